@@ -33,7 +33,7 @@ STAMP := .venv/.installed-$(EXTRA)
 export PYTHONDONTWRITEBYTECODE :=
 # pip installs torch: it alone finds a build that lies on the machine. uv installs the rest in a quarter of pip's time
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
-PINS := -r <(grep -vE '^(--|torch==)' launcher/requirements-cpu.txt) -r requirements-dev.txt
+PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
 .PHONY: help setup run lock check test test-all lint types fast pytest pages cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
 
@@ -50,9 +50,9 @@ $(PYTHON):
 	done; \
 	echo "setup: veRL needs one of Python $(VERSIONS), with its venv module" >&2; exit 1
 
-.venv/.installed-cpu: pyproject.toml launcher/requirements-cpu.txt requirements-dev.txt | $(PYTHON)
+.venv/.installed-cpu: pyproject.toml launcher/verl/requirements-cpu.txt requirements-dev.txt | $(PYTHON)
 	@echo "setup 2/4: torch for the CPU, about 190 MB"
-	@$(PIP) --no-compile --no-deps --retries 1 -c launcher/requirements-cpu.txt torch
+	@$(PIP) --no-compile --no-deps --retries 1 -c launcher/verl/requirements-cpu.txt torch
 	@echo "setup 3/4: veRL for the CPU, ppo-tui and its tools, about 300 MB"
 	@index=$$($(PYTHON) -m pip config list | sed -n "s/^.*\.index-url='\(.*\)'$$/\1/p" | head -n 1); \
 	[ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \

@@ -19,8 +19,8 @@ from health_bank import OF_THE_HOST, per_thousand, table
 from launcher.health import keys
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.run.reading.checklist import judged, steps_to_judge
-from launcher.run.reading.source import resolve
+from launcher.runs.watch.checklist import judged, steps_to_judge
+from launcher.runs.watch.source import resolve
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from launcher.metrics.records import StepRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 
 
 def make_run(steps: int, keys: int) -> RunDir:
@@ -75,7 +75,7 @@ def import_million(steps: int) -> None:
             data = ", ".join(f'"{name}": {generator.random():.6f}' for name in names)
             file.write(f'{{"step": {step}, "data": {{{data}}}}}\n')
     started = time.perf_counter()
-    process = psutil.Popen([sys.executable, "-m", "launcher.cli", "import", str(log)], stdout=subprocess.PIPE)
+    process = psutil.Popen([sys.executable, "-m", "launcher.cli.main", "import", str(log)], stdout=subprocess.PIPE)
     peak = 0
     while process.poll() is None:
         try:

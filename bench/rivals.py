@@ -27,8 +27,8 @@ from health_bank import DOCUMENT, OF_THE_HOST, ROOT, BankRun, interval, raised, 
 from health_runs import LOGS
 
 from launcher.record.levels import Level
-from launcher.run.reading.checklist import steps_to_judge
-from launcher.run.reading.source import resolve
+from launcher.runs.watch.checklist import steps_to_judge
+from launcher.runs.watch.source import resolve
 
 MARKS = ("<!-- rivals -->", "<!-- end of rivals -->")
 PACKAGES = {"rl-doctor": "rl-doctor", "rlwatch": "rlwatch[monitoring]", "runmedic": "runmedic"}

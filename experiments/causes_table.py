@@ -10,7 +10,7 @@ from console_logs import DATA
 from ruamel.yaml import YAML
 
 from launcher.console.causes import Sample, catalogue
-from launcher.tables import record
+from launcher.core.tables import record
 
 FILE = Path(__file__).parents[1] / "docs" / "diagnosis.md"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from corpus import VERSION, Case
 
-from launcher import paths
+from launcher.core import paths
 
 PROBE = Path(__file__).parents[1] / "tests" / "support" / "verl_probe.py"
 FILE = Path(__file__).parents[1] / "tests" / "data" / "preflight" / "answers.json.gz"

@@ -18,7 +18,7 @@ from corpus import Case, cases
 
 from launcher.data import toy
 from launcher.record.process import ProcessId
-from launcher.run.supervisor import driver
+from launcher.runs.supervise import driver
 
 LIMIT = 240.0  # seconds; a good run of two steps takes 45 on two free cores, a hang never ends
 ERROR = re.compile(r"\b\w+(?:Error|Exception)\b: .")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from corpus import VERSION, Case, cases
 
-from launcher.preflight.config import MODULES
+from launcher.check.config import MODULES
 
 FILE = Path(__file__).parents[1] / "docs" / "preflight.md"
 INTRO = f"""# What the preflight checks in a configuration

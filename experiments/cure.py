@@ -24,14 +24,14 @@ from typing import Any
 from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, SAVE, STEPS, Fault, read
 from cure_page import PAGE, text
 
-from launcher import paths
+from launcher.core import paths
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.state import current
-from launcher.run.actions.stop import stop
-from launcher.run.actions.trials import Plan, carry_out
-from launcher.run.reading.onset import Onset, first_onset
-from launcher.run.reading.trials import alarms, trials_of
+from launcher.runs.act.stop import stop
+from launcher.runs.act.trials import Plan, carry_out
+from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.trials import alarms, trials_of
 
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
 ATTEMPTS = 2
@@ -199,7 +199,7 @@ def _flag(run: RunDir) -> dict[str, Any]:
 
 
 def _scores(run: RunDir) -> list[float]:
-    from launcher.run.reading.scores import Scores
+    from launcher.runs.watch.scores import Scores
 
     scores = Scores(run)
     scores.poll()

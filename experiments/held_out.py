@@ -31,11 +31,11 @@ import verl_probe
 from corpus import Case
 from held_out_files import make
 
-from launcher import paths
+from launcher.check import worker
+from launcher.check.checks import report
+from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.data import toy
-from launcher.errors import UserError
-from launcher.preflight import worker
-from launcher.preflight.checks import report
 from launcher.preset.files import load
 from launcher.preset.schema import FIELDS
 

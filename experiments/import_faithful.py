@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.bash import marks
-from launcher.bash.recording import record
-from launcher.bash.state import Started
-from launcher.errors import UserError
-from launcher.preset import hydra, versions
-from launcher.preset.defaults import published
+from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load_text
 from launcher.preset.importer import OURS, Lossy, from_script
 from launcher.preset.schema import BY_KEY
 from launcher.preset.script import Source
 from launcher.preset.translate import Launch, RunFolders, build
-from launcher.verl_config import ENGINE
+from launcher.scripts.bash import marks
+from launcher.scripts.bash.recording import record
+from launcher.scripts.bash.state import Started
+from launcher.verl import hydra, versions
+from launcher.verl.config import ENGINE
+from launcher.verl.defaults import published
 
 _FOLDERS = RunFolders.below(Path("/runs/measured"))
 _NAMES = ("trainer.experiment_name", "trainer.project_name")

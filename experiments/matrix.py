@@ -20,11 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from launcher.algorithms import Algorithm, estimators, losses
 from launcher.preset.files import recipe_about, recipes
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, current
-from launcher.run.actions.stop import stop
+from launcher.runs.act.stop import stop
+from launcher.verl.algorithms import Algorithm, estimators, losses
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(os.environ.get("MATRIX") or ROOT / "tests" / "data" / "matrix.json")

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from held_out_files import make
 
-from launcher import paths, verl_env
+from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.data import toy
-from launcher.errors import UserError
 from launcher.preset.files import load
-from launcher.run.actions.rehearse import rehearse
+from launcher.runs.act.rehearse import rehearse
+from launcher.verl import env as verl_env
 
 if TYPE_CHECKING:
     from held_out import HeldOut

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.tables import read_tables
+from launcher.core.tables import read_tables
 
 ROOT = Path(__file__).parents[1]
 SENTENCE = re.compile(r"[A-Za-z{}'),:%] ?[ ][A-Za-z{('\"`]")

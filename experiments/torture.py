@@ -29,9 +29,9 @@ from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.levels import Level
 from launcher.record.process import run_processes
 from launcher.record.state import RunState, current
-from launcher.run.actions.stop import stop
-from launcher.run.reading.steps import steps
-from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
+from launcher.runs.watch.steps import steps
 
 LOG = Path(__file__).parents[1] / "tests" / "data" / "logs" / "cpu-toy.log.gz"
 PPO_TUI = [sys.executable, "-c", "from tui.entry import main; main()"]

@@ -35,11 +35,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from launcher.errors import UserError
-from launcher.files import write_atomic
-from launcher.paths import settings_file
-from launcher.text import clean, near_hint
-from launcher.yaml_bounds import mending
+from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
+from launcher.core.paths import settings_file
+from launcher.core.text import clean, near_hint
+from launcher.core.yaml_bounds import mending
 
 CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")

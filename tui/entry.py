@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from launcher.screen_request import ScreenRequest
+    from launcher.cli.screen_request import ScreenRequest
     from launcher.settings import Settings
 
 # objects after which Python looks for garbage; at its own 700 that is a tenth of a start, which makes none
@@ -17,7 +17,7 @@ _GARBAGE = 150_000
 def main() -> None:
     """Run the command line. Textual is imported only when a command opens the screen."""
     gc.set_threshold(_GARBAGE)  # before any other import
-    from launcher.cli import main as command_line
+    from launcher.cli.main import main as command_line
 
     command_line(open_screen, list_keys, check_theme)
 
@@ -27,8 +27,8 @@ def open_screen(request: ScreenRequest) -> int:
 
     Raises UserError where no screen can be drawn: output that is no terminal, `TERM=dumb`, an unknown theme.
     """
-    from launcher.errors import UserError
-    from launcher.screen import on_terminal
+    from launcher.cli.screen import on_terminal
+    from launcher.core.errors import UserError
     from launcher.settings import OUR_THEMES, over_ssh
 
     if not on_terminal() or os.environ.get("TERM", "dumb") == "dumb":

@@ -13,12 +13,12 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.navigation import navigation
 from tui.kit.page import Page
 
 if TYPE_CHECKING:
-    from launcher.run.reading.reader import RunReader
+    from launcher.runs.watch.reader import RunReader
 
 
 class Palette(CommandPalette, Page[None]):
@@ -119,8 +119,8 @@ class MetricPlaces(_Places):
 
 def _read(run: Path) -> RunReader | None:
     """What is known of a run now; None for one that cannot be read."""
-    from launcher.errors import UserError
-    from launcher.run.reading.reader import RunReader
+    from launcher.core.errors import UserError
+    from launcher.runs.watch.reader import RunReader
 
     try:
         reader = RunReader(run)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from meter import Meter
 
-from launcher.paths import cache_dir
+from launcher.core.paths import cache_dir
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import create
 from launcher.record.state import current
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 FEEDS = Path(__file__).parent / "feeds"
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ class Subject:
 @contextlib.contextmanager
 def ours(go: Path, scratch: Path) -> Iterator[Subject]:
     """ppo-tui on a run with its real supervisor, whose driver prints the figures."""
-    from launcher.run.actions.stop import stop
+    from launcher.runs.act.stop import stop
 
     for package in ("launcher", "tui"):  # as an installation does, and PYTHONDONTWRITEBYTECODE does not
         compileall.compile_dir(ROOT / package, quiet=1)

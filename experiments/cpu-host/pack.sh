@@ -1,6 +1,6 @@
 #!/bin/bash
 # pack.sh OUT: fills OUT/.h0 and OUT/.h1 with what a host without a network needs for toy runs on its CPUs: the pins of
-# launcher/requirements-cpu.txt as a folder for PYTHONPATH, in parts below 56 MiB, and this checkout with the toy's
+# launcher/verl/requirements-cpu.txt as a folder for PYTHONPATH, in parts below 56 MiB, and this checkout with the toy's
 # model and data.
 # The host has Python 3.12, torch, and the packages in `there`, whatever their versions. `pack.sh OUT code` packs the
 # checkout alone, after a change. Two minutes, 1 GB of disk; the toy must have been built (`ppo-tui data toy`).
@@ -11,9 +11,9 @@ there="torch numpy pandas pyarrow pillow sympy networkx mpmath grpcio tensorboar
     accelerate peft regex hf-xet wandb mypy ruff hypothesis pytest pytest-asyncio pytest-xdist pytest-textual-snapshot
     syrupy execnet psutil PyYAML safetensors yarl aiohttp multidict frozenlist xxhash"
 PYTHON=${PYTHON:-$root/.venv/bin/python}
-cache=$("$PYTHON" -c 'from launcher.paths import cache_dir; print(cache_dir())')
+cache=$("$PYTHON" -c 'from launcher.core.paths import cache_dir; print(cache_dir())')
 if [ "${2:-}" != code ]; then
-    grep -E '^[A-Za-z0-9]' "$root/launcher/requirements-cpu.txt" | grep -viE "^($(echo $there | tr ' ' '|'))==" > "$work/pins"
+    grep -E '^[A-Za-z0-9]' "$root/launcher/verl/requirements-cpu.txt" | grep -viE "^($(echo $there | tr ' ' '|'))==" > "$work/pins"
     "$PYTHON" -m venv "$work/uv" && "$work/uv/bin/pip" -q install uv
     "$work/uv/bin/uv" pip install -q --python-version 3.12 --python-platform x86_64-manylinux_2_35 --no-deps \
         --target "$work/site" -r "$work/pins"

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from launcher.secrets import redacted
+from launcher.core.secrets import redacted
 
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10

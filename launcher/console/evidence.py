@@ -12,7 +12,7 @@ from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
-from launcher.secrets import redact
+from launcher.core.secrets import redact
 
 WRITERS = 4096  # processes that are followed at once
 KEPT = 200  # errors kept of the driver's end

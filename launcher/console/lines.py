@@ -9,8 +9,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from launcher.secrets import redact
-from launcher.text import clean
+from launcher.core.secrets import redact
+from launcher.core.text import clean
 
 _PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
 LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB

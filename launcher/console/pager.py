@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher import gap
 from launcher.console.lines import LONGEST, PieceSplitter, clean_line
+from launcher.core import gap
 
 BLOCK = 1 << 16
 _BLOCKS_AT_ONCE = 16

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.format import duration
+from launcher.core.format import duration
 
 
 @dataclass(frozen=True)

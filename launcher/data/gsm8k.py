@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from launcher.core.errors import UserError
 from launcher.data import schema, source
 from launcher.data.source import Item
-from launcher.errors import UserError
 
 DATA_SOURCE = "openai/gsm8k"  # veRL chooses its scorer by this name
 INSTRUCTION = 'Let\'s think step by step and output the final answer after "####".'

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from launcher.core.errors import UserError
 from launcher.data import schema, source
 from launcher.data.source import Item
-from launcher.errors import UserError
 
 HUB = "DigitalLearningGmbH/MATH-lighteval"
 DATA_SOURCE = HUB  # veRL chooses its scorer by this name

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 
 
 class Message(TypedDict):

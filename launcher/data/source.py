@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 
 Item = tuple[str, dict[str, Any]]
 """Where a row stands, for error messages, and the row."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from launcher.core.errors import UserError
+from launcher.core.files import beside
+from launcher.core.text import near_hint
 from launcher.data import gsm8k, math, schema, source
 from launcher.data.source import Item
-from launcher.errors import UserError
-from launcher.files import beside
-from launcher.text import near_hint
 
 REWARDS = ("gsm8k", "math")
 

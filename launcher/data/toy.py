@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from launcher.core.errors import UserError
 from launcher.data import gsm8k, schema
-from launcher.errors import UserError
 
 RECIPE = "1"  # raise it when what is built changes: folders of another recipe are built anew
 OPERANDS = range(2, 7)  # 25 questions, sums of one and of two digits
@@ -218,7 +218,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
 
     `python` is an interpreter with torch and transformers. Raises UserError when it fails.
     """
-    from launcher.paths import cache_dir  # not in every interpreter that builds
+    from launcher.core.paths import cache_dir  # not in every interpreter that builds
 
     folder = cache_dir() / "toy"
     with _alone(folder.with_suffix(".lock")):
@@ -230,7 +230,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
 
 def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) -> None:
     """Builds the toy task when `model`, the path in a preset, lies in it; nothing when it is there already."""
-    from launcher.paths import cache_dir
+    from launcher.core.paths import cache_dir
 
     if model and Path(model).is_relative_to(cache_dir() / "toy"):
         ensure(python=python, progress=progress)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import orjson
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
 from launcher.export import svg
 from launcher.export.table import Table, collect
-from launcher.files import write_atomic
 from launcher.metrics.records import jsonable
 from launcher.record.layout import RunDir
-from launcher.run.reading.source import LogFile
+from launcher.runs.watch.source import LogFile
 
 Render = Callable[[Table], bytes]
 

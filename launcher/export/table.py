@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import clean, near_hint
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.run.reading.recorded import LogClock
-from launcher.run.reading.source import LogFile
-from launcher.run.reading.steps import steps
-from launcher.text import clean, near_hint
+from launcher.runs.watch.recorded import LogClock
+from launcher.runs.watch.source import LogFile
+from launcher.runs.watch.steps import steps
 
 _COLUMNS = ("step", "attempt")  # of every table, before the figures
 

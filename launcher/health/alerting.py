@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
 from launcher.health import settings as limits
 from launcher.health.limits import TABLE
-from launcher.text import near_hint
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
 """What a run may be ended for: rules that are seldom wrong."""

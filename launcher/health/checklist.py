@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
 from launcher.health import keys, verdict
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
@@ -17,7 +18,6 @@ from launcher.health.state import Reading, State
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.text import near_hint
 
 
 class _Entry:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from launcher.verl_config import ACTOR, RESPONSE, VerlConfig
+from launcher.verl.config import ACTOR, RESPONSE, VerlConfig
 
 
 class RunConfig(VerlConfig):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from launcher.health.config import RunConfig
 from launcher.record.check import Suggestion
-from launcher.verl_config import GAMMA
+from launcher.verl.config import GAMMA
 
 Direction = Literal["raise", "lower", "set", "check"]
 Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups"]

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
 from launcher.health.limits import TABLE, RuleLimits
 from launcher.record.levels import FLAGS
-from launcher.text import near_hint
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
 _OPTIONS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.health.fixes import FIXES, Fix
 from launcher.record.check import Suggestion
-from launcher.verl_config import BATCH, MINI, VerlConfig
+from launcher.verl.config import BATCH, MINI, VerlConfig
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*×)")  # `0.001` of `0.001–0.01`, no `2–5×`
 _WORD = re.compile(r"[\w.-]+")

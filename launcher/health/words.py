@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.record.check import Bound, Check
 
 _SIDES = {">=": "≥", "<=": "≤"}

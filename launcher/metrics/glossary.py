@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 
-from launcher.tables import read_tables, record
+from launcher.core.tables import read_tables, record
 
 GLOSSARY = Path(__file__).with_name("glossary.toml")
 _OVER = {"mean": "mean over the batch", "max": "highest of the batch", "min": "lowest of the batch"}

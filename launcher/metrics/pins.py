@@ -1,7 +1,7 @@
 """Metrics that the user wants on every dashboard, remembered in layout.json."""
 
-from launcher.files import read_json, write_json
-from launcher.paths import layout_file
+from launcher.core.files import read_json, write_json
+from launcher.core.paths import layout_file
 
 MOST = 4
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from launcher.preset.defaults import NEWEST, leaves, tree
 from launcher.preset.effective import BUILT_IN_REWARDS, EffectiveConfig
 from launcher.preset.field_values import Where
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import allowed
+from launcher.verl.defaults import NEWEST, leaves, tree
 
 MOST = 200
 _MODELS = tuple(f"Qwen/Qwen2.5-{size}-Instruct" for size in ("0.5B", "1.5B", "3B", "7B"))

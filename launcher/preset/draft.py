@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from launcher import paths
-from launcher.errors import UserError
-from launcher.files import write_atomic
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import Where, check, raw_places, typed, where_of
 from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer, shipped, users

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from launcher import paths
-from launcher.errors import UserError
-from launcher.files import read_json, write_json
-from launcher.format import SHORT_ID
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import read_json, write_json
+from launcher.core.format import SHORT_ID
+from launcher.core.text import clean
 from launcher.preset.draft import Draft
 from launcher.preset.files import find, read_text
 from launcher.preset.schema import Preset
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import RunInfo
-from launcher.text import clean
 
 _MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
 _CHILD = "# Your preset, made from the shipped preset that it extends.\nextends: {}\n"

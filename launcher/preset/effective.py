@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from launcher.algorithms import estimators
-from launcher.errors import UserError
-from launcher.preset import defaults, hydra, versions
+from launcher.core.errors import UserError
 from launcher.preset.program import Program
 from launcher.preset.schema import FIELDS
-from launcher.verl_config import (
+from launcher.verl import defaults, hydra, versions
+from launcher.verl.algorithms import estimators
+from launcher.verl.config import (
     ACTOR,
     BATCH,
     CRITIC,

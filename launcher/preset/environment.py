@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import launcher
-from launcher import paths
-from launcher.errors import UserError
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.secrets import in_setting, is_secret, looks_secret
 from launcher.preset.schema import Preset
-from launcher.secrets import in_setting, is_secret, looks_secret
 
 PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_origin
 
-from launcher.errors import UserError
-from launcher.preset import hydra, layers, versions, yaml_text
+from launcher.core.errors import UserError
+from launcher.core.text import did_you_mean, near_hint
+from launcher.preset import layers, yaml_text
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import BY_KEY, FIELDS, Preset
-from launcher.text import did_you_mean, near_hint
+from launcher.verl import hydra, versions
 
 Where = tuple[str, ...]
 """Which value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import launcher
-from launcher import paths
-from launcher.errors import UserError
-from launcher.files import beside
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import beside
+from launcher.core.text import clean, hint_of, near_hint, nearest
+from launcher.core.yaml_bounds import mending, refusal
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, value_of
-from launcher.text import clean, hint_of, near_hint, nearest
-from launcher.yaml_bounds import mending, refusal
 
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.preset.effective import EffectiveConfig
-from launcher.verl_config import (
+from launcher.verl.config import (
     ACTOR,
     BATCH,
     CRITIC,

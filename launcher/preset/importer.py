@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.algorithms import estimators
-from launcher.bash import marks
-from launcher.errors import UserError
-from launcher.preset import environment, hydra, layers, script, versions
+from launcher.core.errors import UserError
+from launcher.preset import environment, layers, script
 from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, restore
@@ -19,7 +17,10 @@ from launcher.preset.layers import Layer
 from launcher.preset.program import MAIN
 from launcher.preset.schema import FIELDS
 from launcher.preset.script import Source
-from launcher.verl_config import ESTIMATOR
+from launcher.scripts.bash import marks
+from launcher.verl import hydra, versions
+from launcher.verl.algorithms import estimators
+from launcher.verl.config import ESTIMATOR
 
 OURS = {
     "trainer.default_local_dir",

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
 
-from launcher import paths
-from launcher.errors import UserError
-from launcher.preset import environment, hydra, versions
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
+from launcher.preset import environment
 from launcher.preset.fields import Spec
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
-from launcher.text import near_hint
+from launcher.verl import hydra, versions
 
 FREE = ("health", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from launcher import paths
-from launcher.errors import UserError
-from launcher.files import write_atomic
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target
 from launcher.preset.files import find, load, load_text, parse, read_text, shipped, users

@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from launcher.preset.fields import Group, verl
-from launcher.verl_config import ACTOR
+from launcher.verl.config import ACTOR
 
 Estimator = Literal["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "kl+", "k1+", "abs+", "low_var_kl+", "k3+"]
 """A `+` keeps the value and takes the gradient of the squared estimator."""

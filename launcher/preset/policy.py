@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from launcher.algorithms import losses
 from launcher.preset.fields import Group, verl
+from launcher.verl.algorithms import losses
 
 Strategy = Literal["fsdp", "fsdp2", "fsdp_turbo", "megatron", "veomni", "torchtitan"]
 """The last three belong to `model_engine` of that name."""

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import ClassVar
 
-from launcher.preset.defaults import PPO
 from launcher.preset.fields import Group, verl
+from launcher.verl.defaults import PPO
 
 MAIN = "verl.trainer.main_ppo"
 _EXPERIMENTAL = "experimental/fully_async_policy", "experimental/one_step_off_policy"

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from launcher.errors import UserError
-from launcher.preset import hydra
+from launcher.core.errors import UserError
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.preset.files import LoadedPreset, load, restore
 from launcher.preset.remedy import configuration
 from launcher.preset.schema import FIELDS, value_of
-from launcher.verl_config import ACTOR, CRITIC, PROMPT, REF, REWARD_MODEL, SYNC_STEP
+from launcher.verl import hydra
+from launcher.verl.config import ACTOR, CRITIC, PROMPT, REF, REWARD_MODEL, SYNC_STEP
 
 STEPS, RESPONSE, ROWS = 2, 16, 256
 _UNHEARD = ("health", "sweep")  # no alert leaves the machine

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.console.fix import UNKNOWN, Change, Fix
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.files import restore

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.errors import UserError
-from launcher.preset import defaults, importer, layers, versions
+from launcher.core.errors import UserError
+from launcher.preset import importer, layers
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import restore
-from launcher.preset.ignored import ignored
 from launcher.preset.layers import Layer
 from launcher.preset.schema import BY_KEY
 from launcher.preset.translate import NEEDED
-from launcher.verl_config import CRITIC, ESTIMATOR, GPUS, RAY
+from launcher.verl import defaults, versions
+from launcher.verl.config import CRITIC, ESTIMATOR, GPUS, RAY
+from launcher.verl.ignored import ignored
 
 _OURS = importer.OURS | {"trainer.experiment_name"}
 _AT_RUN_TIME = {"actor_rollout_ref.rollout.prometheus.file"}  # veRL sets it, to where Ray keeps its session

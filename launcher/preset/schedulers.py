@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 
 import launcher
-from launcher.jobs import STOP_WAIT, url_of
+from launcher.core.text import clean
+from launcher.machine.ray_jobs import STOP_WAIT, url_of
 from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, value_of
 from launcher.preset.shell import about, command_line, launch_of
-from launcher.text import clean
 
 _LEFT_OUT = ("PYTHONPATH",)  # a path of this machine; the package is uploaded instead
 

@@ -4,16 +4,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-from launcher.algorithms import estimators
 from launcher.preset.course import Cluster, Trainer
 from launcher.preset.critic import Critic, Ref
-from launcher.preset.defaults import PPO
 from launcher.preset.fields import Group, Spec, specs, verl
 from launcher.preset.objective import Advantage, Correction, Filter, Kl
 from launcher.preset.policy import Actor, Model
 from launcher.preset.program import Program
 from launcher.preset.rollout import Rollout
 from launcher.preset.task import Data, Reward
+from launcher.verl.algorithms import estimators
+from launcher.verl.defaults import PPO
 
 
 class Preset(Group):

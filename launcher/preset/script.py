@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher.bash import marks, reader, recording
-from launcher.bash.builtins import unwrapped
-from launcher.bash.state import Started
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.program import MAIN
+from launcher.scripts.bash import marks, reader, recording
+from launcher.scripts.bash.builtins import unwrapped
+from launcher.scripts.bash.state import Started
 
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)

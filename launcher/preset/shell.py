@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from launcher import verl_env
-from launcher.preset.defaults import NEWEST
+from launcher.core.text import clean
 from launcher.preset.files import LoadedPreset, load
-from launcher.preset.ignored import ignored
 from launcher.preset.translate import Launch, RunFolders, build
-from launcher.text import clean
+from launcher.verl import env as verl_env
+from launcher.verl.defaults import NEWEST
+from launcher.verl.ignored import ignored
 
 
 def command_line(launch: Launch) -> str:

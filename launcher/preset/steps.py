@@ -6,7 +6,7 @@ from typing import Any
 
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
-from launcher.verl_config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
+from launcher.verl.config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
 
 _SMALLEST = 1e-4  # above 0 on the scale of 1-2-5
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.errors import UserError
-from launcher.preset import environment, hydra, versions
-from launcher.preset.defaults import NEWEST
+from launcher.core.errors import UserError
+from launcher.preset import environment
 from launcher.preset.effective import Setting, Settings, for_version, of_fields, of_overrides
 from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.record.process import RUN
-from launcher.verl_config import RAY
+from launcher.verl import hydra, versions
+from launcher.verl.config import RAY
+from launcher.verl.defaults import NEWEST
 
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
 _RESPONSE = 512  # veRL's default of data.max_response_length

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.record.damage import later, schema
 from launcher.record.json import SCHEMA, Record
 from launcher.record.layout import RunDir

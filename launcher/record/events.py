@@ -7,8 +7,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import orjson
 
-from launcher import clock
-from launcher.files import Appender
+from launcher.core import clock
+from launcher.core.files import Appender
 from launcher.metrics.records import parse_object
 from launcher.record.attempt import Exit
 from launcher.record.json import FROM, RARE, SCHEMA, TO, Record
@@ -139,7 +139,7 @@ class Event:
 
 
 class EventLog:
-    """Appends events. A `patient` one waits where the disk is full, as `launcher.files.Appender` does."""
+    """Appends events. A `patient` one waits where the disk is full, as `launcher.core.files.Appender` does."""
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
         self._file = Appender(path, patient=patient)

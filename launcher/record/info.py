@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from launcher.files import write_atomic
+from launcher.core.files import write_atomic
+from launcher.core.yaml_bounds import refusal
 from launcher.record.json import RARE, SCHEMA, Record
-from launcher.yaml_bounds import refusal
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
 _ON_CPU = re.compile(r"^(?:on_cpu: true|- trainer\.device=cpu)$", re.MULTILINE)  # the latter in version 0.1

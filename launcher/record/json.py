@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from launcher.files import read_json, write_json
+from launcher.core.files import read_json, write_json
 from launcher.record.levels import Level
 
 SCHEMA = 1

@@ -24,13 +24,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from launcher import paths
-from launcher.errors import UserError
-from launcher.files import read_json
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import read_json
+from launcher.core.text import hint_of, nearest
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import Head, RunInfo, read_name
 from launcher.record.lock import locked
-from launcher.text import hint_of, nearest
 
 _HIDDEN = ".new-"
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')

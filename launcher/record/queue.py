@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher import paths
-from launcher.errors import UserError
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
 from launcher.record.info import Origin
 from launcher.record.json import RARE, Record
 from launcher.record.layout import RunDir
 from launcher.record.lock import locked
 from launcher.record.process import ProcessId
-from launcher.text import near_hint
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
 

@@ -16,7 +16,7 @@ import pytest
 from terminal import Terminal
 from waiting import PATIENCE, wait_for
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.record.layout import RunDir
 
 PPO_TUI = str(Path(sys.executable).parent / "ppo-tui")

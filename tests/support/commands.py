@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from unittest.mock import patch
 
-from launcher.cli import main
+from launcher.cli.main import main
 
 RUN, OTHER = "7f3a1c", "0ld111"
 OF_RUNS = [

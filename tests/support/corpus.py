@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.errors import UserError
-from launcher.format import GIB
-from launcher.preflight.checks import refused
-from launcher.preflight.config import RULES
-from launcher.preflight.finding import Finding
-from launcher.preflight.machine import Gpu, Machine
-from launcher.preflight.subject import Subject, subject
+from launcher.check.checks import refused
+from launcher.check.config import RULES
+from launcher.check.finding import Finding
+from launcher.check.machine import Gpu, Machine
+from launcher.check.subject import Subject, subject
+from launcher.core.errors import UserError
+from launcher.core.format import GIB
 from launcher.preset.files import load
 from launcher.preset.translate import Launch, RunFolders, build, settings
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from launcher.check import data
+from launcher.check.finding import Finding
+from launcher.check.subject import Subject, subject
 from launcher.data import schema
-from launcher.preflight import data
-from launcher.preflight.finding import Finding
-from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import load
 
 

@@ -24,14 +24,14 @@ from pilots import picture, until
 from textual.events import Key, MouseDown, MouseUp, Paste
 from whole_run import whole_run
 
-from launcher import verl_env
+from launcher.cli.screen_request import ScreenRequest
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import stored
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.actions.queue import add
-from launcher.screen_request import ScreenRequest
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.act.queue import add
+from launcher.verl import env as verl_env
 from tui import app as app_module
 from tui.app import PpoTui
 from tui.kit.keys import KEYS
@@ -50,7 +50,7 @@ HOSTILE = ("", "\x1b[31m\x00\x07", "[bold", "漢字\u202e\n\n\n", "x" * 5000, "~
 SILENT: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 _STUB = """#!/bin/sh
 case "$*" in
-  *launcher.run.supervisor*) cp "{here}/failed.json" "$3/state.json";;
+  *launcher.runs.supervise*) cp "{here}/failed.json" "$3/state.json";;
   -c*importlib.metadata*) cat "{here}/probe.json";;
   *) exit 1;;
 esac

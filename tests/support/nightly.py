@@ -1,4 +1,4 @@
-"""Which tests marked `nightly("launcher/preflight/", ...)` are due: those of whose inputs one changed.
+"""Which tests marked `nightly("launcher/check/", ...)` are due: those of whose inputs one changed.
 
 The names in the mark are beginnings of paths. The file of the test is one of its inputs, and so is what is listed here.
 """

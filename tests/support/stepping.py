@@ -15,7 +15,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import run_processes
 from launcher.record.state import current
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 # Step 1 raises NUM-1. The others come when there is a file `go`, its end when there is `end`.
 _DRIVER = """

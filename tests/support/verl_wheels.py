@@ -1,7 +1,7 @@
 """The configuration trees of published veRL versions, composed by Hydra from their wheels.
 
 Wheels are downloaded once with pip into ppo-tui's test cache; nothing of them is in this repository but the
-names and defaults in `launcher/preset/verl_keys.json.gz`, which `python tests/support/verl_wheels.py` writes.
+names and defaults in `launcher/verl/verl_keys.json.gz`, which `python tests/support/verl_wheels.py` writes.
 """
 
 import fcntl

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 
-from launcher.format import GIB
+from launcher.core.format import GIB
 from launcher.health.checklist import Checklist
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
@@ -18,7 +18,7 @@ from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample
 from launcher.record.note import RunNote
 from launcher.record.process import ProcessId
 from launcher.record.state import Rollout, RunState
-from launcher.run.reading.missed import looked
+from launcher.runs.watch.missed import looked
 
 STEPS = 24
 _DUMP = "{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}}},\n 'trainer': {'total_epochs': 1}}"

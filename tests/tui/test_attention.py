@@ -18,8 +18,8 @@ from waiting import PATIENCE
 
 from launcher.record.attempt import Exit
 from launcher.record.state import RunState
-from launcher.run.reading.missed import last_look, looked
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.missed import last_look, looked
+from launcher.runs.watch.reader import RunReader
 from tui.kit import terminal
 from tui.pages.dashboard.attention import Notices, title
 from tui.pages.dashboard.away_panel import AwayPanel

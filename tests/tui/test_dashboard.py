@@ -21,7 +21,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.drawing.plot import Plot
 from tui.kit.widgets.charts import MetricChart

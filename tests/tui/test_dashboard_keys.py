@@ -65,7 +65,7 @@ async def test_a_stop_that_ended_the_run_itself_says_so(
         narrate("the run had a supervisor that did not respond")
         return "stopped"
 
-    monkeypatch.setattr("launcher.run.actions.stop.stop", stop)
+    monkeypatch.setattr("launcher.runs.act.stop.stop", stop)
     app = make.app(warned)
     async with app.run_test(size=(160, 48)) as pilot:
         await opened(pilot)

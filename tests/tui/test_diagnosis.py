@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
-from launcher.run.actions.import_logs import import_logs
+from launcher.runs.act.import_logs import import_logs
 from tui.kit.widgets.charts import MetricChart
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.log_tail import LogTail

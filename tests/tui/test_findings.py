@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 
-from launcher.preflight.finding import Finding
+from launcher.check.finding import Finding
 from tui.kit.drawing.rows import width
 from tui.kit.widgets.findings import Findings, finding_rows
 from tui.kit.widgets.painted import ROLE_CLASSES

@@ -19,7 +19,7 @@ from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import RunState, current
-from launcher.run.actions.import_logs import import_logs
+from launcher.runs.act.import_logs import import_logs
 from tui.app import PpoTui
 from tui.kit.widgets.charts import MetricChart
 from tui.kit.widgets.items import Items

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
-from launcher.run.actions.trials import Plan
+from launcher.runs.act.trials import Plan
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.widgets.charts import MetricChart
@@ -46,7 +46,7 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
         asked.append((list(settings), after.run, after.step, resume_from.name))
         return RunDir(child)
 
-    monkeypatch.setattr("launcher.run.actions.fork.start", start)
+    monkeypatch.setattr("launcher.runs.act.fork.start", start)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
@@ -126,7 +126,7 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
         attempts=[make.recorded(9)], state=make.ended("finished", checks=sick), preset=SNAPSHOT, events=[rose]
     )
     begun: list[Plan] = []
-    monkeypatch.setattr("launcher.run.actions.trials.start_apart", begun.append)
+    monkeypatch.setattr("launcher.runs.act.trials.start_apart", begun.append)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)

@@ -15,8 +15,8 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.record.state import RunState
-from launcher.run.reading.machine_history import MachineHistory
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.machine_history import MachineHistory
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.memory import look, memory_plot, util_plot
 from tui.kit.charts.view import View

@@ -14,7 +14,7 @@ from pilots import message
 from textual.binding import Binding
 from textual.screen import Screen
 
-from launcher.paths import settings_file
+from launcher.core.paths import settings_file
 from launcher.settings import Key
 from tui.kit.keymap import bindings, checked, commands
 from tui.kit.keys import KEYS, LETTERS, TOGETHER

@@ -10,7 +10,7 @@ import pytest
 from pilots import message, until
 from textual.pilot import Pilot
 
-from launcher.preflight.finding import REHEARSAL, Finding, of_config
+from launcher.check.finding import REHEARSAL, Finding, of_config
 from tui.kit.widgets.lines import Lines
 from tui.pages.launch.screen import LaunchScreen
 
@@ -54,7 +54,7 @@ class Rehearsed:
 def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Rehearsed:
     found = Rehearsed()
     monkeypatch.setattr("tui.pages.launch.screen.examine", lambda *_: ())
-    monkeypatch.setattr("launcher.run.actions.rehearse.rehearse", found)
+    monkeypatch.setattr("launcher.runs.act.rehearse.rehearse", found)
     return found
 
 

@@ -10,8 +10,8 @@ import pytest
 from pilots import assert_fits, message, until
 from textual.pilot import Pilot
 
-from launcher.preflight.finding import Finding
-from launcher.preflight.gate import Refused
+from launcher.check.finding import Finding
+from launcher.check.gate import Refused
 from launcher.record.layout import RunDir
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.widgets.command_text import CommandText
@@ -67,7 +67,7 @@ def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]
         calls.append((Path(preset).stem, list(settings), force))
         return RunDir(make.run(hex_id=f"abc{len(calls)}"))
 
-    monkeypatch.setattr("launcher.run.actions.start.start", start)
+    monkeypatch.setattr("launcher.runs.act.start.start", start)
     return calls
 
 
@@ -235,7 +235,7 @@ async def test_what_the_start_finds_is_shown(
     def start(*_: Any, **__: Any) -> None:
         raise problems.pop(0)
 
-    monkeypatch.setattr("launcher.run.actions.start.start", start)
+    monkeypatch.setattr("launcher.runs.act.start.start", start)
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))

@@ -11,9 +11,9 @@ from pilots import message
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from launcher.format import number
+from launcher.core.format import number
+from launcher.core.paths import layout_file
 from launcher.metrics.pins import pinned, toggle
-from launcher.paths import layout_file
 from tui.app import PpoTui
 from tui.kit.widgets.charts import MetricChart, PinnedCharts
 from tui.kit.widgets.line_table import MetricTable

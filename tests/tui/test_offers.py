@@ -10,7 +10,7 @@ from pilots import message, until
 from textual.app import App
 
 from launcher.record.layout import RunDir
-from launcher.run.reading.checkpoints import TRACKER
+from launcher.runs.watch.checkpoints import TRACKER
 from tui.kit.offers import Offers
 from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.dashboard.screen import DashboardScreen

@@ -26,9 +26,9 @@ HOME = (80, 24)
 @pytest.fixture(autouse=True)
 def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started."""
-    for module in ("launcher.run.actions.queue", "tui.pages.queue.screen", "tui.pages.runs.screen"):
+    for module in ("launcher.runs.act.queue", "tui.pages.queue.screen", "tui.pages.runs.screen"):
         monkeypatch.setattr(f"{module}.wake", lambda **_: None)
-    monkeypatch.setattr("launcher.run.reading.turns._sampled", lambda _: dict.fromkeys("0123"))
+    monkeypatch.setattr("launcher.runs.watch.turns._sampled", lambda _: dict.fromkeys("0123"))
 
 
 def fill(make: SimpleNamespace) -> list[str]:

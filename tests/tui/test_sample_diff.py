@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from launcher.run.reading.responses import Sample
+from launcher.runs.watch.responses import Sample
 from tui.kit.drawing.rows import width
 from tui.kit.widgets.line_table import ResponseTable
 from tui.pages.samples.diff_screen import SampleDiffScreen

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from launcher.run.reading.responses import Sample
+from launcher.runs.watch.responses import Sample
 from tui.kit.drawing.fold import fold
 from tui.kit.drawing.rows import width
 from tui.pages.samples.rows import ORDERS, about, ordered, sample_page

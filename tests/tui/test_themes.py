@@ -12,7 +12,7 @@ from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.settings import OUR_THEMES
 from tui.kit.theme import OWN, foreign_variables, theme_name
 from tui.kit.widgets.painted import ROLES
@@ -139,7 +139,7 @@ def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned:
     code = (
         "import asyncio, sys\n"
         "from rich.color import ColorSystem\n"
-        "from launcher.screen_request import ScreenRequest\n"
+        "from launcher.cli.screen_request import ScreenRequest\n"
         "from launcher.settings import Settings\n"
         "from tui.app import PpoTui\n"
         "async def main():\n"

@@ -6,8 +6,8 @@ import pytest
 from pilots import at_once, until
 from textual.widgets import Input
 
-from launcher.run.actions.import_logs import import_logs
-from launcher.screen_request import ScreenRequest
+from launcher.cli.screen_request import ScreenRequest
+from launcher.runs.act.import_logs import import_logs
 from tui.app import PpoTui
 from tui.pages.editor.form import FormLines
 from tui.pages.editor.value_box import ValueBox

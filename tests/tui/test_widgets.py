@@ -9,7 +9,7 @@ from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.state import Rollout, RunState
-from launcher.run.reading.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
+from launcher.runs.watch.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
 from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.drawing.rows import Row
 from tui.kit.widgets.header_line import HeaderLine

@@ -8,7 +8,7 @@ ROWS = [(cell, row) for cell in cells() if (row := read().get(cell.key))]
 
 
 @pytest.mark.nightly(
-    "docs/algorithms.md", "experiments/matrix.py", "tests/data/matrix.json", "launcher/algorithms.py", "presets/"
+    "docs/algorithms.md", "experiments/matrix.py", "tests/data/matrix.json", "launcher/verl/algorithms.py", "presets/"
 )
 def test_the_page_says_what_was_run() -> None:
     assert PAGE.read_text("utf-8") == text(), "make pages"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.tables import read_tables
+from launcher.core.tables import read_tables
 
 ROOT = Path(__file__).parents[2]
 LAUNCHER = sorted((ROOT / "launcher").rglob("*.py"))
@@ -23,7 +23,7 @@ LATE = (  # what some commands and pages need, and neither 'status' nor the dash
     "ruamel",
     "hydra",
     "launcher.preset",
-    "launcher.preflight.config",
+    "launcher.check.config",
     "launcher.health.rules",
     "launcher.health.checklist",
     "launcher.console.causes",
@@ -51,7 +51,7 @@ for name in {CORE!r}:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["launcher.cli", "tui.app", "tui.pages.dashboard.screen"])
+@pytest.mark.parametrize("module", ["launcher.cli.main", "tui.app", "tui.pages.dashboard.screen"])
 def test_a_command_and_the_first_frame_wait_for_nothing_that_they_do_not_show(module: str) -> None:
     script = f"import sys, {module}; print([name for name in sys.modules if name.startswith({LATE!r})])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)

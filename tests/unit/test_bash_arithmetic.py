@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.bash.arithmetic import Arithmetic, NotANumber, wrapped
+from launcher.scripts.bash.arithmetic import Arithmetic, NotANumber, wrapped
 
 START = {"x": "7", "y": "-3", "z": "", "s": "x + 1", "o": "010"}
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

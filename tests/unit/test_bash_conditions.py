@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.bash import marks
-from launcher.bash.conditions import Conditions
-from launcher.bash.state import State
-from launcher.bash.words import Words
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.scripts.bash import marks
+from launcher.scripts.bash.conditions import Conditions
+from launcher.scripts.bash.state import State
+from launcher.scripts.bash.words import Words
 
 VARIABLES = {"x": "7", "word": "some words", "none": "", "glob": "a*", "path": "here"}
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

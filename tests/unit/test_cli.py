@@ -200,7 +200,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 def test_an_exit_from_within_a_command_keeps_its_code() -> None:
     """Only a reader that goes away is no error: whatever else ends the process early may be one."""
-    script = "import sys; from launcher.cli import main; main(lambda request: sys.exit(3))"
+    script = "import sys; from launcher.cli.main import main; main(lambda request: sys.exit(3))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
     assert done.returncode == 3
 
@@ -242,13 +242,13 @@ def test_the_screen_opens_without_typer(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What opens the screen alone is understood without the command line; a mistake is told all the same."""
-    from launcher import cli
+    from launcher.cli import main as cli
 
     asked: list[object] = []
     monkeypatch.setattr(cli, "on_terminal", lambda: True)
     monkeypatch.setattr(cli, "find", lambda word: RunDir(Path("/nowhere/abc")))
     monkeypatch.setattr(sys, "argv", ["ppo-tui", *words])
-    monkeypatch.setitem(sys.modules, "launcher.commands.root", None)  # an import of it fails
+    monkeypatch.setitem(sys.modules, "launcher.cli.root", None)  # an import of it fails
     with pytest.raises(SystemExit) as left:
         cli.main(lambda request: asked.append(request) or 3)  # type: ignore[func-returns-value]
     assert left.value.code == 3

@@ -15,9 +15,9 @@ from waiting import wait_for, wait_until
 
 from launcher.record.events import read_events
 from launcher.record.state import current
-from launcher.run.reading.attempts import elapsed
-from launcher.run.reading.steps import steps
-from launcher.run.supervisor.spawn import kept
+from launcher.runs.supervise.spawn import kept
+from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 

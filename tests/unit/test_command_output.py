@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from launcher.commands import output
+from launcher.cli import output
 
 ROWS = [("NAME", "ABOUT"), ("a", "one two three four five six seven eight nine ten"), ("bbbbbb", "short")]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from launcher.console.recognize import is_verl_output
-from launcher.errors import UserError
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.source import log_file
+from launcher.core.errors import UserError
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.source import log_file
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = [*(DATA / "logs").glob("*.gz"), *(DATA / "failures").glob("*.gz")]

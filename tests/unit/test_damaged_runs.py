@@ -12,12 +12,12 @@ from commands import OF_RUNS, OTHER, RUN, call
 from damage import damage
 from whole_run import files, whole_run
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.record.control import request
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.run.actions.delete import delete
-from launcher.run.actions.stop import stop
+from launcher.runs.act.delete import delete
+from launcher.runs.act.stop import stop
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.core.errors import UserError
 from launcher.data import gsm8k
-from launcher.errors import UserError
 
 needs_pyarrow = pytest.mark.skipif(
     importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow: pip install ppo-tui[cpu]"
@@ -117,7 +117,7 @@ import sys
 from pathlib import Path
 sys.modules["pyarrow"] = None  # an import of it fails from here on
 from launcher.data import gsm8k
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 try:
     gsm8k.write(Path({str(source)!r}), Path({str(tmp_path / "data")!r}))
 except UserError as error:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.core.errors import UserError
 from launcher.data import math
-from launcher.errors import UserError
 
 needs_pyarrow = pytest.mark.skipif(
     importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow: pip install ppo-tui[cpu]"

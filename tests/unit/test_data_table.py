@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from launcher.core.errors import UserError
 from launcher.data.table import Form, rows, write
-from launcher.errors import UserError
 
 needs_pyarrow = pytest.mark.skipif(
     importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow: pip install ppo-tui[cpu]"

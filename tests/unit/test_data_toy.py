@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from launcher.core.errors import UserError
 from launcher.data import toy
-from launcher.errors import UserError
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="needs torch and transformers: pip install ppo-tui[cpu]"

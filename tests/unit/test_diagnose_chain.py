@@ -8,7 +8,7 @@ from console_logs import DATA, FAILED_PROMPT, JOB, TASK, diagnosis_of, events_of
 
 from launcher.console.diagnose import errors_so_far
 from launcher.console.reader import Progress, StepLine
-from launcher.run.reading.source import LogFile, chunks, resolve
+from launcher.runs.watch.source import LogFile, chunks, resolve
 
 STEP = TASK + "step:{} - actor/entropy:0.4\n"
 FRAME = '  File "/v/lib/python3.12/site-packages/verl/workers/engine_workers.py", line 9, in {}\n'

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.export import svg
 from launcher.export.formats import destination, export, tensorboard
 from launcher.export.table import Table, collect
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.source import resolve
-from launcher.run.reading.steps import steps
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.source import resolve
+from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SVG = "{http://www.w3.org/2000/svg}"

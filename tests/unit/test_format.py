@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.format import duration, gib, number, roughly
+from launcher.core.format import duration, gib, number, roughly
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from launcher import gap
 from launcher.console.pager import LogPager
 from launcher.console.search import Search, containing
-from launcher.errors import UserError
-from launcher.run.actions.delete import size
-from launcher.run.reading.source import chunks
-from launcher.run.supervisor.disk import ConsoleLimit
-from launcher.tail import Tail
+from launcher.core import gap
+from launcher.core.errors import UserError
+from launcher.core.tail import Tail
+from launcher.runs.act.delete import size
+from launcher.runs.supervise.disk import ConsoleLimit
+from launcher.runs.watch.source import chunks
 
 MIB = 1 << 20
 

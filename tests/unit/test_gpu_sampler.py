@@ -12,9 +12,9 @@ import psutil
 import pytest
 from fake_nvml import FakeGpu, FakeNvml
 
-from launcher import gpu_holders
-from launcher.gpu import Sampler
-from launcher.preflight import machine
+from launcher.check import machine
+from launcher.machine import gpu_holders
+from launcher.machine.sampler import Sampler
 from launcher.record.machine import GpuSample, Holder
 
 GIB = 1 << 30
@@ -107,7 +107,7 @@ def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
     monkeypatch: pytest.MonkeyPatch, other: int
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("launcher.clock.now", lambda: now[0])
+    monkeypatch.setattr("launcher.core.clock.now", lambda: now[0])
     gpu = FakeGpu(used=5 * GIB)
     FakeNvml([gpu]).install(monkeypatch)
     sampler = Sampler()

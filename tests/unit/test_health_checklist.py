@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.health.checklist import Checklist
 from launcher.health.families import FAMILIES
 from launcher.health.rules import ALL

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_levels import row
 
-from launcher.commands.report import health
+from launcher.cli.report import health
 from launcher.health.checklist import Checklist
 from launcher.health.clauses import Clause, Rung, bounds
 from launcher.health.rules import ALL
@@ -22,8 +22,8 @@ from launcher.health.words import bound_words, debounce_words, limits_by_figure
 from launcher.metrics.records import parse_record
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
-from launcher.run.reading.checklist import judged
-from launcher.run.reading.source import resolve
+from launcher.runs.watch.checklist import judged
+from launcher.runs.watch.source import resolve
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = sorted(path.name.removesuffix(".jsonl.gz") for path in LOGS.glob("*.jsonl.gz"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.health.checklist import Checklist
 from launcher.health.limits import TABLE
 from launcher.health.rules import ALL

@@ -9,7 +9,7 @@ from commands import OF_PRESETS, OF_RUNS, call
 from hostile import ACTS, PAYLOAD, poison
 from whole_run import whole_run
 
-from launcher.text import escaped, inert
+from launcher.core.text import escaped, inert
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ while [ "$1" != -- ]; do shift; done
 exec sh -c "$3"
 """
 PPO_TUI = f"""#!/bin/sh
-PPO_TUI_HOME="$HERE/elsewhere" exec {sys.executable} -m launcher.cli "$@"
+PPO_TUI_HOME="$HERE/elsewhere" exec {sys.executable} -m launcher.cli.main "$@"
 """
 
 

@@ -12,7 +12,7 @@ tomllib = pytest.importorskip("tomllib")  # Python 3.11
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-CPU, DEV = ROOT / "launcher/requirements-cpu.txt", ROOT / "requirements-dev.txt"
+CPU, DEV = ROOT / "launcher/verl/requirements-cpu.txt", ROOT / "requirements-dev.txt"
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 MACHINES = [
     {"python_version": version, "python_full_version": f"{version}.9", **system}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
-from launcher.run.reading.machine_history import MachineHistory
+from launcher.runs.watch.machine_history import MachineHistory
 from tui.kit.charts.axes import SpentAxis
 from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
 

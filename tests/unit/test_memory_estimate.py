@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.format import GIB
-from launcher.preflight import fitting, memory
-from launcher.preflight.subject import Subject, subject
+from launcher.check import fitting, memory
+from launcher.check.subject import Subject, subject
+from launcher.core.format import GIB
 from launcher.preset.files import load, shipped
 
 ROOT = Path(__file__).parents[2]

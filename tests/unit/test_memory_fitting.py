@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from launcher.format import GIB
-from launcher.preflight import fitting, memory
-from launcher.preflight.finding import Finding
-from launcher.preflight.machine import Gpu, Machine
-from launcher.preflight.subject import Subject, subject
+from launcher.check import fitting, memory
+from launcher.check.finding import Finding
+from launcher.check.machine import Gpu, Machine
+from launcher.check.subject import Subject, subject
+from launcher.core.format import GIB
 from launcher.preset.files import load
 
 

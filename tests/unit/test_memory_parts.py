@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from launcher.format import GIB
-from launcher.preflight import fitting, memory, models, rollout_memory
-from launcher.preflight.machine import Gpu, Machine
-from launcher.preflight.memory import Estimate, Phase
-from launcher.preflight.subject import Subject, subject
+from launcher.check import fitting, memory, models, rollout_memory
+from launcher.check.machine import Gpu, Machine
+from launcher.check.memory import Estimate, Phase
+from launcher.check.subject import Subject, subject
+from launcher.core.format import GIB
 from launcher.preset.files import load
 
 PARAMETERS = 494_032_768  # of Qwen2.5-0.5B

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.core.tables import read_tables
 from launcher.metrics.glossary import GLOSSARY, UNKNOWN, Metric, describe
-from launcher.tables import read_tables
 
 LOGS = sorted((Path(__file__).parent.parent / "data" / "logs").glob("*.jsonl.gz"))
 

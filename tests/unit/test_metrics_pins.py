@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.core.paths import layout_file
 from launcher.metrics.pins import MOST, pinned, toggle
-from launcher.paths import layout_file
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 @pytest.mark.parametrize(
     ("changed", "is_due"),
     [
-        ({"launcher/preflight/model.py"}, True),
+        ({"launcher/check/model.py"}, True),
         ({"launcher/preset/files.py", "docs/x.md"}, False),
         ({"tests/unit/test_x.py"}, True),
         ({"pyproject.toml"}, True),
@@ -20,7 +20,7 @@ import pytest
     ],
 )
 def test_a_change_of_an_input_makes_it_due(changed: set[str] | None, is_due: bool) -> None:
-    assert nightly.due(("launcher/preflight/", "tests/unit/test_x.py"), changed) == is_due
+    assert nightly.due(("launcher/check/", "tests/unit/test_x.py"), changed) == is_due
 
 
 def test_what_changed_is_asked_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

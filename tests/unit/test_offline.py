@@ -7,16 +7,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.record.levels import Level
 from launcher.record.state import current
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.attempts import elapsed
-from launcher.run.reading.checklist import judged
-from launcher.run.reading.diagnosis import diagnosis
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.source import LogFile, resolve
-from launcher.run.reading.steps import steps
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.checklist import judged
+from launcher.runs.watch.diagnosis import diagnosis
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.source import LogFile, resolve
+from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = ("cpu-toy", "grpo", "kl-blowup", "learning", "nan", "resume", "two-gpus")

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from launcher import paths
+from launcher.core import paths
 from launcher.record.events import Event, LevelChange
 from launcher.record.info import Head
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.reading.checkpoints import TRACKER
-from launcher.run.reading.possible import Verb, refusals
+from launcher.runs.watch.checkpoints import TRACKER
+from launcher.runs.watch.possible import Verb, refusals
 
 OURS = Head("mine", True, frozenset({"preset"}))
 FLAG = Event(0.0, LevelChange(4, "KL-1", Level.OK, Level.WARN))

@@ -2,9 +2,9 @@
 
 from corpus import machine
 
-from launcher.preflight.checks import quick
-from launcher.preflight.finding import Finding
-from launcher.preflight.subject import subject
+from launcher.check.checks import quick
+from launcher.check.finding import Finding
+from launcher.check.subject import subject
 from launcher.preset.files import load
 
 

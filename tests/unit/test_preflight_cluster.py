@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
-from launcher.preflight import cluster
-from launcher.preflight.cluster_view import Node, View, shown
-from launcher.preflight.config.resources import gpus
-from launcher.preflight.finding import Finding
-from launcher.preflight.machine import assumed
-from launcher.preflight.subject import Subject, subject
+from launcher.check import cluster
+from launcher.check.cluster_view import Node, View, shown
+from launcher.check.config.resources import gpus
+from launcher.check.finding import Finding
+from launcher.check.machine import assumed
+from launcher.check.subject import Subject, subject
+from launcher.core.errors import UserError
 from launcher.preset.files import load
 from launcher.record.machine import GpuSample, HostSample, MachineSample, NodeSample, ProcessesSample
-from launcher.verl_env import probe
+from launcher.verl.env import probe
 from presets import __path__ as presets
 
 

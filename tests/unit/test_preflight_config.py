@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 from corpus import machine, older
 
-from launcher import verl_env
+from launcher.check import checks, facts
+from launcher.check.config import RULES
+from launcher.check.config.base import dividing, multiples
+from launcher.check.config.plausible import unusual
+from launcher.check.finding import Finding, in_order
+from launcher.check.machine import assumed
+from launcher.check.names import known_names
+from launcher.check.subject import Subject, subject
 from launcher.console.reader import ConfigDump, ConsoleReader
-from launcher.errors import UserError
-from launcher.preflight import checks, facts
-from launcher.preflight.config import RULES
-from launcher.preflight.config.base import dividing, multiples
-from launcher.preflight.config.plausible import unusual
-from launcher.preflight.finding import Finding, in_order
-from launcher.preflight.machine import assumed
-from launcher.preflight.names import known_names
-from launcher.preflight.subject import Subject, subject
-from launcher.preset.defaults import NEWEST
+from launcher.core.errors import UserError
 from launcher.preset.effective import Setting
 from launcher.preset.files import load
 from launcher.preset.importer import from_script
 from launcher.preset.script import Source
 from launcher.preset.translate import RunFolders, build
+from launcher.verl import env as verl_env
+from launcher.verl.defaults import NEWEST
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -272,8 +272,8 @@ def test_errors_come_first():
 @pytest.mark.slow
 def test_quick_checks_import_neither_torch_nor_verl():
     code = (
-        "import sys; from launcher.preset.files import load; from launcher.preflight import checks;"
-        "from launcher.preflight.subject import subject; checks.quick(subject(load('toy-cpu')));"
+        "import sys; from launcher.preset.files import load; from launcher.check import checks;"
+        "from launcher.check.subject import subject; checks.quick(subject(load('toy-cpu')));"
         "print({'torch', 'verl', 'ray', 'transformers', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

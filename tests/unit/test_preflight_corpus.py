@@ -6,11 +6,11 @@ import pytest
 from corpus import Case, cases, machine
 from corpus_table import FILE, text
 
-from launcher.preflight.checks import quick
-from launcher.preflight.config import RULES
-from launcher.preflight.subject import subject
-from launcher.preset import hydra
+from launcher.check.checks import quick
+from launcher.check.config import RULES
+from launcher.check.subject import subject
 from launcher.preset.files import load, shipped
+from launcher.verl import hydra
 
 CASES = cases()
 READ = [case for case in CASES if "PRESET" not in case.finds]  # the others are refused as presets
@@ -66,6 +66,6 @@ def test_a_shipped_preset_is_not_refused_on_suitable_hardware(name: str):
     assert [finding for finding in findings if finding.level == "error"] == []
 
 
-@pytest.mark.nightly("docs/preflight.md", "experiments/corpus_table.py", "launcher/preflight/", "tests/data/preflight/")
+@pytest.mark.nightly("docs/preflight.md", "experiments/corpus_table.py", "launcher/check/", "tests/data/preflight/")
 def test_the_page_about_it_is_up_to_date():
     assert FILE.read_text("utf-8") == text(), "make pages"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from data_files import columns, judged, rows, table, what
 
+from launcher.check import data, row_rules
+from launcher.check.subject import subject
+from launcher.core.errors import UserError
 from launcher.data import schema
-from launcher.errors import UserError
-from launcher.preflight import data, row_rules
-from launcher.preflight.subject import subject
 from launcher.preset.files import load
 
 pytest.importorskip("pyarrow")
@@ -251,7 +251,7 @@ def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth
 
 
 def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:
-    from launcher.preflight.config.trainer import enough_samples
+    from launcher.check.config.trainer import enough_samples
 
     assert list(enough_samples(what(tmp_path, "data.train_max_samples=0"))) == []
     (only,) = enough_samples(what(tmp_path, "data.train_max_samples=8"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from data_files import judged, rows, what
 
+from launcher.check import data
 from launcher.data import schema
-from launcher.preflight import data
 
 pytest.importorskip("pyarrow")
 
@@ -62,7 +62,7 @@ def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, mod
     assert "about 48 of them short enough" in dropped[1].message
 
 
-@pytest.mark.nightly("launcher/preflight/", "launcher/data/")
+@pytest.mark.nightly("launcher/check/", "launcher/data/")
 @pytest.mark.parametrize("trust", ["false", "true"], ids=["tokenizers", "transformers"])
 def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path, trust: str) -> None:
     from transformers import AutoTokenizer
@@ -78,7 +78,7 @@ def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path,
     assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
 
 
-@pytest.mark.nightly("launcher/preflight/", "launcher/data/")
+@pytest.mark.nightly("launcher/check/", "launcher/data/")
 def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, model: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -92,7 +92,7 @@ def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, m
     assert sum(found["lengths"].values()) == 2
 
 
-@pytest.mark.nightly("launcher/preflight/", "launcher/data/")
+@pytest.mark.nightly("launcher/check/", "launcher/data/")
 def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()

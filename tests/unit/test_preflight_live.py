@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.preflight.live import replies
+from launcher.check.live import replies
 from launcher.preset.files import shipped
 
 
@@ -23,7 +23,7 @@ def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> 
         json.dumps({"path": str(tmp_path / "mine.yaml"), "text": text}).encode() + b"\n" for text in texts
     )
     done = subprocess.run(
-        [sys.executable, "-m", "launcher.preflight.live"], input=requests, capture_output=True, timeout=300
+        [sys.executable, "-m", "launcher.check.live"], input=requests, capture_output=True, timeout=300
     )
     first, judged, broken, refused, toy, _ = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 0
@@ -35,7 +35,7 @@ def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> 
 
 
 def test_without_a_gpu_the_one_that_is_needed_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from launcher.preflight import machine
+    from launcher.check import machine
 
     monkeypatch.setattr(machine, "_gpus", lambda env: ())
     path = shipped()["gsm8k-0.5b-24gb"]

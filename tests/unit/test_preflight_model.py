@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from launcher.preflight import model, models
-from launcher.preflight.finding import Finding
-from launcher.preflight.subject import Subject, subject
+from launcher.check import model, models
+from launcher.check.finding import Finding
+from launcher.check.subject import Subject, subject
 from launcher.preset.files import load
 
 CONFIG = {

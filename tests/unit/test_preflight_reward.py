@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE
 
-from launcher.preflight import reward
-from launcher.preflight.finding import Finding
-from launcher.preflight.reward import Trial
+from launcher.check import reward
+from launcher.check.finding import Finding
+from launcher.check.reward import Trial
 
 
 @pytest.fixture

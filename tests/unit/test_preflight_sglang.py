@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from corpus import machine
 
-from launcher import verl_env
-from launcher.preflight import checks, software
-from launcher.preflight.subject import subject
+from launcher.check import checks, software
+from launcher.check.subject import subject
 from launcher.preset.files import load
+from launcher.verl import env as verl_env
 
 ENGINE = "actor_rollout_ref.rollout.engine_kwargs.sglang"
 SERVER = '''

@@ -12,14 +12,14 @@ import psutil
 import pytest
 from waiting import PATIENCE, wait_until
 
-from launcher import verl_env
-from launcher.format import GIB
-from launcher.preflight import hardware, login, software
-from launcher.preflight.finding import Finding
-from launcher.preflight.machine import Gpu, Machine
-from launcher.preflight.subject import Subject, subject
+from launcher.check import hardware, login, software
+from launcher.check.finding import Finding
+from launcher.check.machine import Gpu, Machine
+from launcher.check.subject import Subject, subject
+from launcher.core.format import GIB
 from launcher.preset.files import load
-from launcher.verl_env import VerlEnv
+from launcher.verl import env as verl_env
+from launcher.verl.env import VerlEnv
 
 REQUIRES = (
     "numpy>=2.0.0",
@@ -304,7 +304,7 @@ def test_liger_is_asked_for_where_the_preset_wants_it() -> None:
 def test_the_page_names_every_finding() -> None:
     """docs/preflight-machine.md, against the names in the source."""
     root = Path(__file__).parents[2]
-    source = "".join(path.read_text() for path in (root / "launcher/preflight").glob("*.py"))
+    source = "".join(path.read_text() for path in (root / "launcher/check").glob("*.py"))
     used = set(re.findall(r'"((?:[A-Z]+-|P)\d+b?)"', source))
     page = (root / "docs/preflight-machine.md").read_text()
     named = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))

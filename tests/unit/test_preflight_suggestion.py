@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from launcher.preflight.suggestion import suggested_value
+from launcher.check.suggestion import suggested_value
 from launcher.preset.schema import FIELDS
 
 

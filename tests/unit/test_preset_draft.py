@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, free_name
 from launcher.preset.drafts import draft_of_run, keep_unsaved, open_draft, restore_unsaved
 from launcher.preset.field_values import typed, where_of

@@ -1,6 +1,6 @@
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.field_values import field_named
 from tui.kit.actions.preset_saving import editor_command
 

@@ -8,13 +8,13 @@ import pytest
 from corpus import older
 from verl_wheels import VERSIONS
 
-from launcher.errors import UserError
+from launcher.check import sizing
+from launcher.core.errors import UserError
 from launcher.health.config import RunConfig
-from launcher.preflight import sizing
-from launcher.preset.defaults import number
 from launcher.preset.effective import EffectiveConfig, Setting, of_draft
 from launcher.preset.files import load, shipped
 from launcher.preset.flow import Flow, flow
+from launcher.verl.defaults import number
 
 SETTINGS: tuple[tuple[str, ...], ...] = (
     (),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.files import available, load, restore, shipped, summary
 from launcher.preset.schema import BY_KEY, FIELDS
 

@@ -6,8 +6,8 @@ from hydra.core.override_parser.types import QuotedString
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
-from launcher.preset import hydra
+from launcher.core.errors import UserError
+from launcher.verl import hydra
 
 TRICKY = [
     "",

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_faithful import measured
 
-from launcher.bash.marks import plain
-from launcher.bash.recording import sandbox
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.files import load_text
 from launcher.preset.importer import Lossy, from_script
 from launcher.preset.script import Source, parse
+from launcher.scripts.bash.marks import plain
+from launcher.scripts.bash.recording import sandbox
 
 HERE = Path("/data/project")
 

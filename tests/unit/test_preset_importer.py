@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.files import load, load_text, restore, shipped
 from launcher.preset.importer import Lossy, from_script
 from launcher.preset.script import Source

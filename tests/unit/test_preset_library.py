@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from launcher import paths
-from launcher.errors import UserError
+from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.preset import library
 from launcher.preset.drafts import open_draft
 from launcher.preset.files import load, shipped, summary, users

@@ -9,7 +9,7 @@ import pytest
 from corpus import Case
 from verl_wheels import compose
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.files import load, recipe_about, recipe_layer, recipes
 from launcher.preset.library import copy
@@ -84,7 +84,7 @@ def argv(base: str, recipe: str) -> list[str]:
     return build(loaded, version=version, folders=folders, python=sys.executable, environ={}).argv[4:]
 
 
-@pytest.mark.nightly("launcher/preset/", "launcher/algorithms.py", "presets/")
+@pytest.mark.nightly("launcher/preset/", "launcher/verl/algorithms.py", "presets/")
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL is not installed")
 def test_verl_gets_the_published_settings_on_every_base() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import launcher
-from launcher.errors import UserError
-from launcher.preflight.checks import quick
-from launcher.preflight.small_model import shrunk
-from launcher.preflight.subject import subject
+from launcher.check.checks import quick
+from launcher.check.small_model import shrunk
+from launcher.check.subject import subject
+from launcher.core.errors import UserError
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset, load, shipped
 

@@ -4,10 +4,10 @@ import pytest
 
 from launcher.console.causes import catalogue
 from launcher.console.fix import Fix, fix_of
-from launcher.preset import defaults
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
 from launcher.preset.remedy import Remedy, configuration, remedy
+from launcher.verl import defaults
 
 PRESET = load("gsm8k-0.5b-24gb").snapshot()
 FIXES = {fix.text: fix for cause in catalogue() for fix in cause.fixes}

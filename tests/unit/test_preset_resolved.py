@@ -7,7 +7,7 @@ import pytest
 from console_logs import DATA, events_of, only, stored
 
 from launcher.console.reader import ConfigDump
-from launcher.preset import defaults, importer, versions
+from launcher.preset import importer
 from launcher.preset.drafts import draft_of_run
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import load_text
@@ -16,7 +16,8 @@ from launcher.preset.schema import BY_KEY
 from launcher.preset.translate import RunFolders, build
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
-from launcher.run.actions.import_logs import import_logs
+from launcher.runs.act.import_logs import import_logs
+from launcher.verl import defaults, versions
 
 LOGS = sorted(path.name.removesuffix(".log.gz") for path in (DATA / "logs").glob("*.log.gz"))
 FAILURES = ["real-dyn-mismatch", "real-legacy-raise", "real-reward-name"]

@@ -4,9 +4,9 @@ import pytest
 
 from launcher.health.fixes import FIXES
 from launcher.preset.choices import verl_keys
-from launcher.preset.defaults import NEWEST
 from launcher.preset.effective import EffectiveConfig, Setting
 from launcher.preset.schema import BY_KEY, FIELDS, GENERAL, GROUPS, TITLES, Preset, fields_of
+from launcher.verl.defaults import NEWEST
 from tui.pages.editor.preset_form import flag_advice
 
 # Keys that people meet and that stay under overrides: megatron's, multi-modal, deprecated and internal ones.

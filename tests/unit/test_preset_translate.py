@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import launcher
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.secrets import is_secret
 from launcher.preset import environment
 from launcher.preset.files import load
 from launcher.preset.shell import command_line
 from launcher.preset.translate import Launch, RunFolders, build
-from launcher.secrets import is_secret
 
 FOLDERS = RunFolders(
     checkpoints=Path("/runs/r1/checkpoints"),

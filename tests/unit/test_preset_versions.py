@@ -2,11 +2,11 @@
 
 import pytest
 
-from launcher.errors import UserError
-from launcher.preset import versions
+from launcher.core.errors import UserError
 from launcher.preset.files import load, shipped
-from launcher.preset.ignored import ignored
 from launcher.preset.schema import FIELDS, value_of
+from launcher.verl import versions
+from launcher.verl.ignored import ignored
 
 REWARD, OLD_REWARD = "reward.custom_reward_function.path", "custom_reward_function.path"
 CLIP, OLD_CLIP = "actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from verl_wheels import VERSIONS, compose, config_folder, leaves
 
-from launcher.errors import UserError
-from launcher.preset import hydra, versions
-from launcher.preset.defaults import bundled
+from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load, shipped
 from launcher.preset.schema import FIELDS
 from launcher.preset.translate import RunFolders, build
+from launcher.verl import hydra, versions
+from launcher.verl.defaults import bundled
 
 pytestmark = pytest.mark.slow
 

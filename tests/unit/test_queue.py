@@ -11,9 +11,9 @@ import pytest
 import typer
 from fake_nvml import FakeGpu, FakeNvml
 
-from launcher import paths
-from launcher.commands import queue as commands
-from launcher.errors import UserError
+from launcher.cli import queue as commands
+from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.preset.translate import Launch
 from launcher.record import queue
 from launcher.record.events import Action, EventLog
@@ -21,9 +21,9 @@ from launcher.record.layout import RunDir, appearing, create
 from launcher.record.process import ProcessId
 from launcher.record.queue import Queued
 from launcher.record.state import RunState
-from launcher.run.actions import queue as going
-from launcher.run.reading.turns import turns
-from launcher.run.supervisor.spawn import write_launch
+from launcher.runs.act import queue as going
+from launcher.runs.supervise.spawn import write_launch
+from launcher.runs.watch.turns import turns
 
 GIB = 1 << 30
 

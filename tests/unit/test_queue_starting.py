@@ -15,9 +15,9 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import all_runs, create
 from launcher.record.queue import Queued
 from launcher.record.state import current
-from launcher.run.actions import queue as going
-from launcher.run.actions.stop import stop
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act import queue as going
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
@@ -27,8 +27,8 @@ import sys, time
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import appearing
-from launcher.run.actions import queue
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act import queue
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 def start(loaded, settings, narrate, *, force, id, after, resume_from):
     open(sys.argv[1], "a").write(id + "\\n")

@@ -18,11 +18,11 @@ from typing import IO
 import pytest
 from waiting import wait_for, wait_until
 
-from launcher.errors import UserError
-from launcher.jobs import Cluster, Unreachable, url_of
-from launcher.preflight import cluster
-from launcher.preflight.finding import Finding
-from launcher.preflight.subject import subject
+from launcher.check import cluster
+from launcher.check.finding import Finding
+from launcher.check.subject import subject
+from launcher.core.errors import UserError
+from launcher.machine.ray_jobs import Cluster, Unreachable, url_of
 from launcher.preset.files import load
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
@@ -30,10 +30,10 @@ from launcher.record.layout import RunDir, create
 from launcher.record.machine import MachineSample
 from launcher.record.process import RUN, run_processes
 from launcher.record.state import current
-from launcher.run.actions.attach_job import attach_job
-from launcher.run.actions.stop import stop
-from launcher.run.reading.steps import steps
-from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
+from launcher.runs.act.attach_job import attach_job
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
+from launcher.runs.watch.steps import steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]  # starts Ray, once
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from launcher.preflight import cluster_view
+from launcher.check import cluster_view
 from launcher.record import (
     attempt,
     check,
@@ -39,7 +39,7 @@ from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
-from launcher.run.reading import startup
+from launcher.runs.watch import startup
 
 MODULES = (
     attempt,

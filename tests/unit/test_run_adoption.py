@@ -18,7 +18,7 @@ import typer
 from stepping import stepping, stepping_run
 from waiting import wait_for, wait_until
 
-from launcher.commands.launch import stop as stop_command
+from launcher.cli.launch import stop as stop_command
 from launcher.preset.translate import Launch
 from launcher.record.control import request
 from launcher.record.events import LevelChange, Note, StateChange, read_events
@@ -28,11 +28,11 @@ from launcher.record.levels import Level
 from launcher.record.process import ProcessId, run_members, run_processes
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState, current
-from launcher.run.actions.delete import size
-from launcher.run.actions.stop import stop
-from launcher.run.reading.diagnosis import diagnosis
-from launcher.run.reading.steps import steps
-from launcher.run.supervisor.spawn import adopt, kept, spawn_supervisor, write_launch
+from launcher.runs.act.delete import size
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import adopt, kept, spawn_supervisor, write_launch
+from launcher.runs.watch.diagnosis import diagnosis
+from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
@@ -141,7 +141,7 @@ def test_a_stop_that_the_killed_supervisor_had_begun_is_carried_out(run: RunDir)
 def freeze(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Freezes the supervisor, for whose answer a stop waits a second from then on."""
     os.kill(known(current(run).supervisor).pid, signal.SIGSTOP)
-    monkeypatch.setattr("launcher.run.actions.stop.HEARD", 1.0)
+    monkeypatch.setattr("launcher.runs.act.stop.HEARD", 1.0)
 
 
 @pytest.mark.parametrize("wait", [False, True])
@@ -197,7 +197,7 @@ def test_a_frozen_supervisor_that_had_not_started_its_driver(
     try:
         write_launch(run, run.add_attempt(), stepping(tmp_path), created=time.time(), run_created=time.time())
         RunState("starting", attempt=2, supervisor=ProcessId.of(supervisor.pid)).write(run.state)
-        monkeypatch.setattr("launcher.run.actions.stop.HEARD", 1.0)
+        monkeypatch.setattr("launcher.runs.act.stop.HEARD", 1.0)
         assert stop(run, by="test", wait=True) == "stopped"
     finally:
         supervisor.kill()
@@ -206,7 +206,7 @@ def test_a_frozen_supervisor_that_had_not_started_its_driver(
 
 def test_a_stop_does_not_kill_its_own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    monkeypatch.setattr("launcher.run.actions.stop.HEARD", 0.1)
+    monkeypatch.setattr("launcher.runs.act.stop.HEARD", 0.1)
     made, me = create("x"), ProcessId.of(os.getpid())
     RunInfo(made.id, "x", time.time()).write(made.run_yaml)
     RunState("running", supervisor=me, driver=me, heartbeat=time.time() - 20).write(made.state)
@@ -216,7 +216,7 @@ def test_a_stop_does_not_kill_its_own_process(tmp_path: Path, monkeypatch: pytes
 def test_a_process_that_outlives_the_stop_is_told(
     run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("launcher.commands.launch.run_processes", lambda _: [4711])
+    monkeypatch.setattr("launcher.cli.launch.run_processes", lambda _: [4711])
     with pytest.raises(typer.Exit):
         stop_command(run.id, wait=True)
     assert "could not be ended: 4711" in capsys.readouterr().err

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from waiting import PATIENCE, wait_until
 
-from launcher import plain
-from launcher.errors import UserError
+from launcher.cli import plain
+from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.record.events import Alert, EventLog
 from launcher.record.layout import create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.supervisor.alerts import AlertCommand, StopRule
+from launcher.runs.supervise.alerts import AlertCommand, StopRule
 
 CRITICAL, OK = Level.CRITICAL, Level.OK
 
@@ -65,7 +65,7 @@ def test_the_command_gets_the_event_on_stdin_and_never_through_a_shell(tmp_path:
 def test_a_failing_or_slow_command_is_told_and_never_waited_for(
     code: str, limit: float, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("launcher.run.supervisor.alerts.TIME_LIMIT", limit)
+    monkeypatch.setattr("launcher.runs.supervise.alerts.TIME_LIMIT", limit)
     failures: list[str] = []
     command = AlertCommand((sys.executable, "-c", code), failures.append)
     command.send({})

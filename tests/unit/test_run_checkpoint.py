@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
 from launcher.record.events import Action, EventLog
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
-from launcher.run.actions.evaluate import evaluate, scores
-from launcher.run.actions.merge import MergeError, merge
-from launcher.run.reading.attempts import last_settings
-from launcher.run.reading.checkpoints import checkpoint
+from launcher.runs.act.evaluate import evaluate, scores
+from launcher.runs.act.merge import MergeError, merge
+from launcher.runs.watch.attempts import last_settings
+from launcher.runs.watch.checkpoints import checkpoint
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 

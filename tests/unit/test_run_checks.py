@@ -10,11 +10,11 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState, StateFile, current
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.checklist import checklist_maker, judged
-from launcher.run.reading.monitor import DiskSink, Monitor
-from launcher.run.reading.source import chunks
-from launcher.run.reading.steps import earlier_steps, steps
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.checklist import checklist_maker, judged
+from launcher.runs.watch.monitor import DiskSink, Monitor
+from launcher.runs.watch.source import chunks
+from launcher.runs.watch.steps import earlier_steps, steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
@@ -16,8 +16,8 @@ from launcher.record.events import Action, EventLog
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.compare import (
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.compare import (
     Compared,
     Difference,
     difference_rows,
@@ -29,7 +29,7 @@ from launcher.run.reading.compare import (
     settings,
     summary,
 )
-from launcher.run.reading.steps import steps
+from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

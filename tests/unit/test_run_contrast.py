@@ -10,8 +10,8 @@ from launcher.metrics.records import StepRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import create
 from launcher.record.state import RunState
-from launcher.run.reading.compare import Compared
-from launcher.run.reading.contrast import Contrast, assumptions, contrast_rows, contrasts, spread_rows
+from launcher.runs.watch.compare import Compared
+from launcher.runs.watch.contrast import Contrast, assumptions, contrast_rows, contrasts, spread_rows
 
 
 @pytest.fixture(autouse=True)

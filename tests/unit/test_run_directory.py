@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from launcher.errors import UserError
-from launcher.files import append_lines, read_json
+from launcher.core.errors import UserError
+from launcher.core.files import append_lines, read_json
 from launcher.record import control
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing, create, find
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
-from launcher.run.reading.checkpoints import latest_checkpoint
-from launcher.run.supervisor.disk import MachineLog
+from launcher.runs.supervise.disk import MachineLog
+from launcher.runs.watch.checkpoints import latest_checkpoint
 
 
 @pytest.fixture(autouse=True)
@@ -189,7 +189,7 @@ def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) ->
 def test_samples_of_the_machine_stay_bounded_and_the_newest_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("launcher.run.supervisor.disk._MOST", 4096)
+    monkeypatch.setattr("launcher.runs.supervise.disk._MOST", 4096)
     log = MachineLog(tmp_path / "gpu.jsonl")
     for t in range(400):
         log.add(MachineSample(float(t)))

@@ -13,7 +13,7 @@ from waiting import wait_until
 
 from launcher.record.process import ProcessId, processes_of_runs, run_processes, session_members
 from launcher.record.ray_session import RaySession
-from launcher.run.supervisor import driver
+from launcher.runs.supervise import driver
 
 TREE = """
 import os, signal, subprocess, sys, time

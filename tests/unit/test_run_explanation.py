@@ -15,9 +15,9 @@ from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.diagnosis import explanation
-from launcher.run.reading.reader import RunReader
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.diagnosis import explanation
+from launcher.runs.watch.reader import RunReader
 
 FAILED = ["fail-oom", "fail-broken-reward", "fail-kv-cache", "fail-missing-parquet", "fail-no-flash-attn"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import call
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load, restore
 from launcher.record.check import Check
@@ -15,10 +15,10 @@ from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.actions.fork import fork, fork_folder, fork_step, fork_steps, planned_fork, refuse_fixed
-from launcher.run.actions.relaunch import origin
-from launcher.run.reading.checkpoints import beginning, checkpoint_steps
-from launcher.run.supervisor.protection import Keeper, protect
+from launcher.runs.act.fork import fork, fork_folder, fork_step, fork_steps, planned_fork, refuse_fixed
+from launcher.runs.act.relaunch import origin
+from launcher.runs.supervise.protection import Keeper, protect
+from launcher.runs.watch.checkpoints import beginning, checkpoint_steps
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import math
 
 from launcher.metrics.store import Series
 from launcher.record.info import RunInfo
-from launcher.run.reading.groups import band, groups
+from launcher.runs.watch.groups import band, groups
 
 
 def series(values: dict[int, float]) -> Series:

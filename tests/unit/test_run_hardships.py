@@ -14,21 +14,21 @@ import pytest
 from stepping import stepping, stepping_run
 from waiting import wait_for, wait_until
 
-from launcher.errors import UserError
-from launcher.files import Appender
+from launcher.core.errors import UserError
+from launcher.core.files import Appender
 from launcher.preset.translate import Launch
 from launcher.record.control import alone
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import RunState, current
-from launcher.run.actions.delete import delete
-from launcher.run.actions.resume import resume
-from launcher.run.actions.stop import stop
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.steps import steps
-from launcher.run.supervisor.disk import Reserve
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act.delete import delete
+from launcher.runs.act.resume import resume
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.disk import Reserve
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
@@ -16,14 +16,14 @@ from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, HostSample, MachineSample
 from launcher.record.state import RunState
-from launcher.run.actions.delete import delete, size
-from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading import reader as reading
-from launcher.run.reading.checklist import judged
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.scores import Scores
-from launcher.run.reading.steps import steps
-from launcher.run.supervisor.disk import MachineLog
+from launcher.runs.act.delete import delete, size
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.supervise.disk import MachineLog
+from launcher.runs.watch import reader as reading
+from launcher.runs.watch.checklist import judged
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.scores import Scores
+from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

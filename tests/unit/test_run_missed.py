@@ -10,7 +10,7 @@ from launcher.record.check import Check
 from launcher.record.events import Action, Event, LevelChange, Note
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.reading.missed import last_look, looked, missed
+from launcher.runs.watch.missed import last_look, looked, missed
 
 
 @pytest.fixture(autouse=True)

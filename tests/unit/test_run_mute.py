@@ -15,8 +15,8 @@ from launcher.record.events import Action, EventLog, LevelChange, read_events
 from launcher.record.info import RunInfo
 from launcher.record.layout import create
 from launcher.record.levels import Level
-from launcher.run.actions.stop import stop
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from launcher.preflight.finding import REHEARSAL
+from launcher.check.finding import REHEARSAL
 from launcher.preset.files import LoadedPreset, load
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing
 from launcher.record.state import current
-from launcher.run.actions import rehearse
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act import rehearse
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 STEPS = "print('step:1 - critic/score/mean:0.1'); print('step:2 - critic/score/mean:0.2')"
 FAILS = "raise KeyError('answer')"

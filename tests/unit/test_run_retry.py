@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir, create
-from launcher.run.supervisor.retry import wait_before_retry
+from launcher.runs.supervise.retry import wait_before_retry
 
 
 @pytest.fixture

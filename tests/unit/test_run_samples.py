@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.record.layout import RunDir
-from launcher.run.reading import responses as samples
-from launcher.run.reading.responses import Dump, dumps, prompt_of, read, responses_to, stamp
+from launcher.runs.watch import responses as samples
+from launcher.runs.watch.responses import Dump, dumps, prompt_of, read, responses_to, stamp
 
 DATA = Path(__file__).parent.parent / "data" / "samples"  # of our own toy task
 JSON = st.recursive(

@@ -9,9 +9,9 @@ import pytest
 
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
-from launcher.run.reading.stall import stall_report
-from launcher.run.supervisor.driver import Driver
-from launcher.run.supervisor.stalled import StallReport
+from launcher.runs.supervise.driver import Driver
+from launcher.runs.supervise.stalled import StallReport
+from launcher.runs.watch.stall import stall_report
 
 SECRET = "abcdef0123456789abcdef0123456789abcdef01"
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from launcher import paths
+from launcher.cli.plain import _Printer
+from launcher.core import paths
 from launcher.metrics.records import StepRecord
-from launcher.plain import _Printer
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Event, EventLog, PhaseChange, StateChange
 from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start
 
 T = 1_795_000_000.0
 TAKEN = {"config": 14.0, "ray": 20.0, "data": 26.0, "model": 28.0, "engine": 88.0}

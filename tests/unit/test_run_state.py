@@ -16,7 +16,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import RunState, StateFile, current
-from launcher.run.actions.stop import stop
+from launcher.runs.act.stop import stop
 
 ME = ProcessId.of(os.getpid())
 assert ME is not None

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from launcher import clock, plain
+from launcher.cli import plain
+from launcher.core import clock
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit
 from launcher.record.events import StateChange
@@ -21,10 +22,10 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import current
-from launcher.run.actions import replay
-from launcher.run.actions.stop import stop
-from launcher.run.reading.reader import RunReader
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act import replay
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.watch.reader import RunReader
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
@@ -111,7 +112,7 @@ def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytes
     assert state.silent_minutes is None and state.supervisor is not None
     os.kill(state.supervisor.pid, signal.SIGSTOP)
     real = clock.beat
-    monkeypatch.setattr("launcher.clock.beat", lambda: real() + 185)
+    monkeypatch.setattr("launcher.core.clock.beat", lambda: real() + 185)
     assert current(run).silent_minutes == 3 and current(run).state == "starting"
     monkeypatch.undo()
     os.kill(state.supervisor.pid, signal.SIGCONT)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_for, wait_until
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES
 from launcher.health.values import together, tried_value, tried_values
@@ -27,18 +27,18 @@ from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.actions import queue as going
-from launcher.run.actions.fork import fork_step, planned_fork
-from launcher.run.actions.relaunch import origin
-from launcher.run.actions.trials import Plan, carry_out, enqueue, plan, start_apart
-from launcher.run.reading import trials
-from launcher.run.reading.changes import last_change
-from launcher.run.reading.checkpoints import checkpoint_steps
-from launcher.run.reading.onset import Onset, first_onset
-from launcher.run.reading.source import LogFile
-from launcher.run.reading.steps import earlier_steps, steps
-from launcher.run.reading.trials import Facts, judge, trials_of, worse_reward
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.runs.act import queue as going
+from launcher.runs.act.fork import fork_step, planned_fork
+from launcher.runs.act.relaunch import origin
+from launcher.runs.act.trials import Plan, carry_out, enqueue, plan, start_apart
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.watch import trials
+from launcher.runs.watch.changes import last_change
+from launcher.runs.watch.checkpoints import checkpoint_steps
+from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.source import LogFile
+from launcher.runs.watch.steps import earlier_steps, steps
+from launcher.runs.watch.trials import Facts, judge, trials_of, worse_reward
 
 BLOWUP = Path(__file__).parents[1] / "data" / "logs" / "kl-blowup.log.gz"  # KL-1 is WARN from step 7 on
 DRIVER = """

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from launcher.cli import main
+from launcher.cli.main import main
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Event
 from launcher.record.info import RunInfo
@@ -22,7 +22,7 @@ from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 
 FINISHED, STOPPED, FAILED = "6ca840-toy-cpu", "c40d5d-toy-cpu", "91cf71-toy-cpu"
 REPLAYED, IMPORTED = "42b4b3-replay-learning", "957cfc-fail-oom"

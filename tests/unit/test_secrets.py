@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from whole_run import whole_run
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.secrets import in_setting, is_secret, redact, redact_tree
 from launcher.preset import environment
 from launcher.preset.files import load
-from launcher.secrets import in_setting, is_secret, redact, redact_tree
 
 HF = "hf_" + "abcdEFGH" * 4
 

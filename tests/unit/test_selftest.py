@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.health.faults import FAULTS
 from launcher.record.levels import Level
-from launcher.run.reading.selftest import selftest
-from launcher.run.reading.source import resolve
+from launcher.runs.watch.selftest import selftest
+from launcher.runs.watch.source import resolve
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 LOGS = Path(__file__).parent.parent / "data" / "logs"

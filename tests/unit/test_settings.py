@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from launcher.errors import UserError
-from launcher.paths import settings_file
+from launcher.core.errors import UserError
+from launcher.core.paths import settings_file
 from launcher.settings import Settings, read
 
 

@@ -16,13 +16,13 @@ from launcher.record.failure import Failure, Failures
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import current
-from launcher.run.reading.monitor import Monitor
-from launcher.run.reading.scores import Scores
-from launcher.run.supervisor import supervisor
-from launcher.run.supervisor.failures import FailureLog
-from launcher.run.supervisor.protection import Keeper
-from launcher.run.supervisor.spawn import write_launch
-from launcher.run.supervisor.supervisor import Supervisor
+from launcher.runs.supervise import supervisor
+from launcher.runs.supervise.failures import FailureLog
+from launcher.runs.supervise.protection import Keeper
+from launcher.runs.supervise.spawn import write_launch
+from launcher.runs.supervise.supervisor import Supervisor
+from launcher.runs.watch.monitor import Monitor
+from launcher.runs.watch.scores import Scores
 from tui.kit.run_words import notice
 
 STEPS = 6

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from launcher.commands import sweep as commands
-from launcher.errors import UserError
+from launcher.cli import sweep as commands
+from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
@@ -15,12 +15,12 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState
-from launcher.run.actions import queue as going
-from launcher.run.actions.sweep import arms, sweep
-from launcher.run.reading.compare import Compared, tagged
-from launcher.run.reading.contrast import arm_rows
-from launcher.run.supervisor.alerts import StopRule
-from launcher.run.supervisor.behind import Behind
+from launcher.runs.act import queue as going
+from launcher.runs.act.sweep import arms, sweep
+from launcher.runs.supervise.alerts import StopRule
+from launcher.runs.supervise.behind import Behind
+from launcher.runs.watch.compare import Compared, tagged
+from launcher.runs.watch.contrast import arm_rows
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.tail import LineTail, Tail
+from launcher.core.tail import LineTail, Tail
 
 
 def test_half_a_line_waits_for_its_rest(tmp_path: Path) -> None:

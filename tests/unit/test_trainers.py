@@ -8,16 +8,16 @@ import pytest
 from corpus import machine
 from data_files import judged, rows
 
+from launcher.check import memory, reward, software
+from launcher.check.config import RULES
+from launcher.check.finding import Finding
+from launcher.check.subject import Subject, subject
+from launcher.core.errors import UserError
 from launcher.data import schema
-from launcher.errors import UserError
-from launcher.preflight import memory, reward, software
-from launcher.preflight.config import RULES
-from launcher.preflight.finding import Finding
-from launcher.preflight.subject import Subject, subject
-from launcher.preset import defaults
 from launcher.preset.files import load
 from launcher.preset.flow import flow
 from launcher.preset.translate import RunFolders, build
+from launcher.verl import defaults
 from tui.pages.editor.plan_rows import flow_rows
 
 FOLDERS = RunFolders.below(Path("/runs/r1"))

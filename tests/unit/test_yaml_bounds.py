@@ -6,10 +6,10 @@ import pytest
 from commands import call
 from whole_run import whole_run
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.yaml_bounds import refusal
 from launcher.preset.files import load, shipped
 from launcher.record.state import current
-from launcher.yaml_bounds import refusal
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + at)}: &{chr(98 + at)} [{', '.join([f'*{chr(97 + at)}'] * 9)}]\n" for at in range(12)

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from typing import Any
 
-from launcher.format import duration, number
+from launcher.core.format import duration, number
 from launcher.metrics.store import SeriesStore
 from tui.kit.charts.axes import TOKENS_KEY
 from tui.kit.charts.lens import Lens

@@ -3,7 +3,7 @@
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.navigation import navigation
 from tui.kit.offers import run_refusal
 from tui.kit.page import Page

@@ -6,13 +6,13 @@ import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.drawing.fold import fold
 from tui.kit.drawing.glyphs import ELLIPSIS, FINISHED
 from tui.kit.drawing.rows import Item, Row, put, width
 
 if TYPE_CHECKING:
-    from launcher.run.reading.diagnosis import Explanation
+    from launcher.runs.watch.diagnosis import Explanation
 
 INDENT = 13  # cells before the texts, as on the page of a check
 _PACKAGES = re.compile(r'^(File ").*-packages/')  # where a library is installed says nothing

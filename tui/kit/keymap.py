@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingsMap
 from textual.keys import Keys
 
+from launcher.core.text import clean, did_you_mean
 from launcher.settings import Key
-from launcher.text import clean, did_you_mean
 from tui.kit.keys import KEYS, TOGETHER
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")

@@ -2,9 +2,9 @@
 
 from textwrap import wrap
 
-from launcher.format import gib
+from launcher.core.format import gib
+from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
-from launcher.text import clean
 from tui.kit.drawing.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
 from tui.kit.drawing.rows import Row, fit, width
 

@@ -2,10 +2,10 @@
 
 from textwrap import wrap
 
-from launcher.format import number
+from launcher.core.format import number
+from launcher.core.text import clean
 from launcher.metrics.glossary import describe
 from launcher.metrics.store import Series
-from launcher.text import clean
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
 from tui.kit.drawing.rows import Row, fit, put, spread
 from tui.kit.drawing.spark import spark

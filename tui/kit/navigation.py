@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
     from launcher.record.layout import RunDir
-    from launcher.run.reading.reader import RunReader
+    from launcher.runs.watch.reader import RunReader
     from tui.kit.charts.lens import Lens
 
 

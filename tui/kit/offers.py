@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from launcher.run.reading.possible import Verb
+from launcher.runs.watch.possible import Verb
 
 if TYPE_CHECKING:
-    from launcher.run.reading.reader import RunReader
+    from launcher.runs.watch.reader import RunReader
 
 READ_ONLY = "Read-only: use `ppo-tui` or `ppo-tui attach` to change it"
 _VERBS = {  # action -> what it does to a run

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from launcher.format import duration
+from launcher.core.format import duration
 from launcher.health.verdict import shown
 from launcher.record.check import Bound
 from launcher.record.info import RunInfo
@@ -123,11 +123,11 @@ def notice(state: RunState) -> tuple[str, str] | None:
 
 @lru_cache(1024)
 def lineage(run: Path) -> str:
-    """Where a run came from, as `launcher.run.reading.lineage` says it.
+    """Where a run came from, as `launcher.runs.watch.lineage` says it.
 
     Reads run.yaml once, since what a run came from never changes.
     """
-    from launcher.run.reading.lineage import lineage as words  # it writes YAML, which the first frame does not need
+    from launcher.runs.watch.lineage import lineage as words  # it writes YAML, which the first frame does not need
 
     return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)
 

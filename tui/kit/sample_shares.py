@@ -1,6 +1,6 @@
 """Shares of the responses of a step, such as equal rewards and copied answers."""
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.metrics.glossary import describe
 from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import SeriesStore

@@ -25,10 +25,10 @@ from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 
-from launcher.files import write_atomic
-from launcher.paths import cache_dir
-from launcher.secrets import redact
-from launcher.text import clean, without_controls
+from launcher.core.files import write_atomic
+from launcher.core.paths import cache_dir
+from launcher.core.secrets import redact
+from launcher.core.text import clean, without_controls
 
 if TYPE_CHECKING:
     from textual.app import App

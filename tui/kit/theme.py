@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from launcher.errors import UserError
-from launcher.text import clean, near_hint
+from launcher.core.errors import UserError
+from launcher.core.text import clean, near_hint
 
 DEFAULT, TERMINAL = "dark", "terminal"
 

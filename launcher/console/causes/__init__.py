@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.console.fix import Fix, fix_of
-from launcher.tables import read_tables, record
+from launcher.core.tables import read_tables, record
 
 # Order matters only between two entries of the same level that match the same line: the first one wins.
 FAMILIES = (

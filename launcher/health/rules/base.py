@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES, Fix

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from launcher.format import duration
+from launcher.core.format import duration
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Memory, Rule, Setup

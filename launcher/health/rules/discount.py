@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, ladder
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
-from launcher.verl_config import GAMMA
+from launcher.verl.config import GAMMA
 
 
 class DiscountedReward(Rule):

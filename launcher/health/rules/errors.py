@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from launcher.core.text import clean
 from launcher.health.clauses import POSITIVE, Clause, Rung
 from launcher.health.fixes import CAUSES, Fix
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
 from launcher.record.levels import Level
-from launcher.text import clean
 
 # Most are anchored: veRL prints sample responses into the same log, and a model that writes code writes
 # errors too.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
@@ -13,7 +13,7 @@ from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.series import Baseline
 from launcher.health.state import Reading
 from launcher.record.levels import Level
-from launcher.verl_config import ACTOR, BATCH, CORRECTION, MINI
+from launcher.verl.config import ACTOR, BATCH, CORRECTION, MINI
 
 _WARM_UP = 8  # steps
 

@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, ladder
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, not_judged, warming
 from launcher.health.series import median
 from launcher.health.state import Reading
-from launcher.verl_config import BATCH, ROLLOUT
+from launcher.verl.config import BATCH, ROLLOUT
 
 _REASONS = (  # name of the limit, what the groups were, the keys that count them
     ("unvaried", "had equal rewards", keys.FILTERED),

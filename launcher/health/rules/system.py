@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, worst
 from launcher.health.frame import Frame
@@ -14,7 +14,7 @@ from launcher.health.rules.base import Memory, Rule, Setup, warming
 from launcher.health.series import Baseline, median
 from launcher.health.state import Reading
 from launcher.record.levels import Level
-from launcher.verl_config import BATCH
+from launcher.verl.config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds

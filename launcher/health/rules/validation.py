@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import Clause, Rung, ladder, worst
 from launcher.health.frame import Frame

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from tui.kit.actions.background import in_background, narrator
 from tui.kit.dialogs.ask import ask_and_do
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
-    from launcher.run.reading.reader import RunReader
+    from launcher.runs.watch.reader import RunReader
 
 T = TypeVar("T")
 
 
 async def resume_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and resumes the run from it. Runs in a worker."""
-    from launcher.run.actions.resume import resume
+    from launcher.runs.act.resume import resume
 
     def act(step: int, force: bool) -> RunDir:
         return resume(run, narrate=narrator(app), step=step, force=force)
@@ -40,7 +40,7 @@ def begin_fork(screen: Screen[Any], reader: RunReader) -> None:
 
 async def fork_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
-    from launcher.run.actions.fork import fork, fork_step, fork_steps
+    from launcher.runs.act.fork import fork, fork_step, fork_steps
 
     kept = [0, *fork_steps(run)]
     there = f"Checkpoints: {', '.join(map(str, kept[1:])) or 'none'}; 0 is the start of the run"
@@ -67,7 +67,7 @@ async def fork_run(app: App[Any], run: RunDir) -> None:
 
 async def evaluate_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and opens the run that scores it on the test split. Runs in a worker."""
-    from launcher.run.actions.evaluate import evaluate
+    from launcher.runs.act.evaluate import evaluate
 
     def act(step: int, force: bool) -> RunDir:
         return evaluate(run, (), step, narrator(app), force=force)
@@ -79,7 +79,7 @@ async def evaluate_run(app: App[Any], run: RunDir) -> None:
 
 async def merge_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and writes it as a Hugging Face model. Runs in a worker."""
-    from launcher.run.actions.merge import MergeError, merge
+    from launcher.runs.act.merge import MergeError, merge
 
     step = await _ask_step(app, run, f"Merge {run.id} into a Hugging Face model from the checkpoint at step", int)
     if step is None:
@@ -107,7 +107,7 @@ async def _unless_refused(
     ask: Callable[[Callable[[str], RunDir | None]], Awaitable[RunDir | None]],
 ) -> RunDir | None:
     """What `ask` has started with the text that was typed; before errors are forced it asks again."""
-    from launcher.preflight.gate import Refused
+    from launcher.check.gate import Refused
 
     refused: list[tuple[str, Refused]] = []
 
@@ -133,7 +133,7 @@ async def _unless_refused(
 
 async def _ask_step(app: App[Any], run: RunDir, question: str, act: Callable[[str], T]) -> T | None:
     """Asks for the step of a complete checkpoint, the newest first; None when there is none or the user cancels."""
-    from launcher.run.reading.checkpoints import checkpoint, checkpoint_steps
+    from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
 
     try:
         newest, _ = checkpoint(run, None)

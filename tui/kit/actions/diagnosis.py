@@ -4,7 +4,7 @@ from typing import Any
 
 from textual.screen import Screen
 
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.actions.editing import follow_advice
 from tui.kit.navigation import navigation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import SuspendNotSupported
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, free_name, target
 from launcher.preset.field_values import Where
 from tui.kit.actions.background import in_terminal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from tui.kit.dialogs.ask import AskScreen, ask_and_do
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.navigation import navigation
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from launcher.record.layout import RunDir
-    from launcher.run.reading.reader import RunReader
+    from launcher.runs.watch.reader import RunReader
 
 _FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a folder for TensorBoard"
 
 
 def toggle_mark(app: App[Any], run: Path) -> None:
     """Marks a run, or takes its mark away; says so when there are enough."""
-    from launcher.run.reading.compare import MOST
+    from launcher.runs.watch.compare import MOST
 
     marked = navigation(app).marked
     if run in marked:
@@ -36,7 +36,7 @@ def toggle_mark(app: App[Any], run: Path) -> None:
 
 def compare_marked(app: App[Any], chosen: Path | None) -> None:
     """Compares the marked runs; a single one with the chosen one."""
-    from launcher.run.reading.compare import FEWEST, MOST
+    from launcher.runs.watch.compare import FEWEST, MOST
 
     runs = [run for run in navigation(app).marked if run.is_dir()]
     if len(runs) < FEWEST and chosen is not None and chosen not in runs:
@@ -47,8 +47,8 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
 def compare_with_others(app: App[Any], run: Path) -> None:
     """Compares a run with the marked ones; when none is marked a fork with its parent, others with the run before."""
     from launcher.record.layout import RunDir, all_runs
-    from launcher.run.reading.compare import MOST
-    from launcher.run.reading.steps import parent_of
+    from launcher.runs.watch.compare import MOST
+    from launcher.runs.watch.steps import parent_of
 
     others = [other for other in navigation(app).marked if other != run and other.is_dir()][: MOST - 1]
     if not others and (parent := parent_of(RunDir(run).read_info().parent)) is not None:
@@ -60,7 +60,7 @@ def compare_with_others(app: App[Any], run: Path) -> None:
 
 
 def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
-    from launcher.run.reading.compare import FEWEST
+    from launcher.runs.watch.compare import FEWEST
 
     if len(runs) < FEWEST:
         app.notify(too_few)
@@ -70,7 +70,7 @@ def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
 
 async def stop_run(app: App[Any], reader: RunReader) -> None:
     """Asks, telling what would be lost, and stops the run when the reply is yes. Runs in a worker."""
-    from launcher.run.reading.checkpoints import latest_checkpoint
+    from launcher.runs.watch.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
     kept = latest_checkpoint(run)
@@ -109,7 +109,7 @@ async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 async def _stop(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Stops runs, and says which were asked to end, which have ended already, and which could not be stopped."""
     from launcher.record.state import ALIVE
-    from launcher.run.actions.stop import stop
+    from launcher.runs.act.stop import stop
 
     asked = []
     for run in runs:
@@ -133,8 +133,8 @@ def _which(runs: Sequence[RunDir]) -> str:
 
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Asks once, telling what it frees, and deletes ended runs; one that is live refuses it. Runs in a worker."""
-    from launcher.format import gib
-    from launcher.run.actions.delete import check, delete, size
+    from launcher.core.format import gib
+    from launcher.runs.act.delete import check, delete, size
 
     try:
         for run in runs:

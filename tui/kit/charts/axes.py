@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
-from launcher.format import duration, number
+from launcher.core.format import duration, number
 from launcher.metrics.store import SeriesStore
 
 TOKENS_KEY = "perf/total_num_tokens"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.health.words import bound_words
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound

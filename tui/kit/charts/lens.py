@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.metrics.store import Series, SeriesStore
 from tui.kit.charts.axes import SpentAxis, time_axis, time_limit, token_axis
 from tui.kit.charts.smoothing import Smoothing

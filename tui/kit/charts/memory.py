@@ -6,10 +6,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from launcher.format import GIB, number
+from launcher.core.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
 from launcher.record.state import RunState
-from launcher.run.reading.machine_history import MachineHistory
+from launcher.runs.watch.machine_history import MachineHistory
 from tui.kit.charts.lens import Lens, cursor_headline
 from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
 from tui.kit.drawing import glyphs

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from launcher.format import duration
+from launcher.core.format import duration
 from tui.kit.charts.axes import SpentAxis
 
 _RECENT = 20  # steps whose median duration says how far the present one is

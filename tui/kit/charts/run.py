@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charts import marks as chart_marks
 from tui.kit.charts.check import check_plot
 from tui.kit.charts.figures import Figure, plot

@@ -10,8 +10,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from launcher.errors import UserError
-from launcher.text import clean
+from launcher.core.errors import UserError
+from launcher.core.text import clean
 from tui.kit.keys import KEYS
 from tui.kit.page import Dialog
 

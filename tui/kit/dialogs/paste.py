@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.keys import KEYS
 from tui.kit.page import Dialog
 

@@ -1,12 +1,12 @@
 """Every sign the screen draws.
 
-Widgets draw the signs below; `--ascii` translates them to their twins of `launcher.text.ASCII` when a row is
+Widgets draw the signs below; `--ascii` translates them to their twins of `launcher.core.text.ASCII` when a row is
 painted. Each sign and each twin is one cell wide, so a layout is the same in both.
 """
 
 from rich.cells import cell_len
 
-from launcher.text import ASCII
+from launcher.core.text import ASCII
 
 OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
 RUNNING, WAITING, STOPPED, FINISHED, FAILED, LOST, IMPORTED = "●", "○", "■", "✔", "✖", "?", "◇"

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from launcher.metrics.pins import MOST
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.memory import look, memory_plot

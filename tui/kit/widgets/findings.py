@@ -8,8 +8,8 @@ from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 
-from launcher.preflight.finding import Finding
-from launcher.text import clean
+from launcher.check.finding import Finding
+from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS

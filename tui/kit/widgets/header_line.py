@@ -2,9 +2,9 @@
 
 from textwrap import wrap
 
-from launcher.format import SHORT_ID
+from launcher.core.format import SHORT_ID
+from launcher.core.text import clean
 from launcher.record.state import RunState
-from launcher.text import clean
 from tui.kit.drawing.rows import Row, crop, put, spread, width
 from tui.kit.run_words import state_words, uptime, verdict_words
 from tui.kit.widgets.painted import Painted

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from textual.geometry import Size
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.fold import fold
 from tui.kit.drawing.rows import Row, crop

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 
+from launcher.core.text import clean
 from launcher.health.families import FAMILIES
 from launcher.health.words import CROSSED, bound_words, debounce_words, limits_by_figure
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
-from launcher.text import clean
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, put, spread, width
 from tui.kit.run_words import level_sign

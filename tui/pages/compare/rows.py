@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
-from launcher.format import SHORT_ID, duration, number
+from launcher.core.format import SHORT_ID, duration, number
+from launcher.core.text import clean
 from launcher.preset.yaml_text import shown
-from launcher.run.reading.compare import Compared, Difference, Facts
-from launcher.run.reading.contrast import Contrast, interval_words, signed, steps_words
-from launcher.text import clean
+from launcher.runs.watch.compare import Compared, Difference, Facts
+from launcher.runs.watch.contrast import Contrast, interval_words, signed, steps_words
 from tui.kit.drawing.glyphs import BAR
 from tui.kit.drawing.rows import Row, fit, spread
 from tui.kit.drawing.rows import width as cells_of

@@ -11,9 +11,9 @@ from textual.containers import Container, VerticalScroll
 
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.run.reading.compare import Compared, differences, notes
-from launcher.run.reading.contrast import Contrast, assumptions, contrasts
-from launcher.run.reading.groups import groups
+from launcher.runs.watch.compare import Compared, differences, notes
+from launcher.runs.watch.contrast import Contrast, assumptions, contrasts
+from launcher.runs.watch.groups import groups
 from tui.kit.charted import HEIGHTS, ChartScreen
 from tui.kit.charts.figures import FIGURES, chosen
 from tui.kit.charts.view import STEP

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from textual.app import App
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import clean
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.reading.missed import Missed, last_look, looked, missed
-from launcher.run.reading.reader import RunReader
-from launcher.text import clean
+from launcher.runs.watch.missed import Missed, last_look, looked, missed
+from launcher.runs.watch.reader import RunReader
 from tui.kit.run_words import STATES, level_sign, notice, state_words, verdict_words
 from tui.kit.terminal import notification, send
 

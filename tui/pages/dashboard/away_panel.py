@@ -2,9 +2,9 @@
 
 from textual.geometry import Size
 
-from launcher.format import duration
-from launcher.run.reading.missed import Missed
-from launcher.text import clean
+from launcher.core.format import duration
+from launcher.core.text import clean
+from launcher.runs.watch.missed import Missed
 from tui.kit.drawing.rows import Row, spread
 from tui.kit.run_words import STATES, level_sign
 from tui.kit.widgets.painted import HIDDEN, Painted

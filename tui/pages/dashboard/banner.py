@@ -4,8 +4,8 @@ from textwrap import wrap
 
 from textual.geometry import Size
 
+from launcher.core.text import clean
 from launcher.record.state import RunState
-from launcher.text import clean
 from tui.kit.drawing.rows import Row
 from tui.kit.run_words import notice, state_words
 from tui.kit.widgets.painted import HIDDEN, Painted

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from launcher.core.text import clean
 from launcher.record.check import Check
 from launcher.record.levels import Level
-from launcher.text import clean
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, fit, spread
 from tui.kit.run_words import level_sign

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from textual.geometry import Size
 
-from launcher.format import gib
+from launcher.core.format import gib
+from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
-from launcher.text import clean
 from tui.kit.drawing.glyphs import FILL, FILL_REST
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import FULL, TIGHT, devices, short_name, used_share

@@ -2,9 +2,9 @@
 
 import math
 
-from launcher.format import roughly
+from launcher.core.format import roughly
 from launcher.record.state import RunState
-from launcher.run.reading.startup import Startup
+from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
 from tui.kit.drawing.rows import Row, width
 from tui.kit.widgets.painted import Painted

@@ -10,7 +10,7 @@ from textual.binding import ActiveBinding, BindingType
 
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 
 from launcher.metrics.pins import pinned
 from launcher.record.state import RunState
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import HEIGHTS
 from tui.kit.charts.run import RunCharts
 from tui.kit.keys import KEYS
@@ -148,7 +148,7 @@ class DashboardScreen(RunPages):
             self.run_worker(self._explain(), group="explain")
 
     async def _adopt(self) -> None:
-        from launcher.run.supervisor.spawn import adopt
+        from launcher.runs.supervise.spawn import adopt
 
         assert self.reader is not None
         await asyncio.to_thread(adopt, [(self.reader.dir, self.reader.state)])

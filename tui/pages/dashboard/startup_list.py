@@ -1,7 +1,7 @@
 """The stages of a run's start, until it has made its first step."""
 
 from launcher.record.state import Rollout
-from launcher.run.reading.startup import Startup
+from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.rows import Row
 from tui.kit.widgets.painted import Painted
 from tui.pages.dashboard.startup_words import startup_rows

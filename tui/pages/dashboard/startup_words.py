@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from launcher.console.phases import PHASES
-from launcher.format import duration, roughly
+from launcher.core.format import duration, roughly
 from launcher.record.state import Rollout
-from launcher.run.reading.startup import (
+from launcher.runs.watch.startup import (
     DONE,
     ENDED,
     NAMES,

@@ -1,6 +1,6 @@
 """Where the time of a step goes, as one bar, and as another for what is usual."""
 
-from launcher.format import number
+from launcher.core.format import number
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import OTHER, Split, last_split, usual_split
 from tui.kit.drawing.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT

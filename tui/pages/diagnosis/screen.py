@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.actions.diagnosis import edit_entry, open_entry
 from tui.kit.diagnosis_words import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import FINISHED

@@ -1,4 +1,4 @@
-"""The process that checks drafts while they are edited (`launcher.preflight.live`), asked from the event loop."""
+"""The process that checks drafts while they are edited (`launcher.check.live`), asked from the event loop."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class DraftChecks:
     def _alive(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "launcher.preflight.live"],
+                [sys.executable, "-m", "launcher.check.live"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -10,15 +10,15 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.message import Message
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import did_you_mean
 from launcher.preset.choices import choices, verl_keys
-from launcher.preset.defaults import NEWEST
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import Where, check, typed, where_of
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import step
-from launcher.preset.versions import newest
-from launcher.text import did_you_mean
+from launcher.verl.defaults import NEWEST
+from launcher.verl.versions import newest
 from tui.kit.drawing.glyphs import DASH
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS

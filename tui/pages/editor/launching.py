@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher import paths
-from launcher.errors import UserError
+from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.record.layout import RunDir
 from tui.kit.actions.preset_saving import save

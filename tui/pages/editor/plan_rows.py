@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from launcher.format import gib
+from launcher.core.format import gib
+from launcher.core.text import clean
 from launcher.preset.flow import Flow, Updates
 from launcher.preset.yaml_text import shown
-from launcher.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
 from tui.kit.drawing.rows import Row, crop, put
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from launcher.core.text import clean
 from launcher.health.fixes import FIXES
 from launcher.health.rules import ALL
-from launcher.preset.defaults import NEWEST
 from launcher.preset.draft import Draft, values
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import Where
@@ -17,7 +17,7 @@ from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
 from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
-from launcher.text import clean
+from launcher.verl.defaults import NEWEST
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
 from tui.kit.drawing.rows import Row, crop, put
 from tui.kit.matching import letters

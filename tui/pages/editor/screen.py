@@ -9,11 +9,11 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import clean
 from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
-from launcher.text import clean
 from tui.kit.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.kit.drawing.rows import Row
@@ -229,7 +229,7 @@ class EditorScreen(Page[None]):
         self.run_worker(self._against(), exclusive=True, group="against")
 
     async def _against(self) -> None:
-        from launcher.run.actions.relaunch import last_run
+        from launcher.runs.act.relaunch import last_run
 
         side = self.query_one(EditorSide)
         found = None if side.compares else await asyncio.to_thread(last_run, self.draft.name)

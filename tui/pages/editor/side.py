@@ -9,7 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.timer import Timer
 
-from launcher.preflight.finding import Finding
+from launcher.check.finding import Finding
 from launcher.preset import layers
 from launcher.preset.draft import values
 from launcher.preset.field_values import Where

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from launcher.record.events import Action, LevelChange
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.check_list import CheckListScreen
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS

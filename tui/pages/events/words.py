@@ -5,9 +5,9 @@ from datetime import datetime
 from textwrap import wrap
 
 from launcher.console.phases import PHASES
+from launcher.core.text import clean
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.levels import Level
-from launcher.text import clean
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, put
 from tui.kit.run_words import STATES, by_whom, level_sign

@@ -4,7 +4,7 @@ from textwrap import wrap
 
 from textual.geometry import Size
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import Device, detail_rows
 from tui.kit.widgets.painted import Painted

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from launcher.metrics.store import SeriesStore
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.memory import look, memory_plot, util_plot

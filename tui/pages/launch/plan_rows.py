@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
-from launcher.format import gib
-from launcher.text import clean
+from launcher.core.errors import UserError
+from launcher.core.format import gib
+from launcher.core.text import clean
 from tui.kit.drawing.rows import Row
 
 if TYPE_CHECKING:
-    from launcher.preflight.finding import Finding
-    from launcher.preflight.memory import Estimate
-    from launcher.preflight.subject import Subject
+    from launcher.check.finding import Finding
+    from launcher.check.memory import Estimate
+    from launcher.check.subject import Subject
     from launcher.preset.files import LoadedPreset
     from launcher.preset.flow import Flow
 
@@ -37,12 +37,12 @@ class Plan:
 
 def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
-    from launcher.preflight import checks, memory
-    from launcher.preflight.subject import subject
+    from launcher.check import checks, memory
+    from launcher.check.subject import subject
     from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
     from launcher.preset.shell import command_line
-    from launcher.run.actions.start import preview
+    from launcher.runs.act.start import preview
 
     try:
         loaded = with_settings(preset, settings)
@@ -61,7 +61,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
 
 def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:
     """What is wrong with the preset, value by value where the settings of the launch have no part in it."""
-    from launcher.preflight import checks
+    from launcher.check import checks
     from launcher.preset.drafts import open_draft
 
     try:
@@ -74,8 +74,8 @@ def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserEr
 
 def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
     """The checks that take seconds; what they look at is made first, as far as we can make it ourselves."""
+    from launcher.check import checks
     from launcher.data import toy
-    from launcher.preflight import checks
 
     try:
         toy.ensure_for(what.loaded.preset.model.path, what.python, progress)
@@ -87,7 +87,7 @@ def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[
 
 def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
     """The settings of a launch and a finding's change, which replaces earlier ones of the same fields."""
-    from launcher.preset.hydra import quote
+    from launcher.verl.hydra import quote
 
     return [*without(settings, change), *(f"{name}={quote(value)}" for name, value in change.items())]
 

@@ -12,11 +12,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
-from launcher.errors import UserError
-from launcher.preflight.finding import LEVELS, REHEARSAL, Finding, in_order
+from launcher.check.finding import LEVELS, REHEARSAL, Finding, in_order
+from launcher.core.errors import UserError
+from launcher.core.text import clean
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
-from launcher.text import clean
 from tui.kit.actions.editing import edit_preset
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.confirm import ConfirmScreen
@@ -145,7 +145,7 @@ class LaunchScreen(Page[Path | list[str]]):
         self.run_worker(self._queue(), exclusive=True, group="start")
 
     async def _queue(self) -> None:
-        from launcher.run.actions.queue import add
+        from launcher.runs.act.queue import add
 
         try:
             entry = await asyncio.to_thread(add, self.preset, self.settings)
@@ -164,7 +164,7 @@ class LaunchScreen(Page[Path | list[str]]):
 
     def _rehearse(self, began: int) -> None:
         """In a thread: veRL runs two small steps."""
-        from launcher.run.actions.rehearse import rehearse
+        from launcher.runs.act.rehearse import rehearse
 
         assert self.plan.subject is not None
         report = partial(self._from_thread, began)
@@ -265,8 +265,8 @@ class LaunchScreen(Page[Path | list[str]]):
             self.run_worker(self._launch(force), group="launch")
 
     async def _launch(self, force: bool) -> None:
-        from launcher.preflight.gate import Refused
-        from launcher.run.actions.start import start
+        from launcher.check.gate import Refused
+        from launcher.runs.act.start import start
 
         narrate = partial(self.app.call_from_thread, self._narrate)
         try:

@@ -10,10 +10,10 @@ from textual.widgets import Input
 from launcher.console.diagnose import diagnose
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.source import chunks
-from launcher.run.reading.steps import place_of_step
-from launcher.text import clean
+from launcher.core.text import clean
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.source import chunks
+from launcher.runs.watch.steps import place_of_step
 from tui.kit.drawing.rows import Row, spread, width
 from tui.kit.keys import KEYS
 from tui.kit.navigation import is_open

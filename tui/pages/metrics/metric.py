@@ -8,7 +8,7 @@ from textual.binding import BindingType
 
 from launcher.metrics.pins import pinned, toggle
 from launcher.metrics.store import SeriesStore
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.run import RunCharts

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 from textual.widgets import Input
 
 from launcher.metrics.pins import pinned
-from launcher.run.reading.reader import RunReader
+from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.lens import Lens
 from tui.kit.drawing.rows import Row
 from tui.kit.drawing.scale import step_limit

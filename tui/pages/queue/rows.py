@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from launcher.format import SHORT_ID
-from launcher.run.reading.turns import Turn
-from launcher.text import clean
+from launcher.core.format import SHORT_ID
+from launcher.core.text import clean
+from launcher.runs.watch.turns import Turn
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, crop, fit
 from tui.kit.metric_rows import shorten

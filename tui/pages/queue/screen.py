@@ -9,12 +9,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import clean
 from launcher.record import queue
 from launcher.record.queue import Queued
-from launcher.run.reading.turns import Turn, turns
-from launcher.run.supervisor.queue import wake
-from launcher.text import clean
+from launcher.runs.supervise.queue import wake
+from launcher.runs.watch.turns import Turn, turns
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
@@ -68,19 +68,19 @@ class QueueScreen(Page[None]):
         self._show_more()
 
     def action_start(self) -> None:
-        from launcher.run.actions.queue import begin_now
+        from launcher.runs.act.queue import begin_now
 
         self._change(begin_now)
 
     def action_pause(self) -> None:
-        from launcher.run.actions.queue import resume
+        from launcher.runs.act.queue import resume
 
         turn = self._chosen
         waits = turn is not None and turn.entry.waits
         self._change((lambda entry: queue.change(entry, paused=True, now=False)) if waits else resume)
 
     def action_pause_all(self) -> None:
-        from launcher.run.actions.queue import resume
+        from launcher.runs.act.queue import resume
 
         self.run_worker(self._do(lambda: resume(None) if queue.paused() else queue.pause(on=True)), group="change")
 
@@ -93,7 +93,7 @@ class QueueScreen(Page[None]):
             self.run_worker(self._remove(turn.entry), exclusive=True, group="remove")
 
     async def _remove(self, entry: Queued) -> None:
-        from launcher.run.actions.queue import remove
+        from launcher.runs.act.queue import remove
 
         settings = clean("\n".join(entry.settings)) or "without settings beside the preset"
         question = ConfirmScreen(f"Remove {entry.id} from the queue?", settings, "y  remove", "n  cancel")

@@ -5,11 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from launcher.hosts import HostRuns
+from launcher.machine.hosts import HostRuns
 from launcher.record.layout import RunDir
 from launcher.record.note import RunNote
 from launcher.record.state import RunState
-from launcher.run.reading.scores import Scores
+from launcher.runs.watch.scores import Scores
 from launcher.settings import read_clusters, read_hosts
 from tui.kit.drawing.rows import Row, Span
 from tui.pages.runs.run_list import ORDERS, RunSummary, arranged
@@ -32,8 +32,8 @@ class Elsewhere:
 
     def ask(self, name: str) -> None:
         """Asks one machine, which takes seconds, and a minute where it is away; in a thread."""
-        from launcher.hosts import runs_of
-        from launcher.run.actions.attach_job import jobs_of
+        from launcher.machine.hosts import runs_of
+        from launcher.runs.act.attach_job import jobs_of
 
         found = jobs_of(name) if name in self.clusters else runs_of(name)
         self._places[name] = found

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.navigation import navigation
 from tui.pages.runs.preset_actions import import_preset, is_path, named_file, no_script
@@ -54,7 +54,7 @@ def _log(text: str) -> Path | None:
 
 async def _import_log(app: App[Any], log: Path) -> bool:
     """Makes a run of it and shows that one; whether it could."""
-    from launcher.run.actions.import_logs import import_logs
+    from launcher.runs.act.import_logs import import_logs
 
     app.notify(f"Importing {log.name}", markup=False)
     try:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from tui.kit.actions.background import in_background, narrator
 from tui.kit.dialogs.choose import ChooseScreen
 
@@ -33,8 +33,8 @@ async def prepare_data(app: App[Any]) -> None:
 
 
 def _write(choice: str, narrate: Callable[[str], None]) -> Path:
-    from launcher import verl_env
     from launcher.data import gsm8k, math, toy
+    from launcher.verl import env as verl_env
 
     if choice == "t":
         return toy.ensure(python=verl_env.interpreter(None), progress=narrate)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import SuspendNotSupported
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from tui.kit.actions.background import in_background, in_terminal
 from tui.kit.navigation import navigation
 
@@ -27,8 +27,8 @@ async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, r
 
     `run` is empty for the machine itself.
     """
-    from launcher.hosts import there
-    from launcher.run.actions.attach_job import attach_job
+    from launcher.machine.hosts import there
+    from launcher.runs.act.attach_job import attach_job
 
     try:
         if not cluster:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
-from launcher import paths
-from launcher.errors import UserError
-from launcher.files import beside
-from launcher.text import clean, near_hint
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import beside
+from launcher.core.text import clean, near_hint
 from tui.kit.actions.editing import edit_preset
 from tui.kit.actions.preset_saving import taken
 from tui.kit.dialogs.ask import ask_and_do

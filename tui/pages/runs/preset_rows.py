@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary

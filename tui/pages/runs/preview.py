@@ -5,10 +5,10 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from launcher.format import duration, number, roughly
+from launcher.core.format import duration, number, roughly
+from launcher.core.text import clean
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.text import clean
 from tui.kit.drawing.rows import Row
 from tui.kit.drawing.spark import spark
 from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.text import clean
+from launcher.core.text import clean
 from tui.kit.drawing.rows import HEADING, Row, Span
 from tui.pages.runs.elsewhere import THERE, Elsewhere
 from tui.pages.runs.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named

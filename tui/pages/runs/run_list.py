@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher import paths
+from launcher.core import paths
 from launcher.record import queue
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
-from launcher.run.reading.attempts import elapsed
-from launcher.run.reading.scores import Scores
+from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.scores import Scores
 from tui.kit.matching import letters
 from tui.kit.run_words import verdict_word
 

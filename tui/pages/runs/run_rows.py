@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.format import SHORT_ID, duration, number
+from launcher.core.format import SHORT_ID, duration, number
 from tui.kit.drawing.glyphs import WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.kit.drawing.scale import step_limit

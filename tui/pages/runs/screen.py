@@ -15,12 +15,12 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
+from launcher.core.text import clean
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.run.supervisor.queue import wake
-from launcher.run.supervisor.spawn import adopt
-from launcher.text import clean
+from launcher.runs.supervise.queue import wake
+from launcher.runs.supervise.spawn import adopt
 from tui.kit.actions.background import in_background
 from tui.kit.actions.editing import edit_preset, edit_run
 from tui.kit.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark

@@ -20,11 +20,11 @@ class Welcome(NamedTuple):
 
 def welcome() -> Welcome:
     """Looks at GPUs, veRL and data: some tenths of a second, and seconds where veRL is asked for the first time."""
-    from launcher import verl_env
-    from launcher.errors import UserError
-    from launcher.format import gib
-    from launcher.preflight.machine import here
+    from launcher.check.machine import here
+    from launcher.core.errors import UserError
+    from launcher.core.format import gib
     from launcher.preset.recommend import ANYWHERE, recommend
+    from launcher.verl import env as verl_env
 
     gpus = here().gpus
     preset, _ = recommend([gpu.total for gpu in gpus])

@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.responses import Dump, Sample, dumps, prompt_of, responses_to
-from launcher.text import clean
+from launcher.core.text import clean
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.responses import Dump, Sample, dumps, prompt_of, responses_to
 from tui.kit.charted import HEIGHTS
 from tui.kit.drawing.rows import Row, crop
 from tui.kit.keys import KEYS

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from textwrap import wrap
 
-from launcher.format import number
-from launcher.run.reading.responses import Dump, Sample
+from launcher.core.format import number
+from launcher.runs.watch.responses import Dump, Sample
 from tui.kit.drawing.fold import fold
 from tui.kit.drawing.glyphs import ARROW, SPARK
 from tui.kit.drawing.rows import Row, fit

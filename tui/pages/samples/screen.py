@@ -8,9 +8,9 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Input
 
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.responses import Dump, Sample, dumps, read, stamp
-from launcher.text import clean
+from launcher.core.text import clean
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.responses import Dump, Sample, dumps, read, stamp
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
 from tui.kit.page import Page

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
+from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from tui.kit.dialogs.confirm import ConfirmScreen
 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from launcher.run.actions.trials import Plan
+    from launcher.runs.act.trials import Plan
 
 
 async def begin_trials(app: App[Any], run: RunDir) -> None:
@@ -20,7 +20,7 @@ async def begin_trials(app: App[Any], run: RunDir) -> None:
 
     Runs in a worker.
     """
-    from launcher.run.actions.trials import plan, start_apart
+    from launcher.runs.act.trials import plan, start_apart
 
     def from_checkpoint_or_start() -> Plan:
         try:

@@ -11,12 +11,12 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from launcher import paths
+from launcher.core import paths
+from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
-from launcher.run.reading.possible import Verb
-from launcher.run.reading.reader import RunReader
-from launcher.run.reading.trials import Trials, trials_of
-from launcher.text import clean
+from launcher.runs.watch.possible import Verb
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.trials import Trials, trials_of
 from tui.kit.actions.editing import edit_run
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation

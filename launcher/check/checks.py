@@ -1,0 +1,202 @@
+"""The checks, and what runs them. A check is a plain function: what is checked in, findings out."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from launcher.check import (
+    cluster,
+    config,
+    data,
+    fitting,
+    hardware,
+    loading,
+    login,
+    machine,
+    memory,
+    model,
+    reward,
+    software,
+)
+from launcher.check.changes import tested
+from launcher.check.finding import Finding, in_order, of_config, of_software
+from launcher.check.subject import Subject, subject
+from launcher.check.suggestion import suggested_value
+from launcher.core.errors import UserError
+from launcher.core.text import nearest
+from launcher.preset.draft import Draft
+from launcher.preset.fields import Spec
+from launcher.preset.files import LoadedPreset, WrongValue, find, load
+from launcher.preset.layers import ROOTS
+from launcher.preset.schema import FIELDS, value_of
+from launcher.preset.translate import NEEDED
+from launcher.verl import hydra
+
+Check = Callable[[Subject], Iterable[Finding]]
+Progress = Callable[[str], None]
+
+QUICK: tuple[Check, ...] = (*config.RULES, model.shape, fitting.checks)
+"""At most a second together; neither torch nor veRL is imported."""
+
+SLOW: tuple[tuple[str, Check], ...] = (
+    ("software", software.checks),
+    ("hardware", hardware.checks),
+    ("cluster", cluster.checks),
+    ("login", login.checks),
+    ("model", model.checks),
+    ("names", loading.checks),
+    ("data files", data.checks),
+    ("reward function", reward.checks),
+)
+"""What reads files, asks the network or starts processes, each with the words of its progress."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is known about a preset; `ok` when no error is in it."""
+
+    findings: list[Finding]
+    memory: dict[str, Any]
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.level == "error" for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """What `check --json` prints."""
+        return {"ok": self.ok, "findings": [finding.as_json() for finding in self.findings], "memory": self.memory}
+
+
+def quick(subject: Subject) -> list[Finding]:
+    """What can be said at once, errors first."""
+    return in_order(tested(subject, list(_quick(subject)), _quick))
+
+
+def _quick(subject: Subject) -> Iterator[Finding]:
+    return (finding for check in QUICK for finding in _run(check, subject))
+
+
+def slow(subject: Subject, progress: Progress, cancelled: Callable[[], bool]) -> Iterator[Finding]:
+    """What takes seconds, as it is found; `cancelled` is asked before each check."""
+    for title, check in SLOW:
+        if cancelled():
+            return
+        progress(title)
+        yield from _run(check, subject)
+
+
+def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress = lambda _: None) -> Report:
+    """Every check of a preset for this machine, or for one that is assumed.
+
+    A preset that cannot be launched at all is a finding too. Raises UserError for a machine that is none.
+    """
+    on = machine.assumed(assume) if assume else machine.here()
+    try:
+        what = subject(loaded, on=on)
+    except UserError as wrong:
+        return Report([refused(wrong)], {})
+    findings = [*quick(what), *slow(what, progress, lambda: False)]
+    estimate = memory.estimate(what)
+    return Report(in_order(findings), estimate.as_json() if estimate else {})
+
+
+def report(
+    preset: str, settings: Sequence[str] = (), *, assume: str | None = None, progress: Progress = lambda _: None
+) -> Report:
+    """The report on a preset by its name; one that cannot even be read is a finding like any other.
+
+    Raises UserError for wrong use: an unknown preset, key or machine.
+    """
+    try:
+        loaded = load(preset, settings)
+    except UserError as wrong:
+        broken = _wrong_without(preset)
+        if broken:
+            return Report([refused(broken)], {})
+        key = _wrong_setting(preset, settings)
+        return Report([refused(wrong, key, lambda spec, value: _works(preset, settings, spec, value))], {})
+    return check(loaded, assume=assume, progress=progress)
+
+
+def wrong_keys(preset: str) -> list[Finding]:
+    """What is wrong with the keys of a preset, without the other checks; nothing for one that cannot be launched."""
+    try:
+        lacking = [name for name in NEEDED if not value_of(load(preset).preset, FIELDS[name])]
+        what = subject(load(preset, [f"{name}=later" for name in lacking]))  # a script may leave the data to its user
+    except UserError:
+        return []
+    return [found for rule in config.keys.RULES for found in rule(what) if found.level != "info"]
+
+
+def refused(
+    wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
+) -> Finding:
+    """A preset, or the setting of a key, that could not be read or launched at all; only what `works` is offered."""
+    fix = wrong.hint or "remove it, or set it to an allowed value"
+    spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
+    if isinstance(wrong, WrongValue) and spec is not None:
+        key = key or spec.key or spec.name
+        value = suggested_value(spec, wrong.value, functools.partial(works, spec))
+        if value is not None:
+            fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
+    return of_config.error("PRESET", wrong.message, fix, (key,) if key else ())
+
+
+def refusals(draft: Draft, error: UserError) -> list[Finding]:
+    """What is wrong with the values of a preset that is refused, each with its field; else the refusal itself.
+
+    A mistyped field comes with the one that its name is nearest to.
+    """
+    found = []
+    for where, said in draft.reading.errors.items():
+        name = ".".join(where)
+        near = nearest(name, FIELDS) if name not in FIELDS else None
+        said = said if name in said else f"{name}: {said}"
+        found.append(replace(refused(UserError(said), name), rename=(name, near) if near else None))
+    return found or [refused(error)]
+
+
+def _run(check: Check, subject: Subject) -> Iterator[Finding]:
+    """The findings of one check. One that fails is a finding itself and stops nothing."""
+    try:
+        yield from check(subject)
+    except Exception as error:
+        name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
+        message = f"the check {name} failed ({type(error).__name__}: {error})"
+        yield of_software.warning("CHECK", message, "report this together with the preset")
+
+
+def _wrong_without(preset: str) -> UserError | None:
+    """What is wrong with a preset without the settings. Raises UserError for one that is not there."""
+    find(preset)
+    try:
+        load(preset)
+    except UserError as wrong:
+        return wrong
+    return None
+
+
+def _works(preset: str, settings: Sequence[str], spec: Spec, value: Any) -> bool:
+    """Whether a field may have a value in this preset: no rule has anything against it."""
+    names = (spec.name, spec.key)
+    others = [text for text in settings if hydra.split(text)[1] not in names]
+    try:
+        what = subject(load(preset, [*others, f"{spec.name}={hydra.quote(value)}"]))
+        before = {(each.id, each.keys) for each in quick(subject(load(preset, others)))}
+    except UserError:
+        return False
+    return all(each.level == "info" or (each.id, each.keys) in before for each in quick(what))
+
+
+def _wrong_setting(preset: str, settings: Sequence[str]) -> str:
+    """The key of the first setting with a value that is not allowed. Raises UserError for an unknown key."""
+    for count, text in enumerate(settings, 1):
+        key = hydra.split(text)[1]
+        try:
+            load(preset, settings[:count])
+        except UserError:
+            if key not in FIELDS and key.partition(".")[0] not in ROOTS:
+                raise
+            return key
+    raise AssertionError("only called for settings that cannot be loaded")

@@ -1,0 +1,173 @@
+"""Asks a Ray cluster what it has: a short driver joins it from here, or runs there as a job of a run that is one."""
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.check import cluster_probe
+from launcher.check.subject import Subject
+from launcher.core.errors import UserError
+from launcher.machine.ray_jobs import Cluster, Unreachable, authentication
+from launcher.record.json import Record
+from launcher.verl.config import RAY
+
+PACKAGES = ("verl", "torch", "vllm", "sglang", "transformers", "TransferQueue")
+_PLUGIN = "launcher.verl_plugin"
+PATIENCE = 60  # seconds for the probe tasks of all nodes
+_LIMIT = 120.0  # seconds for the whole driver; Ray alone waits 40 for a cluster that does not answer
+_KNOCK = 5.0  # seconds for a connection
+_ENV = f"{RAY}.runtime_env.env_vars."
+_HOST = re.compile(r"(.+):(\d{1,5})")
+
+
+@dataclass(frozen=True)
+class Node(Record):
+    """A node as `launcher.check.cluster_probe` saw it; `sizes` has the paths that are there.
+
+    `python` is None where the probe task did not run in time; `error` is why it failed.
+    """
+
+    ip: str = ""
+    total: dict[str, float] = field(default_factory=dict)
+    free: dict[str, float] = field(default_factory=dict)
+    python: str | None = None
+    packages: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    sizes: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """A cluster as it is now. `rest` is its dashboard, None where it has none."""
+
+    where: str
+    ray: str
+    python: str
+    nodes: tuple[Node, ...]
+    rest: Cluster | None
+
+    def sum(self, name: str, *, free: bool) -> float:
+        """A resource of all nodes together."""
+        return sum((node.free if free else node.total).get(name, 0.0) for node in self.nodes)
+
+
+def ask(subject: Subject, paths: Sequence[str]) -> View:
+    """The cluster of a run, and which of `paths` its nodes have. Raises UserError with the reason."""
+    own = subject.loaded.preset.cluster
+    request = {
+        "address": "auto" if own.submit else own.address,
+        "runtime_env": _runtime_env(subject),
+        "packages": PACKAGES,
+        "modules": [_PLUGIN],
+        "paths": list(paths),
+        "patience": PATIENCE,
+    }
+    argv = [subject.python, "-c", Path(cluster_probe.__file__).read_text("utf-8"), orjson.dumps(request).decode()]
+    where = str(own.address or "auto")
+    if own.submit:
+        rest: Cluster | None = Cluster(own.address)
+        where = Cluster(own.address).url
+        found = _answer(where, _as_job(Cluster(own.address), argv, subject.loaded.preset.env))
+    else:
+        _knock(where)
+        found = _answer(where, _from_here(where, argv, {**subject.env, **authentication()}))
+        rest = Cluster(found["dashboard"]) if found.get("dashboard") else None
+    nodes = tuple(Node.from_json(each) for each in found["nodes"])
+    return View(where, str(found["ray"]), str(found["python"]), nodes, rest)
+
+
+def _runtime_env(subject: Subject) -> dict[str, Any]:
+    """What veRL's workers will be started with."""
+    python = subject.get(f"{RAY}.runtime_env.py_executable")
+    env = {name.removeprefix(_ENV): str(each.value) for name, each in subject.settings.items() if name.startswith(_ENV)}
+    return {"env_vars": env} | ({"py_executable": str(python)} if python else {})
+
+
+def _knock(address: str) -> None:
+    """Ray would wait 40 s for nobody."""
+    if found := _HOST.fullmatch(address):
+        try:
+            socket.create_connection((found[1].strip("[]"), int(found[2])), _KNOCK).close()
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"no Ray cluster answers at {address} ({reason})") from None
+
+
+def _from_here(where: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            argv, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=_LIMIT, cwd="/", text=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or f"no answer in {_LIMIT:.0f} s"
+        raise UserError(f"the Ray cluster at {where} cannot be joined ({reason})") from None
+    return done.stdout + done.stderr
+
+
+def _as_job(cluster: Cluster, argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """Runs a command as a job, which is removed afterwards; returns what it printed."""
+    cluster.version()  # where nobody answers, there is nothing to wait for
+    id = f"ppo-tui-check-{secrets.token_hex(4)}"
+    deadline = time.monotonic() + _LIMIT
+    try:
+        while True:
+            try:
+                cluster.submit(id, f"exec {shlex.join(argv)}", env, {})
+                break
+            except Unreachable:  # no agent is there yet, soon after a start
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1.0)
+        while (job := cluster.job(id)) is not None and not job.ended:
+            if time.monotonic() > deadline:
+                raise UserError(f"a job of {cluster.url} had no result after {_LIMIT:.0f} s ({job.status.lower()})")
+            time.sleep(0.3)
+        said = b"".join(cluster.log(job, follow=False)).decode(errors="replace") if job is not None else ""
+        return said or (job.message if job is not None else "")
+    finally:
+        with contextlib.suppress(UserError):
+            cluster.stop(id)
+            cluster.delete(id)
+
+
+def _answer(where: str, text: str) -> dict[str, Any]:
+    for line in text.splitlines():
+        if line.startswith(cluster_probe.MARK):
+            found: dict[str, Any] = orjson.loads(line.removeprefix(cluster_probe.MARK))
+            if "error" not in found:
+                return found
+            text = f"{text}\n{found['error']}"
+    raise UserError(f"the Ray cluster at {where} cannot be joined: {_reason(text)}")
+
+
+def _reason(text: str) -> str:
+    """Why, of all that Ray prints: the line that tells it, else the last one."""
+    if "InvalidAuthToken" in text or "no authentication token" in text:
+        return "its token is missing here, or is another one"
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
+    signs = ("Version mismatch", "No module named")
+    return next((line for line in lines if any(sign in line for sign in signs)), lines[-1])[:300]
+
+
+@contextlib.contextmanager
+def shown(folder: Path) -> Any:
+    """A file in `folder` while the block runs: a node that has it under the same path shares the folder."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mark = folder / f".seen-{os.getpid()}-{secrets.token_hex(4)}"
+    mark.touch()
+    try:
+        yield str(mark)
+    finally:
+        mark.unlink(missing_ok=True)

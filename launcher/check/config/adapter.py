@@ -1,0 +1,143 @@
+"""LoRA: V12, and settings that leave an adapter unused or stop the run.
+
+veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollout/utils.py: get_vllm_max_lora_rank`.
+"""
+
+import re
+from pathlib import Path
+
+from launcher.check import models
+from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.subject import Subject
+from launcher.core.files import read_json
+from launcher.core.text import did_you_mean
+from launcher.verl.config import ACTOR, CRITIC, ENGINE, MODEL, ROLLOUT
+
+LARGEST_RANK = 512
+RANK, ADAPTER = f"{MODEL}.lora_rank", f"{MODEL}.lora_adapter_path"
+
+
+WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+"""The files of an adapter's weights. PEFT: `peft/utils/save_and_load.py: load_peft_weights`."""
+
+
+def lora(subject: Subject) -> Findings:
+    """V12: vLLM supports adapters up to rank 512. LORA-1: the engine loads the base weights from disk.
+
+    LORA-2: on a single GPU, FSDP 1 does not shard and collects no adapter.
+    """
+    if subject.get(f"{MODEL}.lora.merge", False):
+        return  # the engine gets merged weights and knows of no adapter
+    for key in (RANK, f"{MODEL}.lora.rank"):
+        rank = subject.whole(key)
+        if rank is None or subject.get(ENGINE) != "vllm":
+            continue
+        if rank > LARGEST_RANK:
+            message = f"{key} is {rank}; vLLM supports at most {LARGEST_RANK}"
+            yield error("V12", message, f"set {key} to a value from 16 to 64", [key])
+        elif str(subject.get(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
+            message = "with LoRA and load_format=dummy, some versions leave random base weights in the engine"
+            fix = f"set {ROLLOUT}.load_format to safetensors"
+            change = {"rollout.load_format": "safetensors"}
+            yield warning("LORA-1", message, fix, [key, f"{ROLLOUT}.load_format"], change)
+        if subject.gpus == 1 and subject.get(f"{ACTOR}.strategy", "fsdp") == "fsdp":
+            message = (
+                "with LoRA, FSDP 1 and a single GPU, the engine gets an empty adapter and the run hangs after its "
+                "start-up (seen with veRL 0.9.1 on an H200)"
+            )
+            fix = f"set {ACTOR}.strategy to fsdp2"
+            yield error("LORA-2", message, fix, [key, f"{ACTOR}.strategy"], {"actor.strategy": "fsdp2"})
+
+
+def other_rank(subject: Subject) -> Findings:
+    """LORA-3: FSDP reads `lora_rank`; `lora.rank` is for Megatron only."""
+    key = f"{MODEL}.lora.rank"
+    rank = subject.whole(key)
+    if rank is None or subject.whole(RANK) or not subject.is_fsdp or not subject.at_least("0.8.0"):
+        return
+    message = f"{key} is {rank} and {RANK} is 0: FSDP trains all weights, but the trainer expects an adapter"
+    fix = f"set {RANK} to {rank} instead"
+    yield error("LORA-3", message, fix, [key, RANK], {"model.lora_rank": min(rank, LARGEST_RANK)})
+
+
+def continued(subject: Subject) -> Findings:
+    """LORA-4: the adapter to continue from exists, with its weights; it is loaded only if `lora_rank` is above 0."""
+    path = subject.get(ADAPTER)
+    if not isinstance(path, str) or not path or "://" in path:
+        return
+    config = Path(path) / "adapter_config.json"
+    if not config.is_file():
+        there = "has no adapter_config.json" if Path(path).is_dir() else "is not a folder"
+        message = f"{ADAPTER} = {path} {there}: veRL fails at model load"
+        yield error("LORA-4", message, "set it to the folder that PEFT saved the adapter in", [ADAPTER])
+    elif not any((Path(path) / name).is_file() for name in WEIGHTS):
+        message = f"{ADAPTER} = {path} has no {' and no '.join(WEIGHTS)}: veRL fails at model load"
+        yield error("LORA-4", message, "copy the adapter's weights there too", [ADAPTER])
+    elif not subject.whole(RANK):
+        rank = read_json(config).get("r")
+        usual = rank if type(rank) is int and 0 < rank <= LARGEST_RANK else 16
+        message = (
+            f"{ADAPTER} is set but {RANK} is 0: the adapter is not loaded, all weights are trained, and a reference "
+            "policy fails"
+        )
+        yield error("LORA-4", message, f"set {RANK} to {usual}", [ADAPTER, RANK], {"model.lora_rank": usual})
+
+
+def targets(subject: Subject) -> Findings:
+    """LORA-5: target modules are layers of the model, and not all of them are excluded.
+
+    PEFT: `peft/tuners/tuners_utils.py: check_target_module_exists`.
+    """
+    blocks = [("model", MODEL, subject.get(f"{MODEL}.path"))]
+    if subject.has_critic:
+        blocks.append(("critic", f"{CRITIC}.model", subject.get(f"{CRITIC}.model.path")))
+    for group, block, path in blocks:
+        key, wanted = f"{block}.target_modules", subject.get(f"{block}.target_modules")
+        if not subject.whole(f"{block}.lora_rank"):
+            if subject.is_set(key):
+                message = f"{key} has no effect while {block}.lora_rank is 0"
+                fix = f"set {block}.lora_rank to 16, or remove {key}"
+                yield info("LORA-5", message, fix, [key, f"{block}.lora_rank"])
+            continue
+        there = models.modules(str(path or subject.get(f"{MODEL}.path")), subject.env)
+        excluded = subject.get(f"{block}.exclude_modules")
+        kept = [layer for layer in there if not _matches(excluded, [layer])]
+        every = wanted is None or wanted == "all-linear"
+        if there and (every or _matches(wanted, there)) and not (kept if every else _matches(wanted, kept)):
+            message = f"{block}.exclude_modules is {excluded}, which leaves no target: veRL fails at model load"
+            yield error("LORA-5", message, f"remove {block}.exclude_modules", [f"{block}.exclude_modules", key])
+            continue
+        if every:
+            continue
+        leaves = sorted({name.rpartition(".")[2] for name in there})
+        if there and not _matches(wanted, there):
+            hint = did_you_mean(str(wanted), ["all-linear"]) if isinstance(wanted, str) else ""
+            text = (
+                "; a string is a pattern for the full name of a layer, use a list for names"
+                if isinstance(wanted, str)
+                else ""
+            )
+            message = f"{key} is {wanted}{hint}, which matches no layer of the model{text}: veRL fails at model load"
+            fix = f"set {key} to all-linear, or to a list of {', '.join(leaves)}"
+            yield error("LORA-5", message, fix, [key], {f"{group}.target_modules": "all-linear"})
+        elif there and isinstance(wanted, list):
+            lost = [name for name in wanted if not _matches([name], there)]
+            if lost:
+                message = (
+                    f"{key} names {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which is not a layer of the model"
+                )
+                yield warning("LORA-5", message, f"use {', '.join(leaves)}", [key])
+
+
+def _matches(wanted: object, layers: list[str]) -> bool:
+    """Whether PEFT finds a layer: by the end of its name, or by a pattern for all of it."""
+    if isinstance(wanted, str):
+        try:
+            return any(re.fullmatch(wanted, layer) for layer in layers)
+        except re.error:
+            return False
+    names = wanted if isinstance(wanted, list) else []
+    return any(layer == name or layer.endswith(f".{name}") for layer in layers for name in names)
+
+
+RULES = (lora, other_rank, continued, targets)

@@ -1,0 +1,207 @@
+"""The algorithm: V5, V19 and P19, and settings with which nothing is learned.
+
+veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/ppo/core_algos.py: get_policy_loss_fn`,
+`verl/trainer/ppo/v1/trainer_base.py: _resolve_filter_groups_metric`.
+"""
+
+from collections.abc import Collection, Mapping
+
+from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.subject import Subject
+from launcher.core.text import nearest, perhaps
+from launcher.verl.algorithms import Algorithm, estimators, losses
+from launcher.verl.config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, MODEL, TRAINER, N
+
+CRITIC_ON = f"{CRITIC}.enable"
+FILTER = "algorithm.filter_groups"
+SQUARES, GDPO_KEYS = f"{ACTOR}.calculate_sum_pi_squared", "algorithm.gdpo_reward_keys"
+POSITIVE = {
+    "dro": {f"{ACTOR}.policy_loss.dro_beta": 0.1},
+    "clip_cov": {f"{ACTOR}.policy_loss.clip_cov_ratio": 0.0002},
+    "kl_cov": {f"{ACTOR}.policy_loss.kl_cov_ratio": 0.0002},
+    "sapo": {f"{ACTOR}.tau_pos": 1.0, f"{ACTOR}.tau_neg": 1.05},
+}
+"""Loss -> what it divides by or asserts to be above 0, with veRL's default."""
+BYPASS = "algorithm.rollout_correction.bypass_mode"
+BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
+"""What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
+_EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
+_LEGACY = {"trainer.use_v1": False}
+_MODULES = (
+    f"{MODEL}.external_lib",
+    f"{CRITIC}.model.external_lib",
+    "data.custom_cls.path",
+    "reward.custom_reward_function.path",
+    "actor_rollout_ref.rollout.agent.agent_loop_config_path",
+)
+"""Modules of the user's that veRL imports, any of which may register estimators and losses."""
+
+
+def aggregation(subject: Subject) -> Findings:
+    """V5: this version of veRL has the loss aggregation mode."""
+    for block in (ACTOR, CRITIC):
+        key = f"{block}.loss_agg_mode"
+        if subject.get(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
+            message = f"'token-sum' requires veRL 0.9; this is veRL {subject.version}"
+            yield error("V5", message, f"set {key} to token-mean", [key])
+
+
+def loss_mode(subject: Subject) -> Findings:
+    """P19: the policy loss is one of this version's, or the user's own."""
+    known = subject.facts.names.get("losses", [])
+    if "vanilla" in known:  # older versions do not register it
+        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss", ppo="vanilla")
+
+
+def estimator(subject: Subject) -> Findings:
+    """ALG-4: the advantage estimator is one of this version's, or the user's own."""
+    known = [each.name for each in estimators().values() if subject.at_least(each.since)]
+    known += subject.facts.names.get("estimators", [])  # of an installed fork
+    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator", ppo="gae")
+
+
+def _registered(
+    subject: Subject,
+    id: str,
+    key: str,
+    catalogue: Mapping[str, Algorithm],
+    known: Collection[str],
+    what: str,
+    *,
+    ppo: str,
+) -> Findings:
+    """An error for a name of another version and for one that nobody registers; a note for what a module of the
+    user's may register. `ppo` is how veRL calls that of PPO.
+    """
+    name = subject.text(key)
+    if name is None or name in known:
+        return
+    near = nearest(name, [*known, "ppo"])
+    near = ppo if near == "ppo" else near
+    places = [place for place in _MODULES if subject.get(place)]
+    preset = subject.loaded.preset
+    places += ["program"] if preset.is_foreign or preset.program.imports_from else []
+    places += [f"env.{_EXTERNAL}"] if preset.env.get(_EXTERNAL) else []
+    if name in catalogue:
+        message = f"the {what} '{name}' requires veRL {catalogue[name].since}; this is veRL {subject.version}"
+        yield error(id, message, f"update veRL, or set {key} to one of {', '.join(sorted(known))}", [key])
+    elif near is not None and not places:
+        message = f"veRL {subject.version} has no {what} '{name}'{perhaps(near)}"
+        yield error(id, message, f"set {key} to {near}", [key])
+    elif not places:
+        message = f"veRL {subject.version} has no {what} '{name}', and no module is set that could register it"
+        names = ", ".join(sorted(set(known)))
+        fix = f"set {key} to one of {names}, or model.external_lib to the module that registers it"
+        yield error(id, message, fix, [key])
+    else:
+        message = f"the {what} '{name}' is not veRL's own: {', '.join(places)} must register it"
+        yield info(id, message, "register it when that module is imported", [key, *places])
+
+
+def trainers_of_estimators(subject: Subject) -> Findings:
+    """ALG-5: ReMax, GDPO and the optimal token baselines run in the old trainer only."""
+    known = estimators().get(subject.text(ESTIMATOR) or "")
+    if known is not None and known.lacks and subject.is_v1:
+        message = f"the new trainer of veRL {subject.version} passes no {known.lacks}, which {known.name} requires"
+        yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
+
+
+def optimal_baseline(subject: Subject) -> Findings:
+    """ALG-6: the optimal token baseline requires the sum of squared probabilities from the actor."""
+    if "optimal_token_baseline" in (subject.text(ESTIMATOR) or "") and subject.get(SQUARES) is not True:
+        message = f"{subject.get(ESTIMATOR)} requires the sum of squared probabilities, and {SQUARES} is not true"
+        yield error("ALG-6", message, f"set {SQUARES}=true under overrides", [ESTIMATOR, SQUARES])
+
+
+def rewards_of_gdpo(subject: Subject) -> Findings:
+    """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
+    if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
+        message = f"gdpo requires {GDPO_KEYS}: the names of the rewards that the reward function returns"
+        yield error("ALG-7", message, f"set +{GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
+
+
+def correction_of_bypass(subject: Subject) -> Findings:
+    """ALG-8: the loss bypass_mode requires a rollout correction in bypass mode."""
+    if subject.get(LOSS_MODE) == "bypass_mode" and subject.get(BYPASS) is not True:
+        message = f"the loss bypass_mode requires {BYPASS}=true"
+        yield error("ALG-8", message, "set correction.bypass_mode to true", [LOSS_MODE, BYPASS])
+
+
+def strengths(subject: Subject) -> Findings:
+    """ALG-10: the numbers of a loss are above 0: dro_beta (which veRL leaves unset), clip_cov_ratio, kl_cov_ratio, tau.
+
+    veRL: `verl/trainer/ppo/core_algos.py: compute_policy_loss_dro, ..._clip_cov, ..._kl_cov, ..._sapo`.
+    """
+    mode = subject.text(LOSS_MODE) or ""
+    for key, usual in POSITIVE.get(mode, {}).items():
+        if not (subject.number(key) or 0) > 0:
+            message = f"the loss {mode} requires a positive {key}, which is {subject.get(key)}"
+            yield error("ALG-10", message, f"set {key}={usual} under overrides", [LOSS_MODE, key])
+
+
+def gae_needs_critic(subject: Subject) -> Findings:
+    """ALG-1: GAE requires a critic."""
+    if subject.get(ESTIMATOR) == "gae" and subject.get(CRITIC_ON) is False:
+        message = "PPO's advantage estimator (gae) requires a critic, and critic.enable is false"
+        yield error("ALG-1", message, "remove critic.enable, or set algorithm to grpo", [ESTIMATOR, CRITIC_ON])
+
+
+def group_of_one(subject: Subject) -> Findings:
+    """ALG-2: GRPO, RLOO and others compare the responses to one prompt, so they need several."""
+    if subject.group_based and subject.whole(N) == 1:
+        name = subject.get(ESTIMATOR)
+        message = f"{name} compares the responses to one prompt, and rollout.n is 1: nothing useful is learned"
+        yield warning("ALG-2", message, "set rollout.n to a value from 4 to 16", [ESTIMATOR, N], {"rollout.n": 5})
+
+
+def two_kls(subject: Subject) -> Findings:
+    """ALG-3: the KL to the reference is counted in the reward and in the loss."""
+    if subject.get("algorithm.use_kl_in_reward") is True and subject.get(f"{ACTOR}.use_kl_loss") is True:
+        message = "the KL to the reference is counted twice: in the reward and in the loss"
+        fix = "keep one: PPO usually counts it in the reward, GRPO in the loss"
+        yield info("ALG-3", message, fix, ["algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"])
+
+
+def filter_metric(subject: Subject) -> Findings:
+    """V19: DAPO's group filter has a metric (0.9). ALG-9: only 0.9's trainer has one, unless its sampler is custom."""
+    if subject.get(f"{FILTER}.enable") is not True:
+        return
+    if not subject.is_v1:
+        message = f"{FILTER}.enable has no effect: this trainer filters no groups"
+        fix = "set trainer.use_v1 to true" if subject.at_least("0.9.0") else "update veRL to 0.9 or newer"
+        yield warning("ALG-9", message, fix, [f"{FILTER}.enable", f"{TRAINER}.use_v1"])
+        return
+    sampler = f"{TRAINER}.v1.sampler.custom_sampler.path"
+    if subject.get(sampler) is not None:
+        message = f"{FILTER}.enable has no effect on a custom sampler: veRL does not tell it the metric"
+        yield warning("ALG-9", message, f"set {sampler} to null under overrides", [f"{FILTER}.enable", sampler])
+        return
+    metric, own = subject.text(f"{FILTER}.metric"), subject.get("reward.custom_reward_function.path")
+    if metric and not own and metric not in BUILT_IN_METRICS:
+        message = f"veRL's own rewards return no '{metric}': it fails when the first groups are finished"
+        fix = f"set {FILTER}.metric to {' or '.join(BUILT_IN_METRICS[:2])}"
+        yield error("V19", message, fix, [f"{FILTER}.metric"], {"filter.metric": "reward"})
+    if not subject.get(f"{FILTER}.metric"):
+        message = f"{FILTER}.enable is true, but {FILTER}.metric is not set"
+        yield error("V19", message, f"set {FILTER}.metric to reward", [f"{FILTER}.enable", f"{FILTER}.metric"])
+    model = "reward.reward_model"
+    if subject.get(f"{model}.enable") is True and not subject.get(f"{model}.enable_resource_pool"):
+        message = "groups are filtered while responses arrive, but the reward model scores them only afterwards"
+        fix = f"set {model}.enable_resource_pool to true, or use a reward function"
+        yield error("V19", message, fix, [f"{FILTER}.enable", f"{model}.enable_resource_pool"])
+
+
+RULES = (
+    aggregation,
+    loss_mode,
+    estimator,
+    trainers_of_estimators,
+    optimal_baseline,
+    rewards_of_gdpo,
+    correction_of_bypass,
+    strengths,
+    gae_needs_critic,
+    group_of_one,
+    two_kls,
+    filter_metric,
+)

@@ -1,0 +1,52 @@
+"""What the rules share: how findings are made, which numbers would work."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from launcher.check.finding import Finding, of_config
+from launcher.check.subject import Subject
+from launcher.core.text import did_you_mean
+
+Findings = Iterator[Finding]
+
+
+error, warning, info = of_config.error, of_config.warning, of_config.info
+
+
+def dividing(size: int, wish: int) -> list[int]:
+    """The divisors of `size` on both sides of `wish`, the smaller first: `dividing(64, 24)` is [16, 32]."""
+    divisors = [number for number in range(1, size + 1) if size % number == 0]
+    below = [number for number in divisors if number <= wish]
+    above = [number for number in divisors if number > wish]
+    return below[-1:] + above[:1]
+
+
+def multiples(step: int, wish: int) -> list[int]:
+    """The multiples of `step` on both sides of `wish`, the smaller first: `multiples(8, 60)` is [56, 64]."""
+    below = wish // step * step
+    return [number for number in (below, below + step) if number > 0]
+
+
+def one_of(numbers: Sequence[Any]) -> str:
+    """`16 or 32`."""
+    return " or ".join(str(number) for number in numbers)
+
+
+def gpu_count(count: int) -> str:
+    """`1 GPU`, `8 GPUs`."""
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def machines(count: int) -> str:
+    """`1 machine`, `4 machines`."""
+    return "1 machine" if count == 1 else f"{count} machines"
+
+
+def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what: str, when: str) -> Findings:
+    """An error when the value of `key` is none of the `known` names; nothing when no names are known."""
+    value = subject.get(key)
+    if value is None or not known or value in known:
+        return
+    names = ", ".join(known)
+    message = f"'{value}' is not {what}{did_you_mean(str(value), known)}: veRL {subject.version} {when}"
+    yield error(id, message, f"set {key} to one of {names}", [key])

@@ -1,0 +1,103 @@
+"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1, ENV-1 and REF-1.
+
+veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `verl/utils/profiler/profile.py:
+DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
+"""
+
+from launcher.check.config.base import Findings, error, warning
+from launcher.check.names import known_names
+from launcher.check.subject import Subject
+from launcher.core.text import clean, did_you_mean
+from launcher.verl import defaults, hydra
+from launcher.verl.config import ACTOR, CRITIC, RAY, TRAINER
+
+WEIGHTS = {"model", "hf_model"}
+LEVEL = "VERL_LOGGING_LEVEL"
+_KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list: "list"}
+
+
+def checkpoints(subject: Subject) -> Findings:
+    """CKPT-1: a checkpoint has known parts, the weights among them; veRL passes over any other name."""
+    parts = known_names().checkpoint_parts
+    saves = isinstance(every := subject.get(f"{TRAINER}.save_freq"), int) and every > 0
+    for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
+        for name in ("save_contents", "load_contents"):
+            key = f"{block}.checkpoint.{name}"
+            value = subject.get(key)
+            if not isinstance(value, list) or not subject.is_set(key):
+                continue
+            strange = [str(each) for each in value if each not in parts]
+            lost = name == "save_contents" and not WEIGHTS & {str(each) for each in value}
+            if not strange and not (lost and saves):
+                continue
+            what = f"has '{strange[0]}'{did_you_mean(strange[0], parts)}" if strange else f"is {value}"
+            then = "no weights are saved" if lost else f"veRL ignores {'it' if strange else 'the weights'}"
+            report = error if lost and saves else warning
+            yield report("CKPT-1", f"{key} {what}: {then}", f"set {key} to names of {', '.join(parts)}", [key])
+
+
+def profiler(subject: Subject) -> Findings:
+    """PROF-1: the profiler's tool is one that veRL knows; it profiles nothing with another one."""
+    tools = known_names().profilers
+    for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
+        value = subject.text(key)
+        if value is not None and value not in tools and subject.is_set(key):
+            message = f"{key}: veRL has no profiler '{value}'{did_you_mean(value, tools)}: nothing is profiled"
+            yield warning("PROF-1", message, f"set {key} to one of {', '.join(tools)}", [key])
+
+
+def ray_arguments(subject: Subject) -> Findings:
+    """RAY-1: what is added to `ray_init` is an argument of `ray.init`."""
+    arguments = known_names().ray_arguments
+    for key, setting in subject.settings.items():
+        block, _, name = key.rpartition(".")
+        unknown = block == RAY and name not in arguments and not name.startswith("_")
+        if unknown and setting.prefix and setting.source == "override":
+            message = f"ray.init has no argument '{name}'{did_you_mean(name, arguments)}: veRL fails at its start"
+            yield error("RAY-1", message, f"remove +{key}", [key])
+
+
+def ray_environment(subject: Subject) -> Findings:
+    """RAY-1: environment variables for Ray's processes are strings; Hydra reads `=1` as a number.
+
+    Ray: `ray/_private/runtime_env/validation.py: parse_and_validate_env_vars`.
+    """
+    block = f"{RAY}.runtime_env.env_vars"
+    for name, value in subject.below(block).items():
+        key = f"{block}.{name}"
+        if value is None or isinstance(value, str):
+            continue
+        plain = str(value).lower() if isinstance(value, bool) else str(value)
+        message = (
+            f"{key} is the {_KINDS.get(type(value), 'value')} {plain}, and Ray takes only text: veRL fails at its start"
+        )
+        yield error("RAY-1", message, f"set env.{name} to {plain} instead, or +{key}='\"{plain}\"'", [key])
+
+
+def log_levels(subject: Subject) -> Findings:
+    """ENV-1: VERL_LOGGING_LEVEL is one of Python's logging levels; veRL sets it while its modules are imported.
+
+    veRL: `verl/trainer/main_ppo.py`, and nearly every other module.
+    """
+    value = subject.env.get(LEVEL)
+    levels = known_names().logging_levels
+    if value is not None and value not in levels:
+        right = value.upper() if value.upper() in levels else "INFO"
+        message = f"{LEVEL} is '{clean(value)}', which is not a logging level: importing veRL fails"
+        yield error("ENV-1", message, f"set env.{LEVEL} to {right}", [f"env.{LEVEL}"])
+
+
+def references(subject: Subject) -> Findings:
+    """REF-1: a value that refers to another key refers to one that exists."""
+    for key, setting in subject.settings.items():
+        name = defaults.referred(setting.value) if isinstance(setting.value, str) else None
+        if name is None or not hydra.refers(setting.value) or not subject.knows_keys:
+            continue
+        name = key.rpartition(".")[0] + name if name.startswith(".") else name
+        if name not in subject.settings and not defaults.leaf(subject.defaults, name)[0]:
+            near = did_you_mean(name, list(defaults.leaves(subject.defaults)))
+            message = f"{key} refers to {name}, which veRL {subject.version} does not have{near}"
+            yield error("REF-1", message, f"refer to a key that exists, or set {key} to a value", [key])
+
+
+RULES = (checkpoints, profiler, ray_arguments, ray_environment, log_levels, references)

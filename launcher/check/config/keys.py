@@ -1,0 +1,228 @@
+"""Keys that veRL does not recognize, does not use or rejects (Hydra's errors and V18), and the files they name.
+
+veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.subject import Subject
+from launcher.core.files import beside
+from launcher.core.text import did_you_mean, nearest, perhaps
+from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.verl import defaults, hydra, versions
+from launcher.verl.config import DATA, ROLLOUT
+from launcher.verl.ignored import ignored
+
+UNBUILT = ("algorithm", "reward", "trainer", "data")
+"""Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
+
+REWARDS = ("custom_reward_function.", "reward_model.", "sandbox_fusion.")
+KWARGS = "reward.reward_kwargs."
+"""Read by the reward managers (the long answers of DAPO's), and in no version's configuration."""
+
+DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
+"""Not used, but a run does not start without."""
+
+SAMPLER = "trainer.v1.sampler.custom_sampler"
+CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "reward.reward_manager"
+
+
+def named_files(subject: Subject) -> Findings:
+    """FILE-1: a file that a key names exists; a custom class has a name."""
+    loops = subject.at_least("0.7.0")  # read whether it is enabled or not
+    used = {
+        f"{CLASS}.path": True,
+        f"{SAMPLER}.path": bool(subject.get(f"{SAMPLER}.name")),
+        f"{ROLLOUT}.agent.agent_loop_config_path": loops,
+        f"{MULTI_TURN}.function_tool_path": loops,
+        f"{MULTI_TURN}.tool_config_path": loops or subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MULTI_TURN}.interaction_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MANAGER}.module.path": subject.get(f"{MANAGER}.source") == "importlib",
+    }
+    for key, needed in used.items():
+        path = subject.get(key)
+        path = path.removeprefix("file://") if isinstance(path, str) else path
+        if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
+            continue
+        message = f"{key}: file not found: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
+        yield error("FILE-1", message, f"correct {key}, or remove it", [key])
+    if subject.get(f"{MANAGER}.source") == "importlib" and not subject.get(f"{MANAGER}.module.path"):
+        fix = f"set {MANAGER}.module.path to the Python file with the class"
+        yield error("FILE-1", f"{MANAGER}.source is importlib, but no module is set", fix, [f"{MANAGER}.module.path"])
+    if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
+        message = f"{CLASS}.path is set, but {CLASS}.name is not"
+        fix = f"set {CLASS}.name to the name of the class in that file"
+        yield error("FILE-1", message, fix, [f"{CLASS}.name", f"{CLASS}.path"])
+
+
+def unknown(subject: Subject) -> Findings:
+    """KEY-1: Hydra rejects a key that veRL's configuration does not have: a typo, or a missing `+`."""
+    lacking = [
+        key
+        for prefix, key in (_overrides(subject) if subject.config is None else _free(subject))
+        if not (prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version))
+    ]
+    if subject.config is None:  # the program may have any keys: no guess which ones were meant
+        if lacking:
+            names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+            message = f"veRL {subject.version} itself has no {names}: they are rejected unless this program has them"
+            yield warning("KEY-1", message, "check them against the configuration of the program", lacking)
+        return
+    for key in lacking:
+        near = _nearest_key(subject, key)
+        fix = f"use {near}" if near else f"use +{key} to pass it anyway"
+        make, then = error, "Hydra rejects it"
+        if subject.verl is None:
+            make, then = warning, "it is passed on, and rejected unless this veRL has it"
+        found = make("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: {then}", fix, [key])
+        yield replace(found, rename=(key, near) if near else None)
+
+
+def appended(subject: Subject) -> Findings:
+    """KEY-2: `+` only adds keys that do not exist, or are null; mappings and lists it joins.
+
+    Hydra: `hydra/_internal/config_loader_impl.py: ConfigLoaderImpl._apply_overrides_to_config`.
+    """
+    for prefix, key in _free(subject):
+        joined = isinstance(subject.settings[key].value, (dict, list))
+        if prefix == "+" and not joined and defaults.leaf(subject.defaults, key)[1] is not None:
+            message = f"{key} already exists, and '+' only adds new keys: Hydra rejects it"
+            yield error("KEY-2", message, f"use {key} without '+'", [key])
+
+
+def strange(subject: Subject) -> Findings:
+    """V18: a key added to a block is a field of the block's class; in other blocks it may have no effect."""
+    for prefix, key in _free(subject):
+        if not prefix or _has(subject, key) or versions.newest(key).startswith(KWARGS):
+            continue
+        block, name = _nearest_block(subject, key)
+        tree = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
+        if not isinstance(tree, dict) or not tree or block.startswith("ray_kwargs"):
+            continue  # a mapping of the user's own, such as engine_kwargs or override_config
+        fields = subject.facts.classes.get(str(tree.get("_target_", "")).rpartition(".")[2], {})
+        if name in fields:
+            continue
+        known = sorted({*fields, *(each for each in tree if not each.startswith("_"))})
+        near = nearest(name, known)
+        if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
+            if block.startswith("critic") and not subject.has_critic:
+                continue
+            fix = f"remove +{key}" + (f", or use {block}.{near} if that is what you meant" if near else "")
+            yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL rejects it with a TypeError", fix, [key])
+        elif near:
+            message = f"veRL has no key {key}{perhaps(near)}: it would have no effect"
+            yield warning("KEY-3", message, f"use {block}.{near}", [key])
+
+
+def unused(subject: Subject) -> Findings:
+    """KEY-4: keys that this version accepts and ignores; ignored reward keys change the run."""
+    passed = {key: setting.value for key, setting in subject.settings.items()}
+    for key, why in ignored(passed, subject.version):
+        if subject.settings[key].source in ("ppo-tui", "derived") or key in DEMANDED:
+            continue
+        make = warning if key.startswith(REWARDS) else info
+        yield make("KEY-4", f"veRL {subject.version} ignores {key}: {why}", f"remove {key}", [key])
+
+
+def groups(subject: Subject) -> Findings:
+    """KEY-5: a choice of configuration files, such as model_engine or program.config_name, names files of this veRL."""
+    folder = (subject.verl or Path()) / "trainer" / "config"
+    if subject.knows_keys or subject.verl is None or not folder.is_dir() or "hydra.searchpath" in subject.settings:
+        return
+    if subject.config and not (file := subject.verl / f"{subject.config}.yaml").is_file():
+        names = sorted(each.stem for each in file.parent.glob("*.yaml"))
+        message = f"veRL {subject.version} has no configuration '{file.stem}'{did_you_mean(file.stem, names)}"
+        known = f"set program.config_name to one of {', '.join(names)}" if names else "remove program.config_name"
+        yield error("KEY-5", f"{message}: Hydra rejects it", known, ["program.config_name"])
+    for key, setting in subject.settings.items():
+        if not hydra.is_group(key):
+            continue
+        group = key.partition("@")[0]
+        files = sorted(each.stem for each in (folder / group).glob("*.yaml"))
+        if str(setting.value) in files:
+            continue
+        message = f"veRL {subject.version} has no {group} '{setting.value}'{did_you_mean(str(setting.value), files)}"
+        known = f"set {key} to one of {', '.join(files)}" if files else f"remove {key}"
+        yield error("KEY-5", f"{message}: Hydra rejects it", known, [key])
+
+
+def of_other_engines(subject: Subject) -> Findings:
+    """KEY-6: with another model engine, fields of FSDP have no key to go to."""
+    if not subject.chosen or not subject.knows_keys:
+        return
+    for key, setting in subject.settings.items():
+        spec = BY_KEY.get(versions.newest(key))
+        if spec is None or setting.prefix or setting.source not in ("field", "derived") or _has(subject, key):
+            continue
+        field, last = spec.follows if setting.source == "derived" else spec.name, key.rpartition(".")[2]
+        block = key.partition(".fsdp")[0]
+        there = [
+            each for each in defaults.leaves(subject.defaults) if each.startswith(block) and each.endswith(f".{last}")
+        ]
+        instead = f", and {there[0]} under overrides instead" if there else ""
+        message = f"{key} does not exist with {', '.join(subject.chosen)}: Hydra rejects it"
+        yield error("KEY-6", message, f"set {field} to null{instead}", [key], {field: None})
+
+
+def _in_own_verl(rule: Callable[[Subject], Findings]) -> Callable[[Subject], Findings]:
+    """The rule, whose errors are warnings where the preset brings a veRL of its own, whose program may differ."""
+
+    @functools.wraps(rule)
+    def judged(subject: Subject) -> Findings:
+        own = subject.loaded.preset.own_verl
+        for finding in rule(subject):
+            if own is None or finding.level != "error":
+                yield finding
+            else:
+                message = finding.message.replace(f"veRL {subject.version}", f"the veRL in {own.parent}")
+                yield replace(finding, level="warning", message=message)
+
+    return judged
+
+
+def _free(subject: Subject) -> Iterator[tuple[str, str]]:
+    """As `_overrides`, where it is known which keys there are."""
+    return _overrides(subject) if subject.knows_keys else iter(())
+
+
+def _overrides(subject: Subject) -> Iterator[tuple[str, str]]:
+    """The keys without a field of their own: prefix, and key as this version calls it."""
+    for key, setting in subject.settings.items():
+        if setting.source == "override" and not hydra.is_group(key):
+            yield setting.prefix, key
+
+
+def _has(subject: Subject, key: str) -> bool:
+    return defaults.leaf(subject.defaults, key)[0]
+
+
+def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
+    """The deepest block on the way to the key that is there, and the first name below it that is not."""
+    names = key.split(".")
+    for depth in range(len(names) - 1, 0, -1):
+        if _has(subject, ".".join(names[:depth])):
+            return ".".join(names[:depth]), names[depth]
+    return "", names[0]
+
+
+def _nearest_key(subject: Subject, key: str) -> str | None:
+    """A key that is probably meant: of a similar name in the same block, or of the same name in another."""
+    block, name = _nearest_block(subject, key)
+    there = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
+    ours = [spec.path[1] for spec in FIELDS.values() if spec.path[0] == block and len(spec.path) > 1]
+    if isinstance(there, dict) and (near := nearest(name, [*there, *ours])):
+        rest = key[len(f"{block}.{name}" if block else name) :]
+        found = f"{block}.{near}{rest}" if block else near + rest
+        return found if _has(subject, found) or found in FIELDS else None
+    leaves, last = list(defaults.leaves(subject.defaults)), key.rpartition(".")[2]
+    for wanted in ("_".join(key.split(".")[-2:]), last):  # `lora.rank` may mean `lora_rank`
+        if near := nearest(key, [each for each in leaves if each.rpartition(".")[2] == wanted]):
+            return near
+    return None
+
+
+RULES = (named_files, unused, *map(_in_own_verl, (unknown, appended, strange, groups, of_other_engines)))

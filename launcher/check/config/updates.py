@@ -1,0 +1,221 @@
+"""How a batch is split for the passes over it: P8 to P14. veRL fails only in the first step.
+
+veRL: `verl/workers/engine_workers.py: TrainingWorker.train_mini_batch`, `verl/workers/engine/utils.py:
+prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batch_multiple`; up to 0.7
+`verl/workers/fsdp_workers.py: ActorRolloutRefWorker.__init__`.
+"""
+
+import math
+
+from launcher.check.config.base import Findings, dividing, error, info, multiples, one_of
+from launcher.check.subject import Subject
+from launcher.verl.config import (
+    ACTOR,
+    BATCH,
+    CRITIC,
+    CRITIC_MICRO,
+    CRITIC_MINI,
+    DATA,
+    GPUS,
+    LOG_PROB,
+    MICRO,
+    MINI,
+    NODES,
+    REF_LOG_PROB,
+    ROLLOUT,
+    TRAINER,
+    N,
+)
+
+WORKERS = f"{ROLLOUT}.agent.num_workers"
+
+
+def mini_over_gpus(subject: Subject) -> Findings:
+    """P11: the responses of a mini-batch divide evenly over the GPUs (0.8 on)."""
+    if not subject.at_least("0.8.0"):
+        return
+    n, shares = subject.whole(N), subject.data_parallel()
+    for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
+        mini = subject.whole(key)
+        follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
+        if mini is None or n is None or follows or mini * n % shares == 0:
+            continue
+        better = multiples(shares, mini)
+        message = f"mini-batch {mini} x {n} responses = {mini * n} is not divisible by {shares} GPUs"
+        yield error(
+            "P11", message, f"use a mini-batch size of {one_of(better)}", [key, N, GPUS, NODES], {field: better[0]}
+        )
+
+
+def micro_in_mini(subject: Subject) -> Findings:
+    """P10: a GPU's share of a mini-batch divides evenly into micro-batches (0.8 on)."""
+    mini, n, micro = subject.whole(MINI), subject.whole(N), subject.whole(MICRO)
+    shares = subject.data_parallel()
+    if mini is None or n is None or micro is None or subject.dynamic or not subject.at_least("0.8.0"):
+        return
+    if mini * n % shares or mini * n // shares % micro == 0:
+        return
+    share = mini * n // shares
+    better = dividing(share, micro)
+    message = f"{_share('mini-batch', mini, n, shares)} is not divisible by micro-batch {micro}"
+    fix = f"use a micro-batch size of {one_of(better)}"
+    yield error("P10", message, fix, [MINI, MICRO, N, GPUS], {"actor.ppo_micro_batch_size_per_gpu": better[0]})
+
+
+def log_probs_in_batch(subject: Subject) -> Findings:
+    """P8: a GPU's share of the batch divides evenly into micro-batches for the log-probabilities (0.8 on)."""
+    bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)
+    if not (bypass and not (subject.has_lora and subject.has_reference)):
+        yield from _passes(subject, "P8", LOG_PROB, "rollout.log_prob_micro_batch_size_per_gpu")
+
+
+def reference_in_batch(subject: Subject) -> Findings:
+    """P9: the same for the reference, unless it is the actor without its adapter (0.8 on)."""
+    if subject.has_reference and not subject.has_lora:
+        yield from _passes(subject, "P9", REF_LOG_PROB, "ref.log_prob_micro_batch_size_per_gpu")
+
+
+def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
+    micro, shares, sizes = subject.whole(key), subject.data_parallel(), _padded(subject)
+    if micro is None or subject.dynamic or not subject.at_least("0.8.0"):
+        return
+    cut = [size // shares for size in sizes if size % shares == 0]
+    wrong = next((share for share in cut if share % micro), None)
+    if wrong is None:
+        return
+    batch, n = subject.portion or 0, subject.whole(N) or 0
+    filled = f", padded to {wrong * shares}," if wrong * shares != batch * n else ""
+    gpus = f" over {shares} GPUs" if shares > 1 else ""
+    better = dividing(math.gcd(*cut), micro)
+    whose = "the log-probabilities'" if rule == "P8" else "the reference's"
+    what = "batch" if subject.updates_a_step == 1 else "mini-batch"
+    message = f"{_share(what, batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}"
+    yield error(rule, message, f"set {key} to {one_of(better)}", [key, BATCH, N, GPUS], {field: better[0]})
+
+
+def _padded(subject: Subject) -> list[int]:
+    """Responses that the trainer takes at once after veRL has padded them: in the critic's warm-up, then after it."""
+    batch, n, mini = subject.portion, subject.whole(N), subject.whole(MINI)
+    if batch is None or n is None or mini is None:
+        return []
+    if not subject.is_v1:
+        return [batch * n]
+    step = subject.data_parallel()
+    if subject.has_critic:
+        step = math.lcm(step, (subject.whole(CRITIC_MINI) or mini) * n)
+    steps = [math.lcm(step, mini * n)]
+    if (subject.whole(f"{TRAINER}.critic_warmup") or 0) > 1:
+        steps.insert(0, step)
+    return [-(-batch * n // step) * step for step in steps]
+
+
+def same_micro(subject: Subject) -> Findings:
+    """RATIO-1: with one update a batch the ratio is exactly 1, if both passes have the same micro-batches."""
+    micro, other = subject.whole(MICRO), subject.whole(LOG_PROB)
+    once = subject.portion == subject.whole(MINI) and (subject.whole(f"{ACTOR}.ppo_epochs") or 1) == 1
+    bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)
+    if subject.dynamic or bypass or not once or micro is None or other is None or micro == other:
+        return
+    message = (
+        f"{MICRO} is {micro} and {LOG_PROB} {other}: sums over different micro-batches differ in the last digits, so "
+        "the ratio of a first update is not exactly 1"
+    )
+    fix = f"set rollout.log_prob_micro_batch_size_per_gpu to {micro} to compare them"
+    yield info("RATIO-1", message, fix, [MICRO, LOG_PROB])
+
+
+def minis_in_batch(subject: Subject) -> Findings:
+    """P12: the batch is a multiple of the mini-batch; 0.9's trainer pads it, the others fail (0.8 on)."""
+    batch, n = subject.whole(BATCH), subject.whole(N)
+    if batch is None or n is None or not subject.at_least("0.8.0"):
+        return
+    for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
+        mini = subject.whole(key)
+        follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
+        if mini is None or follows or mini > batch or batch % mini == 0:
+            continue
+        better, padded = dividing(batch, mini), -(-batch // mini) * mini
+        if subject.is_v1:
+            message = (
+                f"batch {batch} is not a multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty "
+                f"responses to every step, {1 - batch / padded:.0%} of its work"
+            )
+            yield info("P12", message, f"use a mini-batch size of {one_of(better)} to avoid padding", [BATCH, key])
+        else:
+            message = f"batch {batch} is not divisible by mini-batch {mini}"
+            yield error("P12", message, f"use a mini-batch size of {one_of(better)}", [BATCH, key], {field: better[0]})
+
+
+def fetches_in_batch(subject: Subject) -> Findings:
+    """BATCH-1: the batch is a multiple of gen_batch_size (0.9's trainer)."""
+    key = f"{DATA}.gen_batch_size"
+    batch, portion = subject.whole(BATCH), subject.whole(key)
+    sampler = subject.get(f"{TRAINER}.v1.sampler.sync_refill_failed_groups", False)
+    alone = subject.get(f"{TRAINER}.v1.trainer_mode", "sync") != "sync" or sampler
+    if batch is None or portion is None or not subject.is_v1 or batch % portion == 0:
+        return
+    if alone or subject.get("algorithm.filter_groups.enable") is True:
+        return  # veRL takes 1 then, whatever is set
+    better = dividing(batch, portion)
+    message = f"batch {batch} is not divisible by {key} = {portion}: veRL fails in the first step"
+    fix = f"set {key} to {one_of(better)}, or remove it"
+    yield error("BATCH-1", message, fix, [key, BATCH], {"data.gen_batch_size": better[0]})
+
+
+def normalised_micro(subject: Subject) -> Findings:
+    """P13: up to 0.7, a mini-batch is first divided over the GPUs, then into micro-batches."""
+    if subject.at_least("0.8.0") or subject.dynamic:
+        return
+    n, gpus = subject.whole(N), subject.gpus
+    pairs = [(MINI, MICRO, "actor", subject.sequence_parallel())]
+    if subject.has_critic:
+        pairs.append((CRITIC_MINI, CRITIC_MICRO, "critic", subject.sequence_parallel(CRITIC)))
+    for mini_key, micro_key, group, parallel in pairs:
+        mini, micro = subject.whole(mini_key), subject.whole(micro_key)
+        if mini is None or micro is None or n is None:
+            continue
+        share = mini * n * parallel // gpus
+        if share == 0:
+            message = f"mini-batch {mini} x {n} responses leaves some of the {gpus} GPUs without a response"
+            fix = f"use a mini-batch size of {gpus} or more"
+            yield error("P13", message, fix, [mini_key, N, GPUS], {f"{group}.ppo_mini_batch_size": gpus})
+        elif share % micro:
+            better = dividing(share, micro)
+            message = f"{_share('mini-batch', mini, n, gpus // parallel)} is not divisible by micro-batch {micro}"
+            fix = f"use a micro-batch size of {one_of(better)}"
+            change = {f"{group}.ppo_micro_batch_size_per_gpu": better[0]}
+            yield error("P13", message, fix, [mini_key, micro_key, N, GPUS], change)
+
+
+def responses_over_workers(subject: Subject) -> Findings:
+    """P14: the responses of a step divide evenly over the agent workers, except in 0.9's trainer."""
+    batch, n, workers = subject.whole(BATCH), subject.whole(N), subject.whole(WORKERS)
+    if batch is None or n is None or workers is None or subject.is_v1 or batch * n % workers == 0:
+        return
+    if not subject.at_least("0.7.0") and subject.get(f"{ROLLOUT}.mode") != "async":
+        return
+    better = dividing(batch * n, workers)
+    message = f"batch {batch} x {n} responses = {batch * n} is not divisible by the {workers} agent workers"
+    fix = f"set {WORKERS} to {one_of(better)}"
+    yield error("P14", message, fix, [WORKERS, BATCH, N], {"rollout.agent_workers": better[0]})
+
+
+def _share(what: str, size: int, n: int, shares: int) -> str:
+    """`mini-batch 64 x 5 responses over 8 GPUs = 40`, or less where a factor is 1."""
+    responses = f" x {n} responses" if n > 1 else ""
+    gpus = f" over {shares} GPUs" if shares > 1 else ""
+    total = f" = {size * n // shares}" if responses or gpus else ""
+    return f"{what} {size}{responses}{gpus}{total}"
+
+
+RULES = (
+    mini_over_gpus,
+    micro_in_mini,
+    log_probs_in_batch,
+    reference_in_batch,
+    same_micro,
+    minis_in_batch,
+    fetches_in_batch,
+    normalised_micro,
+    responses_over_workers,
+)

@@ -1,0 +1,141 @@
+"""What the source of the installed veRL and SGLang says, read without importing it.
+
+The fields of veRL's configuration classes and the names it registers, once for each version, and cached; its keys and
+defaults are read by `launcher.verl.defaults`. The options of SGLang's server.
+"""
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from launcher.check.names import known_names
+from launcher.core import paths
+from launcher.core.files import write_atomic
+from launcher.verl.defaults import NEWEST
+
+_CLASSES = ("workers/config/*.py", "trainer/config/*.py")
+_CHECKED = (*_CLASSES, "utils/profiler/config.py", "utils/skip/config.py")
+_NAMES = {
+    "loggers": ("utils/tracking.py", r"supported_backend = \[([^\]]*)\]"),
+    "losses": ("trainer/ppo/core_algos.py", r'@register_policy_loss\(("\w+")\)'),
+    "estimators": ("trainer/ppo/core_algos.py", r'(?:\n    [A-Z_]+ = |@register_adv_est\()("\w+")'),
+    "engines": ("workers/rollout/base.py", r'\(("\w+"), "async"\)'),
+    "managers": ("experimental/reward_loop/reward_manager/*.py", r'@register\(("\w+")\)'),
+    "agent_loops": ("experimental/agent_loop/*.py", r'@register\(("\w+")\)'),
+    "tool_types": ("tools/**/tool_registry.py", r'\n    [A-Z]+ = ("\w+")'),
+    "tool_formats": ("experimental/agent_loop/tool_parser.py", r'@ToolParser\.register\(("[\w-]+")\)'),
+}
+_QUOTED = re.compile(r'"([\w-]+)"')
+_CLASS = re.compile(r"^class (\w+)\(", re.M)
+_FIELD = re.compile(r"^    (\w+): ", re.M)
+_CHOICES = re.compile(r"^(\w+)_CHOICES = [\[{]([^\]}]*)", re.M)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Empty where veRL reads differently than here: then nothing is checked against it.
+
+    `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
+    (`loggers`, `losses`, `estimators`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
+    configuration class -> the fields that it looks at when it is made.
+    """
+
+    classes: dict[str, dict[str, str]] = field(default_factory=dict)
+    names: dict[str, list[str]] = field(default_factory=dict)
+    checked: dict[str, list[str]] = field(default_factory=dict)
+
+
+@functools.cache
+def read(version: str, verl: Path | None) -> Facts:
+    """The facts of veRL `version` in the folder `verl`: 0.1 s for the first time, then 1 ms."""
+    if verl is None:
+        return Facts(names=known_names().verl if version == NEWEST else {})
+    asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_CHECKED} {_NAMES}"
+    mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
+    cache = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
+    try:
+        return Facts(**orjson.loads(cache.read_bytes()))
+    except (OSError, orjson.JSONDecodeError, TypeError):
+        pass
+    found = Facts(_classes(verl), _names(verl), _checked(verl))
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(cache, orjson.dumps(dataclasses.asdict(found)))
+    return found
+
+
+def _classes(verl: Path) -> dict[str, dict[str, str]]:
+    """Configuration classes with their own and inherited fields."""
+    nodes: dict[str, ast.ClassDef] = {}
+    for pattern in _CLASSES:
+        for path in sorted(verl.glob(pattern)):
+            tree = ast.parse(path.read_text("utf-8"))
+            nodes.update({node.name: node for node in tree.body if isinstance(node, ast.ClassDef)})
+
+    def fields(name: str) -> dict[str, str]:
+        node = nodes.get(name)
+        if node is None:
+            return {}
+        found: dict[str, str] = {}
+        for base in node.bases:
+            found |= fields(ast.unparse(base).rpartition(".")[2])
+        for item in node.body:
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                found[item.target.id] = ast.unparse(item.annotation)
+        return found
+
+    return {name: fields(name) for name in nodes}
+
+
+def _checked(verl: Path) -> dict[str, list[str]]:
+    """The fields that each class reads in its `__post_init__`, without that of models, which loads them: LOAD-3."""
+    found = {}
+    for path in (path for pattern in _CHECKED for path in sorted(verl.glob(pattern))):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            inits = [each for each in getattr(node, "body", ()) if getattr(each, "name", "") == "__post_init__"]
+            names = {
+                each.attr if isinstance(each, ast.Attribute) else each.value
+                for init in inits
+                for each in ast.walk(init)
+                if (isinstance(each, ast.Attribute) and getattr(each.value, "id", "") == "self")
+                or (isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.isidentifier())
+            }
+            if isinstance(node, ast.ClassDef) and names and node.name != "HFModelConfig":
+                found[node.name] = sorted(str(name) for name in names)
+    return found
+
+
+def _names(verl: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind, (pattern, expression) in _NAMES.items():
+        text = "\n".join(path.read_text("utf-8") for path in sorted(verl.glob(pattern)))
+        parts = re.findall(expression, text, re.DOTALL)
+        found[kind] = sorted({name for part in parts for name in _QUOTED.findall(part)})
+    return found
+
+
+@functools.cache
+def layer_classes(transformers: Path) -> frozenset[str]:
+    """The classes in all model files of the transformers in this folder, in half a second; none where it is missing."""
+    files = transformers.glob("models/*/modeling_*.py")
+    return frozenset(name for file in files for name in _CLASS.findall(file.read_text("utf-8")))
+
+
+@functools.cache
+def server_options(sglang: Path) -> dict[str, list[str]]:
+    """The options of the server of the SGLang in this folder -> the values of its command line; [] is anything.
+
+    SGLang: `srt/server_args.py: ServerArgs`, and the lists named after an option (`ATTENTION_BACKEND_CHOICES`).
+    """
+    try:
+        text = (sglang / "srt" / "server_args.py").read_text("utf-8")
+    except (OSError, ValueError):
+        return {}
+    fields = text.partition("\nclass ServerArgs:")[2].partition("\n    def ")[0]
+    choices = {name.lower(): list(dict.fromkeys(_QUOTED.findall(values))) for name, values in _CHOICES.findall(text)}
+    return {name: choices.get(name, []) for name in _FIELD.findall(fields)}

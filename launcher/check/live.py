@@ -1,0 +1,95 @@
+"""Checks drafts while they are edited, in a process of its own: `python -m launcher.check.live`.
+
+Reads one JSON object a line (`path`, `text` of the preset) and replies to each with two: what is known at once
+(`command`, `rows` of the training files, `error`), then what takes up to a second (`findings`, `memory`,
+`machine`, and version and folder of `verl`). It ends with its input. The screen stays small and quick,
+whatever the checks import.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.core.errors import UserError
+from launcher.core.format import gib
+from launcher.preset.files import LoadedPreset
+
+_RUN = Path("/RUN")  # stands for the folder of the run that there is not yet
+_NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
+
+
+def replies(path: Path, text: str) -> Iterator[dict[str, Any]]:
+    """The two replies about the preset that the file `path` would be with this text."""
+    from launcher.check import checks
+    from launcher.preset.draft import Draft
+    from launcher.preset.files import load_text
+    from launcher.preset.flow import rows_of
+
+    try:
+        loaded = load_text(path, text)
+    except UserError as refused:
+        yield {"error": str(refused), "command": None, "rows": None}
+        findings = [each.as_json() for each in checks.refusals(Draft(path, text, on_disk=None), refused)]
+        yield {"findings": findings, "memory": None, "machine": ""}
+        return
+    command, error = _command(loaded)
+    yield {"command": command, "error": error, "rows": rows_of(loaded.preset.data.train)}
+    yield _checked(loaded)
+
+
+def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
+    from launcher.preset.shell import command_line
+    from launcher.preset.translate import RunFolders, build
+    from launcher.verl import env as verl_env
+    from launcher.verl.defaults import NEWEST
+
+    try:
+        env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
+        where = RunFolders.below(_RUN)
+        return command_line(build(loaded, version=env.verl or NEWEST, python=env.python, folders=where)), None
+    except UserError as error:
+        return None, str(error)
+
+
+def _checked(loaded: LoadedPreset) -> dict[str, Any]:
+    from launcher.check import checks, machine, memory
+    from launcher.check.subject import subject
+
+    here = machine.here()
+    needs = None if here.gpus else _NEEDS.search(loaded.preset.needs)
+    where = machine.assumed(f"{needs[1]}x{needs[2]}") if needs else here
+    try:
+        checked = subject(loaded, on=where)
+        found = memory.estimate(checked)
+        findings = checks.quick(checked)
+    except UserError as error:
+        return {"findings": [checks.refused(error).as_json()], "memory": None, "machine": ""}
+    return {
+        "findings": [finding.as_json() for finding in findings],
+        "memory": found.as_json() if found else None,
+        "machine": _words(where),
+        "verl": [checked.version, str(checked.verl) if checked.verl else None],
+    }
+
+
+def _words(where: Any) -> str:
+    if not where.gpus:
+        return "no GPU here"
+    size = f"{len(where.gpus)} x {gib(where.gpus[0].total)} GiB"
+    return f"{size}, assumed from the preset's needs" if where.assumed else f"{where.gpus[0].name}, {size}"
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        request: Mapping[str, Any] = orjson.loads(line)
+        for reply in replies(Path(request["path"]), request["text"]):
+            sys.stdout.buffer.write(orjson.dumps(reply) + b"\n")
+            sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

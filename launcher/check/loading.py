@@ -1,0 +1,241 @@
+"""What a run loads by its name is loaded once before, in veRL's interpreter: modules, classes, models, tokenizers.
+
+veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/import_utils.py`,
+`verl/workers/config/optimizer.py: build_optimizer`.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from launcher.check import model, models, worker
+from launcher.check.config import RULES, agents, optimizer
+from launcher.check.finding import Finding, of_config, of_model
+from launcher.check.subject import Subject
+from launcher.core.text import clean, did_you_mean
+from launcher.verl import defaults
+from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH, ROLLOUT
+
+TIMEOUT = 120.0  # seconds for all of it
+CLASS, SAMPLER, MANAGER = "data.custom_cls", "trainer.v1.sampler.custom_sampler", "reward.reward_manager"
+BY_NAME: dict[str, tuple[str, ...]] = {
+    "trainer.checkpoint_callback_class": ("config",),
+    f"{ROLLOUT}.agent.agent_loop_manager_class": (),
+    f"{ROLLOUT}.checkpoint_manager_class": (),
+}
+"""Classes by module and name, with the arguments that they get where these are always the same.
+
+veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py: build_checkpoint_callback`.
+"""
+
+DATASET = ("data_files", "tokenizer", "processor", "config", "max_samples")
+"""What a data set of the user's own is made of: veRL's `verl/trainer/ppo/utils.py: create_rl_dataset`."""
+
+BUFFER: tuple[str, ...] = (
+    "trainer_mode",
+    "trainer_config",
+    "max_off_policy_threshold",
+    "max_off_policy_strategy",
+    "sampler_kwargs",
+    "refill_fn",
+)
+"""And a sampler: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._build_replay_buffer`."""
+
+LOOP: tuple[str, ...] = (
+    "trainer_config",
+    "server_manager",
+    "tokenizer",
+    "processor",
+    "hf_model_type",
+    "dataset_cls",
+    "data_config",
+    "tools",
+)
+"""And an agent loop, beside what its configuration says: `agent_loop.py: AgentLoopWorker._run_agent_loop`."""
+
+SCORER: tuple[str, ...] = ("config", "tokenizer", "compute_score", "reward_router_address", "reward_model_tokenizer")
+"""And a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
+
+UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
+"""Blocks with a class that veRL reads as they are."""
+
+Item = dict[str, Any]
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """LOAD-1 to LOAD-4: what is named can be loaded, and what is set can be built."""
+    items = [(key, item) for key, item in _items(subject) if _here(item)]
+    if not items or subject.machine.assumed:
+        return
+    folder = subject.loaded.preset.program.folder
+    path = [each for each in (folder, *subject.env.get("PYTHONPATH", "").split(os.pathsep)) if each]
+    request = {"items": [item for _, item in items], "path": path}
+    env = {**subject.loaded.preset.env, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    reply = worker.ask(subject.python, "load_names.py", request, timeout=TIMEOUT, env=env)
+    for (key, item), found in zip(items, reply.get("found", ()), strict=False):
+        if found["error"] is not None:
+            yield from _finding(subject, key, item, clean(found["error"]), found["names"])
+
+
+def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """What is loaded, each with the key that names it."""
+    blocks = [MODEL, *([f"{CRITIC}.model"] if subject.has_critic else [])]
+    for block in blocks:
+        value = subject.get(key := f"{block}.external_lib")
+        for name in value if isinstance(value, list) else [value] if value else []:
+            yield key, {"module": str(name)}
+    yield from _class(
+        subject,
+        f"{CLASS}.path",
+        f"{CLASS}.name",
+        "torch.utils.data:Dataset",
+        DATASET[: 5 if subject.at_least("0.6.1") else 4],
+    )
+    yield from _rows(subject)
+    known = BUFFER if subject.at_least("0.9.0") else ()
+    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins:object", known)
+    if subject.get(f"{MANAGER}.source") == "importlib":
+        known = SCORER if subject.at_least("0.7.1") else ()
+        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins:object", known)
+    for key, arguments in BY_NAME.items():
+        if name := subject.text(key):
+            yield key, {"target": name, "given": arguments}
+    yield from _agents(subject)
+    for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
+        impl, name = subject.text(f"{block}.optim.optimizer_impl"), subject.text(f"{block}.optim.optimizer")
+        if impl and name and impl != "torch.optim" and optimizer.installed(subject, impl):
+            yield f"{block}.optim.optimizer_impl", {"target": f"{impl}.{name}"}
+        if given := subject.below(key := f"{block}.optim.override_optimizer_config"):
+            yield key, {"optimizer": name, "impl": impl, "given": given}
+    yield from _models(subject)
+    yield from _built(subject)
+
+
+def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """Blocks of veRL's configuration in which a key is set that their class checks itself and that no rule judges.
+
+    A key counts as set where another one refers to it: the profilers of all workers follow `global_profiler`.
+    veRL: the `__post_init__` of the classes that `verl/utils/config.py: omega_conf_to_dataclass` makes.
+    """
+    given = {key for key, each in subject.settings.items() if each.source == "override" and subject.is_set(key)}
+    if not given or subject.verl is None or subject.config is None or not subject.at_least("0.9.0"):
+        return
+    given -= {key for rule in RULES for found in rule(subject) if found.level == "error" for key in found.keys}
+    seen = set[tuple[str, str]]()
+    for block, tree in defaults.blocks(subject.defaults):
+        kind = str(tree["_target_"])
+        if block.partition(".")[0] in UNBUILT or (block.startswith(CRITIC) and not subject.has_critic):
+            continue
+        for name in subject.facts.checked.get(kind.rpartition(".")[2], []):
+            value = str(tree.get(name, ""))
+            key = next((each for each in given if f"{block}.{name}" == each or f":{each}" in value), None)
+            if key and (kind, key) not in seen:
+                seen.add((kind, key))
+                plain = {each: subject.get(f"{block}.{each}") for each in tree if not isinstance(tree[each], dict)}
+                known = {each: value for each, value in plain.items() if each != "_target_" and value is not None}
+                yield key, {"build": kind, "values": known}
+
+
+def _rows(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """The user's own data set, made of the first rows: veRL requires the column raw_prompt of it (0.9 on).
+
+    veRL: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._fetch_one_gen_batch`.
+    """
+    named = subject.get("data.train_files")
+    file = str((named[0] if named else "") if isinstance(named, list) else named)
+    folder = models.folder_of(str(subject.get(model.TOKENIZER) or subject.get(MODEL_PATH)), subject.env)
+    kind = {"file": str(subject.get(f"{CLASS}.path")), "name": str(subject.get(f"{CLASS}.name"))}
+    if not (subject.get(f"{CLASS}.path") and folder and Path(file).is_file() and subject.at_least("0.9.0")):
+        return
+    keys = [f"data.{name}" for name in defaults.leaves(defaults.leaf(subject.defaults, "data")[1] or {})]
+    keys += [key for key in subject.settings if key.startswith("data.")]
+    data = {key.removeprefix("data."): subject.get(key) for key in keys}
+    yield f"{CLASS}.name", {**kind, "rows": file, "tokenizer": str(folder), "data": data}
+
+
+def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """The classes of agent loops, and of tools with their schemas.
+
+    veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `verl/tools/tool_registry.py: load_all_tools`.
+    """
+    if not subject.at_least("0.7.0"):
+        return
+    if path := subject.text(agents.LOOPS):
+        known = LOOP if subject.at_least("0.9.0") else ()
+        for name, target, arguments in agents.loops(Path(path)):
+            if target and name == subject.get(agents.LOOP):
+                yield agents.LOOPS, {"target": target, "given": [*known, *arguments] if known else ()}
+    for key in agents.TOOLS if subject.at_least("0.8.0") and subject.verl else ():
+        if path := subject.text(key):
+            yield key, {"tools": path, "python": key == agents.TOOLS[1]}
+
+
+def _class(subject: Subject, path: str, name: str, base: str, given: Sequence[str] = ()) -> Iterator[tuple[str, Item]]:
+    if subject.get(path) and subject.get(name):
+        yield name, {"file": str(subject.get(path)), "name": str(subject.get(name)), "base": base, "given": given}
+
+
+def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """The models on this machine, but for the toy's own, with what the preset changes in their configurations."""
+    seen = set()
+    for key, block in ((MODEL_PATH, MODEL), (CRITIC_PATH, f"{CRITIC}.model")):
+        name = str(subject.get(key) or "")
+        changed = subject.below(f"{block}.override_config")
+        override = {name: each for name, each in changed.items() if name != "attn_implementation"}
+        if (block != MODEL and not subject.has_critic) or (models.is_toy(name) and not override):
+            continue
+        folder, trust = models.folder_of(name, subject.env), bool(subject.get(f"{block}.trust_remote_code"))
+        if folder is None or folder in seen:
+            continue
+        seen.add(folder)
+        yield key, {"model": str(folder), "trust": trust, "override": override.get("model_config", override)}
+        tokens = models.folder_of(str(subject.get(f"{block}.tokenizer_path") or name), subject.env)
+        if tokens is not None:
+            yield key, {"tokenizer": str(tokens), "trust": trust}
+
+
+def _here(item: Item) -> bool:
+    """Whether there is something to load: what is missing is reported elsewhere."""
+    if "tools" in item:
+        return Path(item["tools"]).is_file()
+    if "file" in item:
+        return "://" in item["file"] or Path(item["file"]).is_file()
+    return (Path(item["model"]) / "config.json").is_file() if "model" in item else True
+
+
+def _finding(subject: Subject, key: str, item: Item, error: str, names: list[str]) -> Iterator[Finding]:
+    if "tools" in item:
+        message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no response is written"
+        yield of_config.error("LOAD-1", message, "correct the file", (key,))
+    elif "target" in item:
+        message = f"{key}: {item['target']} cannot be loaded: {error}"
+        fix = f"correct the name, or set PYTHONPATH under env to the folder of {item['target'].partition('.')[0]}"
+        yield of_config.error("LOAD-1", message, fix, (key,))
+    elif "module" in item:
+        message = f"{key}: {item['module']} cannot be imported: {error}"
+        fix = f"install it in veRL's environment, or set PYTHONPATH under env to its folder, or remove {key}"
+        yield of_config.error("LOAD-1", message, fix, (key,))
+    elif "file" in item:
+        file, name = item["file"].rpartition("/")[2], item["name"]
+        there = did_you_mean(name, names) or (f"; it defines {', '.join(names)}" if names else "")
+        message = f"{key}: {file} has no class '{name}'{there}" if not error else f"{key}: {name} of {file}: {error}"
+        yield of_config.error("LOAD-1", message, f"correct {key}, or the file", (key,))
+    elif "optimizer" in item:
+        if error in item["given"]:
+            error = f"{item['optimizer']} takes no '{error}'{did_you_mean(error, names)}: veRL fails at model load"
+            yield of_config.error("LOAD-2", f"{key}: {error}", f"use names of {', '.join(names)}", (key,))
+        else:
+            message = f"{key}: {item['optimizer']} refuses {item['given']}: {error}"
+            yield of_config.error("LOAD-2", message, f"correct {key}, or remove it", (key,))
+    elif "build" in item:
+        message = f"{key} is {subject.get(key)}, which veRL {subject.version} refuses: {error}"
+        yield of_config.error("LOAD-4", message, f"correct {key}, or remove it", (key,))
+    else:
+        what = "tokenizer" if "tokenizer" in item else "model"
+        report = of_model.warning if "missing" in names else of_model.error
+        message = f"the {what} in {item[what]} does not load: {error}"
+        if "missing" in names:
+            message = f"{item[what]}: {error}; they start at random"
+        fix = "download or copy it again, or use the configuration that belongs to it"
+        yield report("LOAD-3", message, fix, (key,))

@@ -1,0 +1,137 @@
+"""This login: leftover Ray processes, variables, what happens at log-out, the terminal."""
+
+import contextlib
+import getpass
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import psutil
+
+from launcher.check.finding import Finding, of_hardware, of_software
+from launcher.check.subject import Subject
+from launcher.core.format import GIB, duration, gib
+from launcher.core.text import without_login
+
+RAY_NAMES = ("raylet", "gcs_server")
+RAY_SESSIONS = Path("/tmp/ray")
+PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LOGIND = Path("/etc/systemd/logind.conf")
+LINGER = Path("/var/lib/systemd/linger")
+ESCAPE_TIME = 100  # milliseconds from which a lone Escape feels late
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """The login for this preset."""
+    if not subject.machine.assumed:
+        yield from of_login(os.environ, joins=bool(subject.loaded.preset.cluster.address))
+
+
+def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding]:
+    """Everything; `joins`: the run joins a Ray cluster on purpose."""
+    yield from ray_left()
+    yield from ray_sessions(RAY_SESSIONS)
+    if env.get("RAY_ADDRESS") and not joins:
+        message = (
+            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui unsets it for its runs, other "
+            "commands would join that cluster"
+        )
+        yield of_hardware.info("LOGIN-2", message, "unset RAY_ADDRESS, or set cluster.address to it")
+    yield from ports(PORTS)
+    yield from at_logout(LOGIND, LINGER)
+    if env.get("TMUX"):
+        yield from tmux(_tmux_option("escape-time"), _tmux_option("set-clipboard"))
+
+
+def ray_left() -> Iterator[Finding]:
+    """Ray processes of this user whose session leader has exited: nothing will stop them."""
+    left, running = [], 0
+    for process in psutil.process_iter(["name", "uids"]):
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.info["name"] in RAY_NAMES and process.info["uids"].real == os.getuid():
+                if psutil.pid_exists(os.getsid(process.pid)):
+                    running += process.info["name"] == "raylet"
+                else:
+                    left.append(process)
+    if left:
+        age = time.time() - min(process.create_time() for process in left)
+        pids = " ".join(str(process.pid) for process in left)
+        message = (
+            f"{len(left)} of your Ray processes are left over from an ended run, the oldest is {duration(age)} old: "
+            "they use memory and perhaps a GPU"
+        )
+        yield of_hardware.warning("LOGIN-1", message, f"run `kill {pids}`")
+    if running:
+        count = "1 of your Ray instances is" if running == 1 else f"{running} of your Ray instances are"
+        message = f"{count} running here: GPUs, memory and CPUs are shared"
+        yield of_hardware.info("LOGIN-1", message, "run `ppo-tui runs` to see which belong to its runs")
+
+
+def ray_sessions(folder: Path) -> Iterator[Finding]:
+    """Session folders of ended runs: they grow to tens of GiB."""
+    sessions = list(folder.glob("session_2*")) if folder.is_dir() else []
+    if len(sessions) < 3:
+        return
+    size, deadline = 0, time.monotonic() + 1.0
+    for session in sessions:
+        for place, _, names in os.walk(session):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    size += Path(place, name).lstat().st_size
+            if time.monotonic() > deadline:
+                break
+    if size > 10 * GIB:
+        message = f"{len(sessions)} Ray sessions in {folder} use {gib(size)} GiB or more"
+        yield of_hardware.warning("LOGIN-3", message, f"run `rm -r {folder}/session_2*` when Ray is not running")
+
+
+def ports(file: Path) -> Iterator[Finding]:
+    """Ray, vLLM and torch take some tens of ports a run."""
+    with contextlib.suppress(OSError, ValueError):
+        first, last = map(int, file.read_text().split())
+        if last - first < 1000:
+            message = f"only ports {first} to {last} are available here; a run uses several dozen"
+            yield of_hardware.warning("LOGIN-4", message, "run `sysctl net.ipv4.ip_local_port_range='32768 60999'`")
+
+
+def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
+    """Some systems kill everything of a user who logs out."""
+    settings = [logind, *sorted(logind.with_suffix(".conf.d").glob("*.conf"))]
+    kills = False
+    for file in settings:
+        with contextlib.suppress(OSError):
+            for line in file.read_text(errors="replace").splitlines():
+                name, _, value = line.partition("=")
+                if name.strip() == "KillUserProcesses":
+                    kills = value.strip().lower() in ("yes", "true", "1", "on")
+    if kills and not (linger / _user()).exists():
+        message = "this system kills your processes, including runs, when you log out (KillUserProcesses=yes)"
+        yield of_hardware.warning("LOGIN-5", message, "run `loginctl enable-linger`")
+
+
+def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
+    """Settings of tmux that affect the screen."""
+    if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
+        message = f"tmux delays the Escape key by {escape_time} ms"
+        yield of_software.info("LOGIN-6", message, "add `set -sg escape-time 10` to ~/.tmux.conf")
+    if clipboard == "off":
+        message = "tmux does not pass copied text to your clipboard (set-clipboard is off)"
+        yield of_software.info("LOGIN-6", message, "add `set -g set-clipboard on` to ~/.tmux.conf")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container gives a number without a name
+        return str(os.getuid())
+
+
+def _tmux_option(name: str) -> str | None:
+    try:
+        asked = ["tmux", "show", "-sv", name]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=2, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,305 @@
+"""How much memory a run needs, phase by phase, with the formula.
+
+Two figures for each phase. The certain one is there whatever the data are: weights, Adam, gradients, what the
+engine reserves. The likely one adds activations and logits for micro-batches full of the longest rows, CUDA's
+own memory and what a sleeping engine keeps. docs/memory.md compares both with real runs.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from launcher.check import rollout_memory
+from launcher.check.models import Architecture
+from launcher.check.rollout_memory import layer_bytes
+from launcher.check.sizing import Plan, plan
+from launcher.check.subject import Subject
+from launcher.check.trained import Trained
+from launcher.core.format import GIB, gib, number
+
+FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
+CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
+PROCESS = int(0.45 * GIB)  # a Python process that imported torch, with its share of Ray's services
+PROCESS_LEAST = int(0.1 * GIB)  # the mean that forks of one process hold for themselves (toy-cpu: 0.06 to 0.16 GiB)
+TRAINER = 3 * GIB  # a worker that trains
+ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
+RESUMED = "reference, after a resume"
+
+
+class Part(NamedTuple):
+    """A share of a phase."""
+
+    label: str
+    bytes: int
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase on one GPU: `gpu` is certainly needed, `gpu_high` is the likely upper end."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def gpu(self) -> int:
+        return sum(part.bytes for part in self.parts if part.certain)
+
+    @property
+    def gpu_high(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def gpu_fresh(self) -> int:
+        """The upper end where the run was not just resumed."""
+        return sum(part.bytes for part in self.parts if part.label != RESUMED)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "gpu": self.gpu,
+            "gpu_high": self.gpu_high,
+            "parts": [part._asdict() for part in self.parts],
+        }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes on each GPU by phase and on the host.
+
+    `gpu_total` is what programs can have of the smallest GPU, None without one.
+    """
+
+    plan: Plan
+    phases: tuple[Phase, ...]
+    host_parts: tuple[Part, ...]
+    gpu_total: int | None
+    formula: tuple[str, ...]
+
+    @property
+    def host(self) -> int:
+        return sum(part.bytes for part in self.host_parts if part.certain)
+
+    @property
+    def host_high(self) -> int:
+        return sum(part.bytes for part in self.host_parts)
+
+    @property
+    def worst(self) -> Phase | None:
+        """The phase that is likely to need most."""
+        return max(self.phases, key=lambda phase: phase.gpu_high, default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        """`memory` of `check --json`; bytes."""
+        facts = self.plan.facts
+        return {
+            "model": {"name": facts.name, "parameters": facts.parameters, "source": facts.source},
+            "gpu_total": self.gpu_total,
+            "phases": [phase.as_json() for phase in self.phases],
+            "host": self.host,
+            "host_high": self.host_high,
+            "host_parts": [part._asdict() for part in self.host_parts],
+            "formula": list(self.formula),
+        }
+
+
+def estimate(subject: Subject) -> Estimate | None:
+    """The memory of a run; None when nothing is known about its model. Without a GPU only the host's."""
+    sizes = plan(subject)
+    if sizes is None:
+        return None
+    gpus = subject.machine.gpus[: subject.gpus]
+    total = min((gpu.usable for gpu in gpus if gpu.total), default=None)  # some drivers do not tell
+    phases = () if subject.on_cpu else _phases(sizes, total)
+    return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
+
+
+def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
+    actor, critic = sizes.actor, sizes.critic
+    models = [model for model in (actor, critic) if model]
+    awake = []
+    if sizes.utilisation is not None and total is not None:
+        awake = [
+            Part("engine", rollout_memory.share(sizes, total), True),
+            Part("engine beyond its share", rollout_memory.beyond(sizes), False),
+        ]
+    asleep = awake
+    if sizes.sleeps:
+        asleep = [Part("engine asleep", rollout_memory.asleep(sizes), False)] if awake else []
+    scoring, waiting = _reward_model(sizes, total)
+    context = Part("CUDA context", CONTEXT, False)
+    first = sizes.reference_first
+    # it is gone before the kernels of all passes are there
+    resumed = Part(RESUMED, max(0, first - (CONTEXT - FRESH)), False)
+    shape = sizes.facts.sizes
+
+    def working(model: Trained, activations: int, logits: int) -> tuple[Part, ...]:
+        """The update of one model, while the other one idles."""
+        label = model.name
+        others = [Part(f"{other.name} idle", other.idle(), True) for other in models if other is not model]
+        own = 0 if model.offload_policy else 1
+        own_shape = shape if model is actor or sizes.critic_facts is None else sizes.critic_facts.sizes
+        heads = 1 if own_shape.tied or model is not actor else 2  # a critic has no output matrix
+        copies = 2 * (own_shape.embedding * heads + 2 * sum(a * b for a, b in own_shape.linear))
+        moving = [Part("activations", activations, False), Part("logits", logits, False)]
+        if model.gradients * own > activations + logits:  # Adam's step comes when those are gone
+            moving = [Part("Adam temporaries", model.gradients, False)]
+        return (
+            *others,
+            Part(f"{label} weights", model.weights * own, True),
+            Part(f"{label} Adam", model.adam * own, True),
+            Part(f"{label} gradients", model.gradients * own, True),
+            Part("bf16 copies of the largest layers", copies, False),
+            *moving,
+            *asleep,
+            *waiting,
+            context,
+        )
+
+    idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
+    start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
+    start.append(Part("reference, not yet offloaded", first, True))
+    loaded = Part("actor weights, reloaded", actor.back, True)
+    tokens = sizes.log_prob_tokens
+    passed = max(logits(shape, tokens, sizes.log_prob_logit), tokens * layer_bytes(shape))
+    passing = [Part(RESUMED, first, False), Part("logits and layers", passed, False)]
+    # one after the other
+    saved = Part("weights of the saved model", max(model.back for model in models), True)
+    phases = [
+        Phase("engine start", (*start, *awake, *waiting, Part("CUDA context", FRESH, False))),
+        Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
+        *([Phase("reward model", (*idle, *scoring, *asleep, context))] if scoring else []),
+        Phase("log-probabilities", (*idle, loaded, *passing, *asleep, *waiting, context)),
+    ]
+    if critic and sizes.critic_facts:
+        kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
+        phases.append(Phase("update critic", working(critic, kept, 0)))
+    kept = activations(shape, sizes.update_tokens, sizes)
+    scores = logits(shape, sizes.update_tokens, sizes.update_logit)
+    sent = _sending(sizes, loaded) if awake or sizes.transferred else ()
+    phases += [
+        Phase("update actor", working(actor, kept, scores)),
+        *([Phase("weights to engine", (*idle, *sent, *asleep, *waiting, context))] if sent else []),
+        Phase("checkpoint", (*idle, saved, *asleep, *waiting, context)),
+        *_engine_alone(sizes, total),
+    ]
+    return tuple(phases)
+
+
+def _engine_alone(sizes: Plan, total: int | None) -> list[Phase]:
+    """An engine on a GPU of its own, while it takes new weights."""
+    if sizes.own_utilisation is None or total is None:
+        return []
+    share = int(sizes.own_utilisation * total)
+    if sizes.kv_cache is not None:
+        share = rollout_memory.share(sizes, total)
+    parts = (
+        Part("engine", share, True),
+        Part("engine beyond its share", rollout_memory.beyond(sizes), False),
+        Part("weight buffers", sizes.transferred, False),
+    )
+    return [Phase("GPUs of the engine", parts)]
+
+
+def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
+    """A reward model on the same GPU: while it scores, and while others work."""
+    if sizes.reward_model is None or total is None:
+        return [], []
+    scoring = [
+        Part("reward model", int(sizes.reward_model * total), True),
+        Part("reward model beyond its share", rollout_memory.PROCESS, False),
+    ]
+    return scoring, [
+        Part("reward model asleep", rollout_memory.PROCESS, False)
+    ] if sizes.reward_model_sleeps else scoring
+
+
+def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
+    """What the engine's new weights take on their way to it, before its KV cache is back."""
+    beside = rollout_memory.weights(sizes) * sizes.sleeps if sizes.utilisation is not None else 0
+    return (
+        *([loaded] if sizes.staged else []),
+        Part("engine weights", beside, True),
+        Part("weight bucket", max(sizes.bucket, sizes.transferred), False),
+        Part("weight copy", sizes.copied, False),
+    )
+
+
+def logits(shape: Architecture, tokens: int, bytes_each: float) -> int:
+    """Bytes of one micro-batch's logits with all their copies."""
+    return int(tokens * shape.vocab * bytes_each)
+
+
+def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
+    """Bytes that a backward pass finds again: every layer's input, and one layer's inside; or all insides."""
+    if not sizes.checkpointing:
+        return tokens * shape.layers * layer_bytes(shape)
+    inputs = 0 if sizes.activation_offload else shape.layers * 2 * shape.hidden
+    return tokens * (inputs + layer_bytes(shape))
+
+
+def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
+    """What the machine keeps: what was moved off the GPUs, the reference, and the processes."""
+    on_node = sizes.gpus // max(1, int(subject.get("trainer.nnodes", 1) or 1)) or 1
+    parts = []
+    for model in (sizes.actor, sizes.critic):
+        if model and subject.on_cpu:
+            parts.append(Part(f"{model.name}", model.weights + model.adam + model.gradients, True))
+        elif model and model.host():
+            parts.append(Part(f"{model.name}, offloaded", model.host() * on_node, True))
+    if sizes.reference:
+        parts.append(Part("reference", sizes.reference, True))
+    if sizes.aside:
+        parts.append(Part("old weights of the actor", sizes.aside * on_node, True))
+    largest = max(model.weights + model.adam for model in (sizes.actor, sizes.critic) if model) * on_node
+    if int(subject.get("trainer.save_freq", -1) or -1) > 0:
+        parts.append(Part("copy for a checkpoint", largest, False))
+    workers = [
+        subject.get("actor_rollout_ref.rollout.agent.num_workers", 8),
+        subject.get("reward.num_workers", 8),
+        subject.get("transfer_queue.backend.SimpleStorage.num_data_storage_units", 8),
+    ]
+    count = 4 + sum(each for each in workers if isinstance(each, int))  # 4: driver, task, queue, load balancer
+    if subject.on_cpu:
+        count += 2 * on_node  # a trainer and its engine are processes like the others
+    else:
+        engines = 1 if sizes.reward_model is None else 2
+        parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
+    parts.append(Part(f"{count} processes that import torch", count * PROCESS_LEAST, True))
+    parts.append(Part("their data, and Ray", count * (PROCESS - PROCESS_LEAST), False))
+    if forks := 2 * int(subject.get("data.dataloader_num_workers", 8) or 0):  # they share what they do not change
+        parts.append(Part(f"{forks} data processes", forks * PROCESS, False))
+    return tuple(parts)
+
+
+def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
+    shape = sizes.facts.sizes
+    lines = []
+    for model in (sizes.actor, sizes.critic):
+        if model:
+            lora = model.trainable < model.parameters
+            part = f", {number(model.trainable)} trained" if lora else ""
+            over = f" over {model.shards} GPUs" if model.shards > 1 else ""
+            lines.append(
+                f"{model.name}: {number(model.parameters)} parameters{part} x {model.element} B weights, "
+                f"{2 * model.element} B Adam, {model.element} B gradients{over} = {gib(model.weights)} + "
+                f"{gib(model.adam)} + {gib(model.gradients)} GiB"
+            )
+    if sizes.utilisation is not None and total is not None:
+        said = f"{sizes.utilisation:g} x {gib(rollout_memory.whole(sizes, total))}"
+        if sizes.kv_cache is not None:
+            said = f"{gib(rollout_memory.weights(sizes))} weights + {gib(sizes.kv_cache)} KV cache"
+        lines.append(f"engine: {said} = {gib(rollout_memory.share(sizes, total))} GiB")
+    for name, tokens, each in (
+        ("log-probabilities", sizes.log_prob_tokens, sizes.log_prob_logit),
+        ("update", sizes.update_tokens, sizes.update_logit),
+    ):
+        lines.append(
+            f"logits, {name}: {tokens} tokens x {shape.vocab} vocabulary x {each:g} B = "
+            f"{gib(logits(shape, tokens, each))} GiB"
+        )
+    kept = activations(shape, sizes.update_tokens, sizes)
+    lines.append(f"activations, actor: {sizes.update_tokens} tokens = {gib(kept)} GiB")
+    if sizes.critic and sizes.critic_facts:
+        kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
+        lines.append(f"activations, critic: {sizes.critic_tokens} tokens = {gib(kept)} GiB")
+    return tuple(lines)

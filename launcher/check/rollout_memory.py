@@ -1,0 +1,74 @@
+"""What the rollout engine holds on one GPU, awake and asleep.
+
+vLLM's `gpu_memory_utilization` is a share of what CUDA calls the GPU's total. Into it vLLM counts its
+weights, what its profile run needed at most, and as KV cache the rest. It does not count what its process
+had before the profile (the CUDA context), nor what torch's allocator keeps of the many shapes of real
+batches. With `kv_cache_memory_bytes` the KV cache has that size, and the share only has to be free at the
+start. sglang's is a share of what is free when it starts, for weights and KV cache alone.
+"""
+
+from launcher.check.models import Architecture
+from launcher.check.sizing import Plan
+from launcher.core.format import GIB
+
+# CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
+PROCESS = int(0.8 * GIB)
+_GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps: 0.4 GiB at 135M; else assumed
+_SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
+_KEPT = 0.8  # of the profile's peak: what torch holds beyond it when as many rows are written as may be
+
+
+def weights(plan: Plan) -> int:
+    """The engine's copy of the model, in bf16."""
+    return 2 * plan.facts.parameters // plan.tensor_parallel
+
+
+def kv_bytes(plan: Plan) -> int:
+    """KV cache of one token."""
+    shape = plan.facts.sizes
+    return 2 * 2 * shape.layers * shape.kv // min(plan.tensor_parallel, max(1, shape.kv_heads))
+
+
+def profiled(plan: Plan) -> int:
+    """What vLLM's profile run finds: one layer's inside for a full batch, or the logits of every row."""
+    shape = plan.facts.sizes
+    rows = min(plan.max_num_seqs, plan.max_num_batched_tokens)
+    return max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED) // plan.tensor_parallel
+
+
+def whole(plan: Plan, total: int) -> int:
+    """What the engine's share is a share of."""
+    return max(0, total - plan.at_start) if plan.of_free else total
+
+
+def share(plan: Plan, total: int) -> int:
+    """What the engine surely takes of a GPU on which CUDA finds `total` bytes."""
+    if plan.kv_cache is not None:
+        return weights(plan) + plan.kv_cache
+    return int((plan.utilisation or 0) * whole(plan, total))
+
+
+def asked(plan: Plan, total: int) -> int:
+    """What has to be free when the engine starts, or vLLM refuses."""
+    return max(int((plan.utilisation or 0) * total), share(plan, total))
+
+
+def beyond(plan: Plan) -> int:
+    """What the awake engine may take beside that."""
+    inside = profiled(plan) if plan.kv_cache is not None or plan.of_free else 0
+    return inside + _process(plan) + int(_KEPT * profiled(plan))
+
+
+def asleep(plan: Plan) -> int:
+    """What the process of a sleeping engine keeps."""
+    return _process(plan) + (0 if plan.eager else _GRAPHS)
+
+
+def layer_bytes(shape: Architecture) -> int:
+    """Bytes that one layer works with for one token: bf16, the two norms in fp32 too."""
+    bf16 = 6 * shape.hidden + 2 * shape.query + 2 * shape.kv + 4 * shape.intermediate
+    return 2 * bf16 + 4 * 4 * shape.hidden
+
+
+def _process(plan: Plan) -> int:
+    return PROCESS + weights(plan) // 10

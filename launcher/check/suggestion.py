@@ -1,0 +1,70 @@
+"""The value to suggest in the place of one that is refused."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, get_origin
+
+from launcher.core.text import nearest
+from launcher.preset import yaml_text
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.fields import Spec
+from launcher.preset.schema import Preset
+
+_SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
+_LIMIT = re.compile(r"\b(?:at least|at most) (-?[\d.e-]+)")
+
+
+def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True) -> Any:
+    """The nearest value that is allowed and `works`; None when there is none.
+
+    `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit.
+    """
+    return next((each for each in _candidates(spec, value) if _allowed(spec, each) and works(each)), None)
+
+
+def _candidates(spec: Spec, value: Any) -> Iterator[Any]:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]  # a text alone was taken for a list of one
+    if isinstance(value, str):
+        text = value.strip()
+        yield _SWITCHES.get(text.lower())
+        yield yaml_text.value_of(text)
+        if any(get_origin(kind) is list for kind in spec.types):
+            yield [yaml_text.value_of(part) for part in text.strip("[]").split(",")]
+        if text.endswith("%"):
+            value = _number(text[:-1])
+            yield value and value / 100
+        yield nearest(text.lower(), spec.choices)
+        value = yaml_text.value_of(text)
+    if isinstance(value, int) and value in (0, 1):
+        yield bool(value)
+    if isinstance(value, float) and value.is_integer():
+        yield int(value)
+    if isinstance(value, (int, float)):
+        if 5 <= value <= 100:
+            yield value / 100  # per cent where a share is wanted
+        limits = [_number(limit) for limit in _LIMIT.findall(spec.allowed)]
+        yield from sorted((each for each in limits if each is not None), key=lambda each: abs(each - value))
+    yield spec.default
+    yield EffectiveConfig().get(spec.key) if spec.key else None
+
+
+def _number(text: str) -> float | int | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _allowed(spec: Spec, value: Any) -> bool:
+    from pydantic import ValidationError
+
+    nested: Any = value
+    for name in reversed(spec.path):
+        nested = {name: nested}
+    try:
+        Preset.model_validate(nested)
+    except ValidationError:
+        return False
+    return value is not None

@@ -1,0 +1,112 @@
+"""A model that is trained, on one GPU, and what lies beside it because of FSDP."""
+
+from dataclasses import dataclass
+
+from launcher.check.models import ModelFacts
+from launcher.check.subject import Subject
+from launcher.verl.config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
+
+_BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that is trained, on one GPU. Bytes are of one GPU's shard.
+
+    `element` is the width of a master weight in bytes (fp32 unless set, whatever the files hold);
+    Adam keeps two numbers of that width for each trainable one, and the gradient is one more.
+    """
+
+    name: str  # "actor" or "critic"
+    parameters: int
+    trainable: int
+    element: int
+    shards: int
+    param_offload: bool
+    optimizer_offload: bool
+    offload_policy: bool
+    fsdp2: bool
+
+    @property
+    def weights(self) -> int:
+        return self.parameters * self.element // self.shards
+
+    @property
+    def adam(self) -> int:
+        return 2 * self.trainable * self.element // self.shards
+
+    @property
+    def gradients(self) -> int:
+        return self.trainable * self.element // self.shards
+
+    @property
+    def back(self) -> int:
+        """Weights that were moved off and come back as a whole to work or to be saved."""
+        return self.weights if self.param_offload and not self.offload_policy else 0
+
+    def idle(self, *, with_adam: bool = True) -> int:
+        """Bytes on the GPU while something else works there."""
+        if self.offload_policy:
+            return 0
+        adam = self.adam if with_adam and not self.optimizer_offload else 0
+        return (0 if self.param_offload else self.weights) + adam
+
+    def host(self) -> int:
+        """Bytes in host memory, for one GPU's shard; offloaded gradients come with the policy only."""
+        if self.offload_policy:
+            return self.weights + self.adam + self.gradients
+        return self.weights * self.param_offload + self.adam * self.optimizer_offload
+
+
+def trained(subject: Subject, block: str, facts: ModelFacts, parameters: int) -> Trained:
+    """The actor or the critic, whose keys begin with `block`."""
+    name, model, config = ("critic", f"{CRITIC}.model", f"{CRITIC}.fsdp")
+    if block == ACTOR:
+        name, model, config = "actor", MODEL, f"{ACTOR}.fsdp_config"
+    adapter = facts.lora_parameters(subject.whole(f"{model}.lora_rank") or 0)
+    strategy = subject.get(f"{block}.strategy", "fsdp")
+    return Trained(
+        name=name,
+        parameters=parameters + adapter,
+        trainable=adapter or parameters,
+        element=element(subject, config),
+        shards=_shards(subject, config),
+        param_offload=subject.flag(f"{config}.param_offload", False),
+        optimizer_offload=subject.flag(f"{config}.optimizer_offload", False),
+        offload_policy=subject.flag(f"{config}.offload_policy", False) and strategy == "fsdp2",
+        fsdp2=strategy == "fsdp2",
+    )
+
+
+def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
+    """The weights once more, and the embedding gathered; of an adapter sent alone, what it lies in."""
+    if actor.fsdp2:
+        return 0
+    if subject.has_lora and not subject.get(f"{MODEL}.lora.merge", False):
+        layered = actor.shards == 1 or subject.get(f"{ROLLOUT}.layered_summon", False)
+        return 0 if layered else actor.weights * actor.shards
+    return actor.weights + 2 * actor.element * facts.sizes.embedding
+
+
+def reference_first(subject: Subject, reference: int) -> int:
+    """What FSDP 1 leaves of the reference on the GPU until its first pass; nothing of one cut into shards.
+
+    Where nothing is cut, or under the original names (`use_orig_params`), the model's own views hold the
+    memory on the GPU after its flat parameter has been moved off.
+    """
+    config = f"{REF}.fsdp_config"
+    shards = _shards(subject, config)
+    if subject.get(f"{REF}.strategy", "fsdp") == "fsdp2":
+        return 0
+    return reference // shards if shards == 1 or subject.get(f"{config}.use_orig_params", False) else 0
+
+
+def _shards(subject: Subject, config: str) -> int:
+    """GPUs that share one copy of a model."""
+    size = subject.get(f"{config}.fsdp_size", -1)
+    return size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
+
+
+def element(subject: Subject, config: str) -> int:
+    """Bytes of one master weight."""
+    return _BYTES.get(str(subject.get(f"{config}.model_dtype", "fp32")), 4)

@@ -1,0 +1,113 @@
+"""`ppo-tui check`: whether a preset would run, before it is started."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
+from launcher.cli.output import Json, Preset, Settings, put, put_json, say
+from launcher.core.errors import UserError
+from launcher.core.format import gib
+from launcher.core.text import clean
+
+if TYPE_CHECKING:
+    from launcher.check.checks import Report
+
+SIGNS = {"error": "x", "warning": "!", "info": "i"}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    app.command()(check)
+
+
+def check(
+    preset: Preset,
+    settings: Settings = None,
+    assume: Annotated[
+        str | None,
+        typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB of each instead of this machine."),
+    ] = None,
+    rehearse: Annotated[bool, typer.Option("--rehearse", help="Also let veRL run two small steps on the CPU.")] = False,
+    json: Json = False,
+) -> None:
+    """Check a preset before it is started: its configuration, data, model, memory, hardware and software."""
+    from launcher.check.checks import report
+
+    found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
+    if rehearse:
+        found = _with_rehearsal(found, preset, settings or [])
+    if json:
+        put_json(found.as_json())
+    else:
+        for line in finding_lines(found.findings):
+            put(line)
+        put_memory(found.memory)
+        put(verdict(found.findings))
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Report:
+    from launcher.preset.files import load
+    from launcher.runs.act.rehearse import rehearse
+
+    try:
+        loaded = load(preset, settings)
+    except UserError:  # which the report tells
+        return report
+    found = rehearse(loaded, say)
+    return replace(report, findings=in_order([*report.findings, *([found] if found else [])]))
+
+
+def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
+    """The findings by group: sign, level, rule, message; below it what to do.
+
+    As wide as the terminal that `out` (stdout when None) is; elsewhere a line each.
+    """
+    width = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
+    found = []
+    for group in GROUPS:
+        here = [finding for finding in findings if finding.group == group]
+        found += [group.upper()] if here else []
+        for finding in here:
+            head = f"  {SIGNS[finding.level]} {finding.level} {finding.id}: "
+            for first, text in ((head, finding.message), ("      fix: ", finding.fix)):
+                found += textwrap.wrap(
+                    clean(text), width, initial_indent=first, subsequent_indent=" " * 6, break_on_hyphens=False
+                )
+    return found
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    """`2 errors, 1 warning: the run would fail`."""
+    counts = [(sum(finding.level == level for finding in findings), level) for level in LEVELS[:2]]
+    words = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
+    if counts[0][0]:
+        return f"{words}: the run would fail"
+    return f"{words}: the run can start" if words else "no problems found"
+
+
+def put_memory(memory: dict[str, Any]) -> None:
+    """What each phase needs on a GPU, and the host, in GiB, and how that was computed."""
+    if not memory:
+        return
+    total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""
+    rows = [(phase["name"], _range(phase["gpu"], phase["gpu_high"]) + total) for phase in memory["phases"]]
+    rows.append(("host", _range(memory["host"], memory["host_high"])))
+    put(f"MEMORY in GiB per GPU: certain .. likely ({memory['model']['name']})")
+    for name, figures in rows:
+        put(f"  {name:<20} {figures}")
+    for line in memory["formula"]:
+        put(f"    {line}")
+
+
+def _range(low: int, high: int) -> str:
+    return f"{gib(low):>6} .. {gib(high):>6}"

@@ -1,0 +1,91 @@
+"""`ppo-tui data`: the files that presets train on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from launcher.cli.output import Json, put, put_json, say
+from launcher.cli.parsing import Commands
+
+app = typer.Typer(
+    cls=Commands, help="Write training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command()
+def toy(json: Json = False) -> None:
+    """Build the toy task, a small model and its sums, offline."""
+    from launcher.data import toy as assets
+    from launcher.verl import env as verl_env
+
+    folder = assets.ensure(python=verl_env.interpreter(None), progress=say)
+    if json:
+        put_json({"dir": str(folder)})
+    else:
+        put(str(folder))
+
+
+@app.command()
+def gsm8k(
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Folder with train.jsonl and test.jsonl, plain or .gz.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/gsm8k"),
+    json: Json = False,
+) -> None:
+    """Write GSM8K from its original files or from the Hugging Face hub."""
+    from launcher.data import gsm8k as builder
+
+    target = to.expanduser()
+    _done(target, builder.write(source.expanduser() if source else None, target), json)
+
+
+@app.command()
+def math(
+    source: Annotated[
+        str | None, typer.Option("--from", help="Folder, or the name of a data set on the Hugging Face hub.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/math"),
+    json: Json = False,
+) -> None:
+    """Write MATH from its original files or from the Hugging Face hub."""
+    from launcher.data import math as builder
+
+    _done(to.expanduser(), builder.write(source, to.expanduser()), json)
+
+
+@app.command()
+def jsonl(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Table of questions and answers: .jsonl, .jsonl.gz or .csv.")
+    ],
+    prompt: Annotated[str, typer.Option(help="Column of the question.")],
+    answer: Annotated[str, typer.Option(help="Column of the right answer.")],
+    reward: Annotated[
+        str | None, typer.Option(help="Score with veRL's gsm8k or math (default: your own reward function).")
+    ] = None,
+    test_share: Annotated[float, typer.Option(help="Share of the rows that become the test set.")] = 0.1,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder for the two files (default: ~/data/NAME of the table).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Convert your own table. A tenth of its rows becomes the test set."""
+    from launcher.data import table
+
+    name = file.name.removesuffix(".gz").rpartition(".")[0]
+    target = (to or Path("~/data") / name).expanduser()
+    form = table.Form(prompt, answer, name, reward)
+    _done(target, table.write(file.expanduser(), target, form, test_share), json)
+    if reward is None:
+        say(
+            "veRL has no reward function for these rows: set reward.path to your own; try it with `ppo-tui reward test`"
+        )
+
+
+def _done(target: Path, rows: dict[str, int], json: bool) -> None:
+    if json:
+        put_json({"dir": str(target), "rows": rows})
+    else:
+        put(f"{target}: " + ", ".join(f"{count} {split} rows" for split, count in rows.items()))

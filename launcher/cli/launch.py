@@ -1,0 +1,196 @@
+"""Commands that start, follow and end runs."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from launcher.cli.output import Detach, Json, Plain, Preset, Settings, fail, put, put_json, put_table, say
+from launcher.cli.screen import on_terminal
+from launcher.core.errors import UserError
+from launcher.record.layout import RunDir, find
+from launcher.record.process import run_processes
+from launcher.record.state import ALIVE
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
+Step = Annotated[int | None, typer.Option("--step", help="Step of the checkpoint to use instead of the newest.")]
+Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    for command in (run, attach, watch, stop, resume, fork, delete):
+        app.command()(command)
+
+
+def run(
+    ctx: typer.Context,
+    preset: Preset,
+    settings: Settings = None,
+    detach: Detach = False,
+    plain: Plain = False,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """Check a preset and start a run. The run continues when this terminal closes."""
+    from launcher.runs.act.start import start
+
+    with refusals():
+        started = start(preset, settings or [], narrate=say, force=force)
+    follow(ctx, started, detach, plain, json)
+
+
+def attach(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN | ADDRESS", help="A run, or the dashboard of a Ray cluster.")],
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Submission id of a job of this cluster.")] = None,
+    plain: Plain = False,
+) -> None:
+    """Open the dashboard of a run, or of a job of a Ray cluster. ADDRESS alone lists the jobs of the cluster."""
+    if job is not None:
+        from launcher.runs.act.attach_job import attach_job
+
+        _show(ctx, attach_job(run, job), plain, read_only=False)
+    elif ":" in run:  # which the id of a run has not
+        _list_jobs(run)
+    else:
+        _show(ctx, find(run), plain, read_only=False)
+
+
+def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
+    """Open the dashboard of a run read-only."""
+    _show(ctx, find(run), plain, read_only=True)
+
+
+def stop(
+    run: Run,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
+) -> None:
+    """Stop a run with its driver, Ray and the rollout engine."""
+    from launcher.runs.act.stop import cancel_retry
+    from launcher.runs.act.stop import stop as ask
+    from launcher.runs.supervise.spawn import ended
+
+    found = find(run)
+    before = ended(found)
+    if not before.going:
+        waits = cancel_retry(found, before)
+        say(f"run {found.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
+        return
+    state = ask(found, wait=wait, narrate=say)
+    asked = state in ALIVE and not wait
+    say(f"stopping run {found.id}" if asked else f"run {found.id} is {state}")
+    left = run_processes(found.read_id()) if wait else []
+    if left:
+        say(f"processes of the run that could not be ended: {', '.join(map(str, left))}")
+    if left or (wait and (state in ALIVE or state == "lost")):  # of a job whose cluster did not answer
+        raise typer.Exit(1)
+
+
+def resume(
+    ctx: typer.Context,
+    run: Run,
+    settings: Settings = None,
+    step: Step = None,
+    detach: Detach = False,
+    plain: Plain = False,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """Resume a run from its newest checkpoint. --step selects another one."""
+    from launcher.runs.act.resume import resume as go_on
+
+    with refusals():
+        going = go_on(find(run), settings or [], narrate=say, step=step, force=force)
+    follow(ctx, going, detach, plain, json)
+
+
+def fork(
+    ctx: typer.Context,
+    run: Run,
+    settings: Settings = None,
+    at: Annotated[
+        int | None,
+        typer.Option(help="Step of the checkpoint, 0 for the start (default: the one before the first flag)."),
+    ] = None,
+    detach: Detach = False,
+    plain: Plain = False,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """Start a run from a checkpoint of another one, with changes. The other run stays as it is."""
+    from launcher.runs.act.fork import fork as branch
+
+    with refusals():
+        started = branch(find(run), settings or [], narrate=say, step=at, force=force)
+    follow(ctx, started, detach, plain, json)
+
+
+def delete(
+    run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+) -> None:
+    """Delete a run and its checkpoints."""
+    from launcher.runs.act.delete import check
+    from launcher.runs.act.delete import delete as remove
+
+    found = find(run)
+    check(found)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError(f"deleting run {found.id} without a terminal requires a confirmation", "add --yes")
+        typer.confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", abort=True, err=True)
+    remove(found)
+    say(f"deleted run {found.id}")
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Prints all that the preflight refuses and ends in exit code 1."""
+    from launcher.check.gate import FORCE, Refused
+    from launcher.cli.check import finding_lines, verdict
+
+    try:
+        yield
+    except Refused as refused:
+        for line in finding_lines(refused.findings, sys.stderr):
+            say(line)
+        say(verdict(refused.findings))
+        fail("the run was not started", FORCE)
+        raise typer.Exit(1) from None
+
+
+def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:
+    """After a start: print the id, or show the run until it ends or the user leaves."""
+    if json:
+        put_json({"run": run.id, "dir": str(run.path)})
+    elif detach:
+        put(run.id)
+    if not (detach or (json and not plain)):
+        _show(ctx, run, plain, read_only=False, quiet=json)
+
+
+def _list_jobs(address: str) -> None:
+    from launcher.machine.ray_jobs import Cluster
+    from launcher.runs.act.attach_job import described
+
+    jobs = Cluster(address).jobs()
+    if not jobs:
+        say(f"no jobs were submitted to {address}")
+        return
+    rows = [("JOB", "STATUS", "STARTED", "RUN")]
+    for job in jobs:
+        started = f"{datetime.fromtimestamp(job.started):%Y-%m-%d %H:%M}" if job.started else ""
+        rows.append((job.id, job.status.lower(), started, str(described(job).get("name") or job.entrypoint[:60])))
+    put_table(rows)
+
+
+def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False) -> None:
+    """Shows a run on the screen, or in plain lines where there is none."""
+    if plain or not on_terminal():
+        from launcher.cli.plain import follow
+
+        raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout))
+    raise typer.Exit(ctx.obj.show(run, read_only=read_only))

@@ -1,0 +1,173 @@
+"""`ppo-tui preset`: presets as files of yours."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from launcher.cli.output import Json, Preset, put, put_json, put_table, say
+from launcher.cli.parsing import Commands
+from launcher.core.errors import UserError
+from launcher.core.files import beside
+from launcher.core.text import near_hint
+
+app = typer.Typer(
+    cls=Commands, help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Own = Annotated[str, typer.Argument(metavar="PRESET", help="One of your own presets.")]
+New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
+
+
+@app.command()
+def show(preset: Preset, json: Json = False) -> None:
+    """Print the settings of a preset and the source of each value."""
+    from launcher.preset.files import load
+    from launcher.preset.yaml_text import text_of
+
+    loaded = load(preset)
+    if json:
+        put_json(loaded.snapshot())
+        return
+    rows = [("FIELD", "VALUE", "FROM")]
+    for path, entry in loaded.layer.items():
+        place = entry.source.rpartition("/")[2]  # the file's name is enough
+        rows.append((".".join((*path[:-1], entry.spelling)), text_of(entry.value), place))
+    put_table(rows)
+
+
+@app.command()
+def copy(preset: Preset, new: New) -> None:
+    """Copy a preset, comments included, to your presets."""
+    from launcher.preset import library
+
+    put(str(library.copy(preset, new)))
+
+
+@app.command()
+def rename(preset: Own, new: New) -> None:
+    """Rename one of your presets, also in the presets that extend it."""
+    from launcher.preset import library
+
+    put(str(library.rename(preset, new)))
+
+
+@app.command()
+def delete(
+    preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+) -> None:
+    """Delete one of your presets. A shipped preset of the same name becomes visible again."""
+    from launcher.preset import library
+
+    library.own(preset)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError(f"deleting preset {preset} without a terminal requires a confirmation", "add --yes")
+        typer.confirm(f"Delete your preset {preset}?", abort=True, err=True)
+    uncovered = library.delete(preset)
+    say(f"deleted preset {preset}" + ("; the shipped preset of that name is visible again" if uncovered else ""))
+
+
+@app.command("import")
+def import_(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A shell script, or - to read a command from stdin.")],
+    args: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENT", help="Arguments of the script; NAME=VALUE sets a variable for it."),
+    ] = None,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Import it although the preset would train differently.")
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the preset (default: the script's name).")] = None,
+    json: Json = False,
+) -> None:
+    """Create a preset from a script or command with veRL overrides. Nothing is run without --exec.
+
+    The script is read as if it were run from the current folder.
+    """
+    from launcher.check.checks import wrong_keys
+    from launcher.preset import library
+    from launcher.preset.draft import free_name, target
+    from launcher.preset.importer import Lossy
+    from launcher.preset.script import Source
+
+    if script == "-":
+        if name is None:
+            raise UserError("a preset from stdin requires a name", "add --name NAME")
+        text, file = sys.stdin.read(), None
+    else:
+        file = Path(script).expanduser()
+        try:
+            text = file.read_text("utf-8", errors="replace")
+        except OSError as error:
+            raise UserError(f"cannot read {file}: {error.strerror}", near_hint(file.name, beside(file))) from None
+    wanted = name or Path(script).stem
+    if target(wanted).exists():
+        raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")
+    if run and not yes:
+        _ask_to_run(script)
+    source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
+    try:
+        path, found = library.add_script(source, wanted, lossy=lossy)
+    except Lossy as error:
+        other = "" if run else "; --exec asks bash, by running the script with programs that only record"
+        fixed = "; NAME=VALUE behind it fixes a variable" if not run and "known only when" in str(error) else ""
+        raise UserError(f"{error}\nTo import it with these differences, add --lossy{fixed}{other}.") from None
+    if json:
+        put_json({"path": str(path), "notes": list(found.notes)})
+        return
+    for note in found.notes:
+        say(note)
+    for finding in wrong_keys(str(path)):
+        say(f"warning: {finding.message}")
+        say(f"hint: {finding.fix}")
+    put(str(path))
+    say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
+
+
+def _ask_to_run(script: str) -> None:
+    from launcher.scripts.bash.recording import sandbox
+
+    if not sys.stdin.isatty():
+        raise UserError("--exec without a terminal requires a confirmation", "add --yes")
+    kept = "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
+    typer.confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", abort=True, err=True)
+
+
+@app.command()
+def export(
+    preset: Preset,
+    to: Annotated[Path | None, typer.Option(help="File to write (default: print to stdout).")] = None,
+    verl: Annotated[
+        str | None, typer.Option("--verl", help="veRL version to write the script for (default: the installed one).")
+    ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")
+    ] = False,
+    ray_job: Annotated[bool, typer.Option("--ray-job", help="Write the 'ray job submit' command.")] = False,
+    sky: Annotated[bool, typer.Option("--sky", help="Write a SkyPilot task, for 'sky launch'.")] = False,
+) -> None:
+    """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
+    from launcher.preset import schedulers, shell
+
+    if slurm + ray_job + sky > 1:
+        raise UserError("--slurm, --ray-job and --sky exclude each other", "use one of them")
+    write = schedulers.sky if sky else schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
+    # nothing of this machine's folders is on those of a cloud
+    below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")
+    text = write(preset, verl, below)
+    if to is None:
+        put(text.rstrip("\n"))
+        return
+    try:
+        to.expanduser().write_text(text, "utf-8")
+        to.expanduser().chmod(0o755)
+    except OSError as error:
+        raise UserError(f"cannot write {to}: {error.strerror}") from None
+    put(str(to))

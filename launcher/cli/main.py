@@ -1,0 +1,82 @@
+"""The command `ppo-tui`: straight to the screen or the list of runs where no more is asked for, else to Typer."""
+
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import TextIO, cast
+
+from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, on_terminal
+from launcher.core.errors import UserError
+from launcher.core.text import TWINS, Inert
+from launcher.record.layout import find
+
+
+def main(
+    open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None, check_theme: CheckTheme | None = None
+) -> None:
+    """Does what the command line asks for and exits: 0, 1 for a failed check or run, 2 for wrong use."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
+    # the one way to the terminal for what commands print; the screen paints on sys.__stderr__, through its own filter
+    sys.stdout, sys.stderr = cast(TextIO, Inert(sys.stdout)), cast(TextIO, Inert(sys.stderr))
+    screen = Screen(open_screen, list_keys, check_theme)
+    code: int | str | None
+    try:
+        code = _straight(sys.argv[1:], screen)
+        if code is None:
+            from launcher.cli.root import command_line
+
+            code = command_line(screen)
+    except UserError as error:
+        code = _failed(error.message, error.exit_code, error.hint)
+    except KeyboardInterrupt:
+        code = _cancelled()
+    except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        code = 0
+    except OSError as error:  # a full disk, a folder that is not ours
+        place = f"{error.filename}: " if error.filename else ""
+        code = _failed(f"{place}{error.strerror or error}", 1)
+    sys.exit(code)
+
+
+def _straight(words: Sequence[str], screen: Screen) -> int | None:
+    """The exit code of what the words open or list, here or elsewhere; None for all that takes more to understand.
+
+    Typer and what it imports take a quarter of the time to the first frame, and a fourth of a list of 1,000 runs.
+    """
+    match words:
+        case ["--host", host, *others]:
+            from launcher.machine.hosts import run_on
+
+            return run_on(host, others, terminal=on_terminal())
+        case []:
+            return screen.open()
+        case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():
+            return screen.show(find(run), read_only=command == "watch")
+        case ["runs"] | ["runs", "--json"]:
+            from launcher.cli.report import runs
+
+            runs(json=len(words) > 1)
+            return 0
+    return None
+
+
+def _failed(message: str, code: int, hint: str = "") -> int:
+    from launcher.cli.output import fail
+
+    fail(message, hint)
+    return code
+
+
+def _cancelled() -> int:
+    from launcher.cli.output import say
+
+    say("cancelled")
+    return 1
+
+
+if __name__ == "__main__":
+    main()

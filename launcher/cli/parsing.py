@@ -1,0 +1,80 @@
+"""The words of the command line that no command takes, as errors in the form of all others."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
+
+
+class Commands(TyperGroup):
+    """A group of commands, which refuses an unknown one with the nearest name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names. Raises UserError."""
+        path, name = ctx.command_path, args[0]
+        if name not in self.commands:
+            group = f" of '{path}'" if ctx.parent else ""
+            raise UserError(f"no command '{name}'{group}", near_hint(name, self.commands, f"'{path} --help' lists all"))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command. Raises UserError for an option that is used in a wrong way: Typer does not name whose."""
+        try:
+            return super().invoke(ctx)
+        except typer.TyperException as error:
+            if getattr(error, "ctx", None) is not None:
+                raise
+            raise _shown(error, f"'{ctx.command_path} {ctx.invoked_subcommand} --help' shows its use") from None
+
+
+def wrong_use(error: typer.TyperException) -> UserError:
+    """What the parser refuses, and where to read more."""
+    context: Any = getattr(error, "ctx", None)
+    if context is None:
+        return _shown(error, "'ppo-tui --help' shows its use")
+    path, params = context.command_path, context.command.params
+    parameter: Any = getattr(error, "param", None)
+    if hasattr(error, "possibilities"):  # an unknown option
+        known, root = _options(context), context.find_root()
+        option = str(getattr(error, "option_name", ""))
+        if context is not root and option in _options(root):
+            return UserError(f"{option} must precede the command", f"use 'ppo-tui {option} ... {context.info_name}'")
+        return UserError(f"no option '{option}' of '{path}'", near_hint(option, known, f"'{path} --help' lists all"))
+    if hasattr(error, "param_type"):  # a missing one; what was given is read first
+        missing = [_name(each) for each in params if each.required and each.name not in context.params]
+        words = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        return UserError(f"missing {words}", _use(path, params))
+    if parameter is not None:
+        return UserError(f"{_name(parameter)}: {_lower(error.message)}", f"'{path} --help' explains {_name(parameter)}")
+    return _shown(error, _use(path, params))
+
+
+def _options(context: Any) -> list[str]:
+    return [name for each in context.command.params for name in each.opts]
+
+
+def _shown(error: typer.TyperException, hint: str) -> UserError:
+    return UserError(_lower(error.message), hint)
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
+
+
+def _use(path: str, params: list[Any]) -> str:
+    """`use 'ppo-tui export SOURCE --to FILE'`."""
+    needed = [each for each in params if each.required]
+    words = [_name(each) if each.param_type_name != "option" else f"{_name(each)} {_value(each)}" for each in needed]
+    return f"use '{' '.join([path, *words])}'"
+
+
+def _name(parameter: Any) -> str:
+    """`--to` of an option, `RUN` of an argument."""
+    return str(parameter.opts[0] if parameter.param_type_name == "option" else _value(parameter))
+
+
+def _value(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name.upper())

@@ -1,0 +1,99 @@
+"""A run in plain lines: one a step, one for each change of state, phase and health.
+
+For pipes and screen readers.
+"""
+
+import time
+from bisect import bisect_right
+from itertools import pairwise
+from typing import TextIO
+
+from launcher.core.format import SHORT_ID, duration, number, roughly
+from launcher.core.text import clean
+from launcher.metrics.names import ENTROPY, SCORE, THROUGHPUT, drift
+from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
+from launcher.record.layout import RunDir
+from launcher.runs.supervise.spawn import adopt
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.startup import NAMES, STAGES, usual_words
+
+
+def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
+    """Prints what happens until the run ends; returns 1 when it failed. Ctrl-C leaves the run going."""
+    reader = RunReader(run.path)
+    printer = _Printer(reader, out)
+    try:
+        while True:
+            reader.poll()
+            printer.print_new()
+            if not reader.state.live and not adopt([(run, reader.state)]):
+                return printer.end()
+            time.sleep(interval)
+    except KeyboardInterrupt:
+        print(
+            f"detached from run {run.id}, which continues; reattach with 'ppo-tui attach {run.id[:SHORT_ID]}'", file=out
+        )
+        return 0
+
+
+class _Printer:
+    def __init__(self, reader: RunReader, out: TextIO) -> None:
+        self._reader, self._out = reader, out
+        self._events = 0
+        self._last: int | None = None
+
+    def print_new(self) -> None:
+        for event in self._reader.events_since(self._events):
+            self._event(event)
+        self._events = self._reader.event_count
+        steps = self._reader.series.steps
+        for step in steps[bisect_right(steps, self._last) if self._last is not None else 0 :]:
+            self._step(step)
+            self._last = step
+
+    def _event(self, event: Event) -> None:
+        match event.what:
+            case StateChange(before, after):
+                self._line(f"{before} -> {after}")
+            case PhaseChange(phase) if self._last is None and phase != STAGES[0]:  # it began with the process
+                self._line(f"starting: {NAMES.get(phase, phase)}{self._stage_before(phase)}")
+            case LevelChange() as change:
+                self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
+            case Note(text) | Alert(text):
+                self._line(text)
+
+    def _stage_before(self, phase: str) -> str:
+        """What the stage before this one took: `; Ray took 21s, usually 20s`."""
+        found = self._reader.startup(None)
+        stages = [stage for stage in found.stages if stage.begun is not None] if found else []
+        for before, after in pairwise(stages):
+            if after.stage == phase:
+                usual = f", usually {usual_words(before.usual)}" if before.usual else ""
+                return f"; {NAMES[before.stage]} took {duration(before.seconds)}{usual}"
+        return ""
+
+    def _step(self, step: int) -> None:
+        total = self._reader.state.total
+        parts = [f"step {step}/{total}" if total else f"step {step}"]
+        series = self._reader.series
+        moved = drift(series)
+        for name, names in (("reward", SCORE), moved[1:], ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
+            found = series.first_of(*names)
+            value = found[1].at(step) if found else None
+            if value is not None:
+                parts.append(f"{name} {number(value)}")
+        eta = self._reader.state.eta
+        if eta:
+            parts.append(f"ETA {roughly(eta)}")
+        self._line("  ".join(parts))
+
+    def end(self) -> int:
+        state = self._reader.state
+        word = state.outcome or state.state
+        self._line(f"{word}: {state.error}" if state.error else word)
+        if word == "failed" and state.cause:
+            self._line(f"see the cause and the fixes with 'ppo-tui diagnose {self._reader.id[:SHORT_ID]}'")
+        return 1 if word in ("failed", "lost") else 0
+
+    def _line(self, text: str) -> None:
+        print(clean(text), file=self._out, flush=True)

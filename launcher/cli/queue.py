@@ -1,0 +1,136 @@
+"""`ppo-tui queue`: runs that wait for their turn."""
+
+from typing import Annotated
+
+import typer
+
+from launcher.cli.output import Json, Preset, Settings, put, put_json, put_table, say
+from launcher.cli.parsing import Commands
+from launcher.core.errors import UserError
+from launcher.record import queue
+
+app = typer.Typer(
+    cls=Commands,
+    help="Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.",
+    rich_markup_mode=None,
+)
+
+Queued = Annotated[str, typer.Argument(metavar="RUN", help="A run of the queue: its id, the start of it, or its name.")]
+Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the queue; without it the whole queue.")]
+
+
+@app.callback(invoke_without_command=True)
+def show(ctx: typer.Context, json: Json = False) -> None:
+    """List the queue in its order, and what each run waits for."""
+    from launcher.runs.supervise.queue import wake
+    from launcher.runs.watch.turns import turns
+
+    if ctx.invoked_subcommand is not None:
+        return
+    found = turns()
+    wake()
+    for turn in found if json else ():
+        entry = turn.entry
+        put_json(
+            {
+                "run": entry.id,
+                "name": entry.name,
+                "state": turn.state,
+                "waits": turn.waits,
+                "needs": entry.needs,
+                "gpus": entry.gpus,
+                "after": entry.after,
+                "settings": entry.settings,
+                "force": entry.force,
+                "added": entry.added,
+                "host": entry.host,
+            }
+        )
+    if json:
+        return
+    if found:
+        rows = [(t.entry.id, t.state, t.entry.uses, t.waits or "starts next") for t in found]
+        put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
+    else:
+        say("the queue is empty; add a run with 'ppo-tui queue add PRESET'")
+    if queue.paused():
+        say("the queue is paused; 'ppo-tui queue resume' resumes it")
+
+
+@app.command()
+def add(
+    preset: Preset,
+    settings: Settings = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="RUN", help="Start after this run has finished.")
+    ] = None,
+    gpus: Annotated[
+        str | None, typer.Option("--gpus", metavar="0,1", help="Use these GPUs (default: any that are free).")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")] = False,
+    json: Json = False,
+) -> None:
+    """Add a run to the queue and print the id that it will have."""
+    from launcher.runs.act.queue import add as put_in
+
+    entry = put_in(preset, settings or [], after=after, gpus=gpus, force=force)
+    if json:
+        put_json({"run": entry.id})
+    else:
+        put(entry.id)
+
+
+@app.command()
+def pause(run: Maybe = None) -> None:
+    """Pause a run of the queue, or the whole queue. Runs that have started continue."""
+    if run is None:
+        queue.pause(on=True)
+        say("paused the queue")
+    else:
+        entry = queue.find(run)
+        queue.change(entry, paused=True, now=False)
+        say(f"paused {entry.id}")
+
+
+@app.command()
+def resume(run: Maybe = None) -> None:
+    """Resume a paused run, or the whole queue. A run that was skipped is tried again."""
+    from launcher.runs.act.queue import resume as let_go
+
+    entry = None if run is None else queue.find(run)
+    let_go(entry)
+    say("resumed the queue" if entry is None else f"resumed {entry.id}")
+
+
+@app.command()
+def start(run: Queued) -> None:
+    """Start a run of the queue now, even if its GPUs are in use. The preflight can still refuse it."""
+    from launcher.runs.act.queue import begin_now
+
+    if queue.paused():
+        raise UserError("the queue is paused", "'ppo-tui queue resume' resumes it")
+    entry = queue.find(run)
+    begin_now(entry)
+    say(f"starting {entry.id}; if the preflight refuses it, 'ppo-tui queue' shows why")
+
+
+@app.command()
+def move(
+    run: Queued,
+    to: Annotated[int, typer.Argument(metavar="PLACE", min=1, help="Its new place in the queue; 1 is the first.")],
+) -> None:
+    """Move a run to another place in the queue."""
+    entry = queue.find(run)
+    ids = [each.id for each in queue.entries()]
+    queue.move(entry, to - 1 - ids.index(entry.id) if entry.id in ids else 0)
+    say(f"{entry.id} is at place {min(to, len(ids))} of {len(ids)}")
+
+
+@app.command()
+def remove(run: Queued) -> None:
+    """Take a run out of the queue."""
+    from launcher.runs.act.queue import remove as take_out
+
+    entry = queue.find(run)
+    take_out(entry)
+    say(f"removed {entry.id} from the queue")

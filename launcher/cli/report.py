@@ -1,0 +1,304 @@
+"""Commands that tell about runs and logs."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from launcher.cli.launch import Run
+from launcher.cli.output import Json, Keys, put, put_json, put_table, say
+from launcher.core.errors import UserError
+from launcher.core.format import duration, number, roughly
+from launcher.core.text import near_hint
+from launcher.health.verdict import shown
+from launcher.record import layout as directory
+from launcher.record import queue
+from launcher.record.check import Check
+from launcher.record.json import SCHEMA
+from launcher.record.layout import RunDir
+from launcher.record.note import read_note
+from launcher.record.process import processes_of_runs
+from launcher.record.state import RunState, current
+
+if TYPE_CHECKING:
+    from launcher.runs.watch.source import LogFile
+
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
+
+Config = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        metavar="KEY=VALUE",
+        help="Configuration that a log lacks; can be repeated: veRL keys, gpu_total_gb, host_total_gb.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    for command in (runs, hosts, status, metrics, health, selftest, diagnose):
+        app.command()(command)
+
+
+def runs(json: Json = False) -> None:
+    """List the runs of this machine, newest first."""
+    from launcher.metrics.records import jsonable
+    from launcher.runs.supervise.queue import wake
+    from launcher.runs.supervise.spawn import adopt
+    from launcher.runs.watch.attempts import elapsed
+    from launcher.runs.watch.scores import best_and_last
+
+    rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
+    directory.require_readable()
+    states = [(run, current(run, checks=False)) for run in directory.all_runs()]
+    adopted = {run.id for run in adopt(states)}
+    wake()
+    for run, before in states:
+        state = current(run, checks=False) if run.id in adopted else before
+        (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
+        if json:
+            figures = {"best_score": best, "last_score": last, "duration": seconds}
+            known = jsonable({key: value for key, value in figures.items() if value is not None})
+            noted = read_note(run.note)
+            said = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
+            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **said}
+            line |= {"damaged": list(state.damaged)} if state.damaged else {}
+            put_json(line | figures | known)
+            continue
+        step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
+        rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
+    if json:
+        return
+    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queue.entries()]
+    if len(rows) == 1:
+        say("no runs yet; start one with 'ppo-tui run toy-cpu'")
+    else:
+        put_table(rows)
+    over = {run.id for run, state in states if not state.live and state.driver_alive is None}
+    if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
+        say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
+
+
+def hosts(json: Json = False) -> None:
+    """List the runs of the machines in config.yaml (hosts:), asked through ssh, and jobs of its Ray clusters."""
+    from launcher.machine.hosts import runs_elsewhere
+    from launcher.runs.act.attach_job import jobs_of
+    from launcher.settings import read_clusters
+
+    rows = [("HOST", "RUN", "STATE", "VERDICT", "STEP")]
+    for host in chain(runs_elsewhere(), map(jobs_of, read_clusters())):
+        if json:
+            put_json({"host": host.host, "away": host.away, "runs": list(host.runs)})
+        elif host.away is not None:
+            rows.append((host.host, "–", "away", "", ""))
+            say(f"{host.host}: {host.away}")
+        elif not host.runs:
+            rows.append((host.host, "–", "no runs", "", ""))
+        for run in () if json else host.runs:
+            step = run.get("step")
+            word, verdict = (str(run.get(name) or "–") for name in ("state", "verdict"))
+            rows.append((host.host, str(run.get("run")), word, verdict, "–" if step is None else str(step)))
+    if not json and len(rows) == 1:
+        say("no hosts: name them under 'hosts:' or 'clusters:' in config.yaml")
+    elif not json:
+        put_table(rows)
+
+
+def _headline(state: RunState) -> dict[str, object]:
+    names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
+    return {name: getattr(state, name) for name in names}
+
+
+def status(run: Run, json: Json = False) -> None:
+    """Print the status of a run."""
+    from launcher.runs.supervise.spawn import kept
+    from launcher.runs.watch.lineage import lineage
+    from launcher.runs.watch.startup import stage_lines, startup_of
+
+    found = directory.find(run)
+    state = kept(found)
+    info = found.read_info()
+    parent, start = info.parent, startup_of(found, state)
+    if json:
+        forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
+        starting = {"startup": start.to_json()} if start else {}
+        put_json({"schema": SCHEMA, **state.to_json(), **forked, **starting})
+        return
+    put(f"run      {found.id}")
+    put(f"state    {_word(state)}" + _phase(state))
+    if came := lineage(info.after):
+        put(f"origin   {came}")
+    if state.state == "lost" and not state.error:
+        driver = (
+            "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"
+        )
+        put(f"         the supervisor has exited; {driver}")
+    if minutes := state.silent_minutes:
+        put(f"         no update from the supervisor for {minutes} min; the figures below may be outdated")
+    for damaged in state.damaged:
+        put(f"damaged  {damaged}")
+    if state.later:
+        put(f"         {state.later}: this ppo-tui can only show it")
+    if state.error:
+        put(f"error    {state.error}")
+    if state.stall:
+        put(f"stalled  {state.stall}")
+    for index, line in enumerate(stage_lines(start, on_cpu=info.on_cpu) if start else ()):
+        put(f"{'' if index else 'start':<9}{line}")
+    if state.step is not None:
+        pace = f", {state.step_seconds:.1f} s per step" if state.step_seconds else ""
+        left = f", ETA {roughly(state.eta)}" if state.live else ""
+        put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
+    put(f"verdict  {shown(state.state, state.verdict)}")
+    for check in state.checks:
+        if check.rule in state.flags:
+            since = f" (since step {check.since})" if check.since is not None else ""
+            put(f"         {check.level} {check.rule} {check.name}: {check.message}{since}")
+    put(f"folder   {found.path}")
+
+
+def _word(state: RunState) -> str:
+    """The state; of an imported run also how it ended; and whether files of the run are damaged."""
+    said = f"{state.state} ({state.outcome})" if state.outcome else state.state
+    return f"{said}, damaged" if state.damaged else said
+
+
+def _phase(state: RunState) -> str:
+    """`, rollout for 12s, usually 31s`, at the time the supervisor wrote."""
+    if not state.phase or not state.phase_since or state.state not in ("starting", "running"):
+        return ""
+    usual = f", usually {duration(state.phase_usual)}" if state.phase_usual else ""
+    return f", {state.phase} for {duration((state.heartbeat or 0) - state.phase_since)}{usual}"
+
+
+def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
+    """Print the metrics of every step of a run or a log."""
+    from launcher.metrics.records import jsonable
+    from launcher.runs.watch.steps import steps
+
+    found = _resolve(source)
+    read = steps(found)
+    if key and (rows := list(read)):
+        read = iter(rows)
+        seen = {name for _, record in rows for name in record.data}
+        if unknown := next((name for name in key if name not in seen), None):
+            name = found.id if isinstance(found, RunDir) else found.path.name
+            listed = f"'ppo-tui metrics {source} --json' shows the keys"
+            raise UserError(f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, seen, listed))
+    for attempt, record in read:
+        data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
+        if json:
+            put_json({"step": record.step, "attempt": attempt, **jsonable(data)})
+        else:
+            names = [name for name in key or _shown(data) if name in data]
+            if names:
+                put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in names))
+
+
+def _resolve(source: str) -> "RunDir | LogFile":
+    """What a SOURCE means; a run that lost its supervisor has a new one then, which reads what it missed."""
+    from launcher.runs.supervise.spawn import ended
+    from launcher.runs.watch.source import resolve
+
+    found = resolve(source)
+    if isinstance(found, RunDir):
+        ended(found)
+    return found
+
+
+def _shown(data: Mapping[str, float]) -> list[str]:
+    """The figures of a step that people look at first, those of a validation last."""
+    from launcher.health.keys import is_validation_score
+    from launcher.metrics import names
+
+    groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT)
+    found = [next((name for name in group if name in data), "") for group in groups]
+    return [*filter(None, found), *sorted(filter(is_validation_score, data))]
+
+
+def health(source: Source, config: Config = None, json: Json = False) -> None:
+    """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
+    from launcher.runs.watch.checklist import judged
+
+    found = _resolve(source)
+    checklist, changes = judged(found, config or [])
+    checks = checklist.checks()
+    if json:
+        for change in changes:
+            put_json(change.to_json())
+        rules = {check.rule: str(check.level) for check in checks}
+        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": [check.to_json() for check in checks]})
+        return
+    state = current(found) if isinstance(found, RunDir) else None  # a stop that was asked for is no failure
+    put(checklist.sentence(state.outcome or state.state if state else None))
+    put_table([row for check in checks for row in _check_rows(check)])
+    for change in changes:
+        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
+
+
+def _check_rows(check: Check) -> list[tuple[str, str, str]]:
+    """Level, rule and what it says; of one that is on also the limits as they apply now."""
+    from launcher.health.words import bound_words, limits_by_figure
+
+    rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
+    for figure, bounds in limits_by_figure(check) if check.on else ():
+        limits = ", ".join(f"{bound_words(bound)}{' (crossed)' if bound.crossed else ''}" for bound in bounds)
+        rows.append(("", "", f"limits now: {f'{figure}: ' if figure else ''}{limits}"))
+    return rows
+
+
+def selftest(
+    source: Source,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="STEP", help="The last step without a fault; 35 or half of the run.")
+    ] = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Put faults into the figures of a run and print which health rule would have told them, and when."""
+    from launcher.record.levels import Level
+    from launcher.runs.watch.selftest import selftest as put_to_the_test
+
+    levels = (Level.NOTICE, Level.WARN, Level.CRITICAL)
+    step, after, results = put_to_the_test(_resolve(source), at, config or [])
+    rows, tried, told = [(*map(str, levels), "FAULT")], 0, 0
+    for each in results:
+        tried, told = tried + (not each.skipped), told + (Level.WARN in each.alarms)
+        found = {str(level).lower(): each.alarms[level]._asdict() for level in levels if level in each.alarms}
+        if json:
+            put_json({"fault": each.fault, "at": step, "steps": after, "skipped": each.skipped or None, **found})
+        elif each.skipped:
+            rows.append(("", "", "", f"{each.fault} (not tried: {each.skipped})"))
+        else:
+            cells = (each.alarms.get(level) for level in levels)
+            rows.append((*(f"+{alarm.after} {alarm.rule}" if alarm else "–" for alarm in cells), each.fault))
+    if not json:
+        put_table(rows)
+        put(f"{told} of {tried} faults told at WARN or worse; each begins after step {step}, +0 is its first step")
+
+
+def diagnose(source: Source, json: Json = False) -> None:
+    """Show why a run ended and how to fix it."""
+    from launcher.runs.watch.diagnosis import diagnosis
+    from launcher.runs.watch.stall import stall_report
+
+    found = _resolve(source)
+    result = diagnosis(found)
+    stalled = stall_report(found) if isinstance(found, RunDir) else None
+    if json:
+        put_json({**result.to_json(), "stall_report": str(stalled[0]) if stalled else None})
+        return
+    put(f"{result.cause}: {result.title}" if result.failed else result.title)
+    put(f"  {result.meaning}")
+    for evidence in result.evidence:
+        put(f"  line {evidence.line}: {evidence.text}")
+    for fix in result.fixes:
+        put(f"  fix: {fix.text}")
+    if isinstance(found, RunDir) and (last := found.last_attempt()):
+        put(f"  log: {last.console}")
+    if stalled:
+        put(f"  when it stalled: {stalled[0]}")
+        for line in stalled[1]:
+            put(f"    {line}")

@@ -1,0 +1,64 @@
+"""The way from the command line to the screen, which is handed in: nothing here imports it."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from launcher.cli.screen_request import ScreenRequest
+from launcher.core.errors import UserError
+from launcher.record.layout import RunDir
+from launcher.record.state import current
+from launcher.settings import Settings, read
+
+OpenScreen = Callable[[ScreenRequest], int]
+ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]
+CheckTheme = Callable[[str], object]
+_NO_SCREEN = "this process cannot open the screen; use the command 'ppo-tui'"
+
+
+def on_terminal() -> bool:
+    """Whether somebody reads what is printed and can type."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+class Screen:
+    """Opens the screen as the options before the command, the environment and config.yaml ask for it."""
+
+    def __init__(
+        self, open_screen: OpenScreen | None, list_keys: ListKeys | None, check_theme: CheckTheme | None
+    ) -> None:
+        self._open, self._list_keys, self._check_theme = open_screen, list_keys, check_theme
+        self.asked: dict[str, bool | str | None] = {}
+
+    def ask_for(self, asked: dict[str, bool | str | None]) -> None:
+        """Takes the options before the command. Raises UserError for a theme that there is not."""
+        theme = asked.get("theme")
+        if isinstance(theme, str) and self._check_theme is not None:
+            self._check_theme(theme)
+        self.asked = asked
+
+    def open(
+        self,
+        run: str | None = None,
+        *,
+        read_only: bool = False,
+        compare: tuple[str, ...] = (),
+        preset: str | None = None,
+        field: str | None = None,
+    ) -> int:
+        """Shows the screen; returns its exit code."""
+        if self._open is None:
+            raise UserError(_NO_SCREEN)
+        settings = read(self.asked)
+        return self._open(ScreenRequest(run, read_only, compare, preset, field, settings))
+
+    def show(self, run: RunDir, *, read_only: bool) -> int:
+        """Shows a run; returns the exit code, which is 1 for a run that failed, too."""
+        code = self.open(str(run.path), read_only=read_only)
+        return code or (1 if current(run).state in ("failed", "lost") else 0)
+
+    def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Every key of the screen, and what is wrong with those of config.yaml."""
+        if self._list_keys is None:
+            raise UserError(_NO_SCREEN)
+        return self._list_keys(read(self.asked))

@@ -1,0 +1,64 @@
+"""Following files that grow."""
+
+import os
+from pathlib import Path
+
+from launcher.core import gap
+
+
+class Tail:
+    """Reads what was added to a file since the last time.
+
+    A file that is not there yet, or cannot be read now (a network disk), has nothing new. One that shrank was
+    started anew (veRL's file logger truncates at every start): reading goes on from its beginning and
+    `restarts` counts it. A gap is passed over; `passed` counts its bytes.
+    """
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+        self.restarts = 0
+        self.passed = 0
+
+    def read(self, limit: int = 1 << 20) -> bytes:
+        """The next bytes, at most `limit`; empty when there is nothing new."""
+        try:
+            with self.path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if size < self.offset:
+                    self.offset, self.restarts = 0, self.restarts + 1
+                if size == self.offset:
+                    return b""
+                missing = gap.find(file.fileno())
+                if self.offset in missing:
+                    self.passed += missing.stop - self.offset
+                    self.offset = missing.stop
+                file.seek(self.offset)
+                chunk = file.read(limit)
+        except OSError:
+            return b""
+        self.offset += len(chunk)
+        return chunk
+
+
+class LineTail:
+    """Complete lines added to a file since the last time; the half line at its end waits for its newline."""
+
+    def __init__(self, path: Path) -> None:
+        self._tail = Tail(path)
+        self._rest = b""
+
+    @property
+    def restarts(self) -> int:
+        return self._tail.restarts
+
+    def read(self, limit: int = 1 << 20) -> list[bytes]:
+        """The next complete lines without their newlines, from about `limit` bytes."""
+        restarts = self._tail.restarts
+        chunk = self._tail.read(limit)
+        if self._tail.restarts != restarts:
+            self._rest = b""
+        if not chunk:
+            return []
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        return lines

@@ -1,0 +1,166 @@
+"""Text that comes from outside: logs, presets, samples."""
+
+import codecs
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from launcher.core.secrets import redact
+
+# CSI, OSC/DCS/APC/PM/SOS strings (ended by BEL or ST, cut off by the end of the line), two-character escapes.
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x9c|\x1b\\)?|[ -/]*[0-~]?)"
+    r"|\x9b[0-?]*[ -/]*[@-~]?"
+)
+# C0 but tab and newline, C1, direction marks, other line ends, halves of surrogate pairs (UTF-8 has none); and what
+# hides in a text without a place on the screen: zero-width letters, soft hyphens, fillers, tags.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
+ASCII = {  # signs and their twins where a terminal or a locale has no others; both one cell wide
+    "●": "*",
+    "◆": "i",
+    "▲": "!",
+    "✖": "X",
+    "·": ".",
+    "○": "o",
+    "■": "#",
+    "✔": "+",
+    "◇": "o",
+    "↑": "^",
+    "↓": "v",
+    "…": "~",
+    "–": "-",
+    "—": "-",
+    "❯": ">",
+    "→": ">",
+    "←": "<",
+    "≥": ">",
+    "≤": "<",
+    "│": "|",
+    "─": "-",
+    "┊": ":",
+    "╌": "-",
+    "━": "=",
+    "╸": "-",
+    "▓": "#",
+    "▒": "%",
+    "░": ".",
+    "×": "x",
+    "÷": "/",
+    "−": "-",
+    "╭": "+",
+    "╮": "+",
+    "╰": "+",
+    "╯": "+",
+    "▌": "|",
+    "▐": "|",
+    "▊": "|",
+    "▎": "|",
+    "▔": "-",
+    "°": " ",
+    "²": "2",
+    "Δ": "d",
+    "▁": "_",
+    "▂": "_",
+    "▃": ".",
+    "▄": "-",
+    "▅": "-",
+    "▆": "=",
+    "▇": "=",
+    "█": "#",
+    "★": "*",
+}
+
+TWINS = "twins"
+"""An error handler of codecs: letters that an encoding lacks become their twins, others question marks."""
+
+
+def _twins(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(TWINS, _twins)
+
+
+def inert(text: str) -> str:
+    """`text` without terminal escapes, control characters, direction marks and letters that have no width.
+
+    Newlines and tabs stay. What is left can be printed without acting on the terminal.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return without_controls(_ESCAPE.sub("", text))
+
+
+def without_controls(text: str) -> str:
+    """`text` without each character that a terminal acts on, or that cannot be seen; of an escape the rest stays."""
+    return _CONTROL.sub("", text)
+
+
+def clean(text: str) -> str:
+    """What `inert` leaves, with spaces for tabs: what has to be measured, folded or compared."""
+    return inert(text).expandtabs(4)
+
+
+def escaped(text: str) -> str:
+    r"""JSON with `\uXXXX` for each character that `inert` would remove: nothing is lost, nothing acts."""
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+class Inert:
+    """A text stream through which only inert text without secrets gets: what a command prints, whoever prints it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(redact(inert(text)))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def without_login(text: str) -> str:
+    """`text` without the user and password of the addresses in it."""
+    return re.sub(r"//[^/@\s]+@", "//", text)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a mistyped one, or None when nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'x'?)`, or nothing when no known name is near."""
+    return perhaps(nearest(name, known))
+
+
+def perhaps(near: str | None) -> str:
+    """The same for a name that was found in another way."""
+    return f" (did you mean '{near}'?)" if near else ""
+
+
+def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint for a mistyped name: the nearest known one, then `otherwise`: where all of them are."""
+    return hint_of(nearest(name, known), otherwise)
+
+
+def hint_of(near: str | None, otherwise: str = "") -> str:
+    """The same for a name that was found in another way."""
+    return " ".join(filter(None, (near and f"did you mean '{near}'?", otherwise)))

@@ -1,0 +1,90 @@
+"""How large, how deep and how far its aliases may expand: YAML of others is looked at before it is read. And what
+mends a text that is no YAML.
+
+Text that can be neither deep nor expand is told in microseconds by its brackets, its indentation and its aliases.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from launcher.core.format import number
+
+if TYPE_CHECKING:
+    from ruamel.yaml.error import MarkedYAMLError
+
+LARGEST = 1 << 17  # characters; the largest preset of ours has 6,000
+DEEPEST = 40  # mappings and lists in one another
+MOST = 20_000  # values, each alias counted as all that it stands for
+
+_WALL = re.compile(rf"(?:[\[{{]\s*){{{DEEPEST + 1}}}")
+_HEAD = re.compile(r"^[ \t?-]*", re.MULTILINE)
+
+
+def refusal(text: str) -> str | None:
+    """Why a YAML text is not read, in half a sentence; None for one within bounds. What is no YAML is within."""
+    if len(text) > LARGEST:
+        return f"has {number(len(text))} characters; at most {LARGEST:,} are read"
+    if _WALL.search(text):  # the scanner itself is slow in these
+        return f"nested more than {DEEPEST} deep"
+    brackets = text.count("[") + text.count("{")
+    if brackets + max(len(head) for head in _HEAD.findall(text)) <= DEEPEST and "*" not in text:
+        return None
+    return _measured(text)
+
+
+def mending(text: str, error: "MarkedYAMLError") -> str:
+    """What mends a text that is no YAML, by what was open where its reader gave up."""
+    from ruamel.yaml.constructor import DuplicateKeyError
+
+    opened, at = _letter(text, error.context_mark), _letter(text, error.problem_mark)
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    if opened and opened in "[{\"'":
+        sign = "quote" if opened in "\"'" else opened
+        return f"close the {sign} opened in line {error.context_mark.line + 1}"
+    if isinstance(error, DuplicateKeyError):
+        return f"remove line {line}, or the other one with this name"
+    if at == "\t":
+        return f"use spaces in place of the tab in line {line}"
+    return f"correct line {line}: its indentation, colons and quotes"
+
+
+def _letter(text: str, mark: Any) -> str:
+    return text[mark.index : mark.index + 1] if mark else ""
+
+
+def _measured(text: str) -> str | None:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
+
+    sizes: dict[str, int | None] = {}  # of what an anchor names; None while that is read
+    opened: list[tuple[str | None, int]] = []
+    count = 0
+    try:
+        for event in YAML(typ="safe").parse(text):
+            place = f"line {event.start_mark.line + 1}"
+            if isinstance(event, AliasEvent):
+                size = sizes.get(event.anchor, 1)
+                if size is None:
+                    return f"{place}: *{event.anchor} contains itself"
+                count += size
+            elif isinstance(event, CollectionStartEvent):
+                opened.append((event.anchor, count))
+                if event.anchor:
+                    sizes[event.anchor] = None
+                count += 1
+            elif isinstance(event, CollectionEndEvent):
+                anchor, before = opened.pop()
+                if anchor:
+                    sizes[anchor] = count - before
+            elif isinstance(event, NodeEvent):
+                count += 1
+                if event.anchor:
+                    sizes[event.anchor] = 1
+            if len(opened) > DEEPEST:
+                return f"{place}: nested more than {DEEPEST} deep"
+            if count > MOST:
+                return f"{place}: expands to more than {MOST:,} values"
+    except (YAMLError, ValueError, RecursionError):
+        return None  # its reader says what is wrong
+    return None

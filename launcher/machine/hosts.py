@@ -1,0 +1,117 @@
+"""Other machines with a ppo-tui of their own, reached through the user's ssh: no port is opened and no daemon runs."""
+
+import os
+import re
+import shlex
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.core.errors import UserError
+from launcher.core.paths import settings_file
+from launcher.settings import read_hosts
+
+_HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading "-" for an option
+_PATIENCE = 10  # seconds for a connection
+_ANSWER = 60  # seconds for the list of runs
+_SSH_FAILED, _NO_COMMAND = 255, 127  # exit codes of ssh itself, and of the shell there
+_LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's part of it 58
+
+
+@dataclass(frozen=True)
+class HostRuns:
+    """The runs of a machine, as its `runs --json`, or jobs of a cluster; or why it could not be asked."""
+
+    host: str
+    runs: Sequence[Mapping[str, Any]] = ()
+    away: str | None = None
+
+
+class NotReached(UserError):
+    """A machine that ssh does not reach, or that has no ppo-tui."""
+
+    exit_code = 1
+
+
+def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
+    """Runs the ppo-tui of another machine; returns its exit code.
+
+    Raises UserError for what is no host, and without ssh, and NotReached.
+    """
+    try:
+        ssh = subprocess.Popen(there(host, words, ["-t"] if terminal else []))
+    except OSError as error:
+        raise UserError(f"cannot start ssh: {error.strerror}", "install the OpenSSH client") from None
+    code = _waited(ssh)
+    if code == _SSH_FAILED:
+        raise NotReached(f"ssh to '{host}' failed", f"try 'ssh {host}', and correct its name or ~/.ssh/config")
+    if code == _NO_COMMAND:
+        raise NotReached(f"no ppo-tui found on '{host}'", f"name its path under 'hosts:' in {settings_file()}")
+    return code if code >= 0 else 128 - code
+
+
+def _waited(ssh: "subprocess.Popen[bytes]") -> int:
+    """The exit code of ssh, which an interrupt reaches as well: it decides whether to end."""
+    while True:
+        try:
+            return ssh.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def runs_elsewhere() -> Iterator[HostRuns]:
+    """The runs of the hosts in config.yaml, all asked at once; nobody is asked for a password."""
+    hosts = list(read_hosts())
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        yield from pool.map(runs_of, hosts)
+
+
+def runs_of(host: str) -> HostRuns:
+    """The runs of one machine."""
+    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}"]
+    try:
+        done = subprocess.run(
+            there(host, ["runs", "--json"], options), capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return HostRuns(host, away=getattr(error, "strerror", None) or f"no answer in {_ANSWER} s")
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return HostRuns(host, away=said or f"exit code {done.returncode}")
+    try:
+        found = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+    except orjson.JSONDecodeError:
+        return HostRuns(host, away="its ppo-tui did not print a list of runs")
+    return HostRuns(host, [run for run in found if isinstance(run, dict)])
+
+
+def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:
+    """The ppo-tui of another machine as a command: ssh with one connection for all calls of the next minutes."""
+    if not _HOST.fullmatch(host):
+        raise UserError(f"'{host}' is not a host of ssh", "use NAME or USER@NAME")
+    command = read_hosts().get(host) or "ppo-tui"
+    return ["ssh", *_shared(), *options, "--", host, shlex.join([command, *words])]
+
+
+def _shared() -> list[str]:
+    """Options for one connection; none where its socket cannot be: ssh would end.
+
+    Its path has few bytes, and homes may be long, or on a file system without sockets.
+    """
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"ppo-tui-{os.getuid()}"
+    try:
+        folder.mkdir(exist_ok=True, mode=0o700)
+        found = folder.lstat()
+    except OSError:
+        return []
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        return []  # somebody else's
+    if len(os.fsencode(folder)) > _LONGEST:
+        return []
+    return ["-o", "ControlMaster=auto", "-o", f"ControlPath={folder}/%C", "-o", "ControlPersist=120"]

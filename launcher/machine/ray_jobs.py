@@ -1,0 +1,285 @@
+"""Ray's Jobs over HTTP: what the dashboard of a cluster's head answers, without Ray here.
+
+Paths and answers as of Ray 2.60 (`ray/dashboard/modules/job/job_head.py: JobHead`, `state/state_head.py: get_logs`).
+The log comes from the state API, as bytes: the Jobs API has it as one JSON text, or by a websocket.
+"""
+
+import contextlib
+import functools
+import hashlib
+import io
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from launcher.core.errors import UserError
+
+if TYPE_CHECKING:
+    import httpx
+
+PORT = 8265  # of the dashboard
+STOP_WAIT = 12  # seconds between SIGTERM and SIGKILL; of Ray's default of 3 veRL needs 4 to 5.5
+_PATIENCE = 15.0  # seconds for an answer
+_QUIET = 300.0  # seconds without a line after which a log's connection may be dead
+_WHOLE = 600  # seconds that a whole log may take
+_ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+_ADDRESS = re.compile(r"(?:(https?)://)?([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/?")
+
+
+class Unreachable(UserError):
+    """The cluster does not answer now; it may later."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """A submitted job. `code` is the exit code of its command, where Ray saw one; times in unix seconds."""
+
+    id: str
+    status: str
+    message: str = ""
+    error: str | None = None
+    code: int | None = None
+    started: float | None = None
+    entrypoint: str = ""
+    metadata: Mapping[str, str] | None = None
+    ray_id: str | None = None  # by which its actors name it
+    node: str | None = None  # where its command runs and its log lies; None until it is placed
+
+    @property
+    def ended(self) -> bool:
+        return self.status in _ENDED
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> "Job":
+        """What `JobDetails.dict()` tells."""
+        started = value.get("start_time")
+        return cls(
+            str(value.get("submission_id")),
+            str(value.get("status")),
+            str(value.get("message") or ""),
+            value.get("error_type"),
+            value.get("driver_exit_code"),
+            started / 1000 if isinstance(started, (int, float)) else None,
+            str(value.get("entrypoint") or ""),
+            value.get("metadata") or {},
+            value.get("job_id"),
+            value.get("driver_node_id"),
+        )
+
+
+def url_of(address: str | None) -> str:
+    """The dashboard's URL of `host`, `host:port`, `http(s)://...`, or `auto`: on this machine. Raises UserError."""
+    if address is None or address == "auto":
+        return f"http://127.0.0.1:{PORT}"
+    if address.startswith("ray://"):
+        raise UserError(
+            f"'{address}' is an address of Ray Client, with which veRL does not work",
+            f"use the dashboard of the head: host:{PORT}",
+        )
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        raise UserError(
+            f"'{address}' is not the address of a Ray dashboard", f"use auto, host:{PORT}, or http(s)://host:port"
+        )
+    scheme, host, port = found.groups()
+    return f"{scheme or 'http'}://{host}" + (f":{port}" if port else "" if scheme else f":{PORT}")
+
+
+def token() -> str | None:
+    """The token of the user as Ray finds it; None without one. It is neither kept nor shown."""
+    if os.environ.get("RAY_AUTH_MODE", "").lower() == "disabled":
+        return None
+    if found := os.environ.get("RAY_AUTH_TOKEN", "").strip():
+        return found
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token"
+    with contextlib.suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: there is no home
+        return Path(path).expanduser().read_text().strip() or None
+    return None
+
+
+def authentication() -> dict[str, str]:
+    """What makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
+    return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
+
+
+class Cluster:
+    """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for what will not pass."""
+
+    def __init__(self, address: str | None, own_token: str | None = None) -> None:
+        """`own_token` is that of a run's own Ray, in place of the user's."""
+        self.url, self._token = url_of(address), own_token
+
+    @functools.cached_property
+    def _http(self) -> "httpx.Client":
+        import httpx
+
+        head = {"Authorization": f"Bearer {found}"} if (found := self._token or token()) else {}
+        return httpx.Client(base_url=self.url, headers=head, timeout=_PATIENCE, trust_env=False)
+
+    def version(self) -> str:
+        """The version of Ray there."""
+        return str(self._ask("GET", "/api/version").json().get("ray_version"))
+
+    def session(self) -> str:
+        """The name of its session: that of the folder in which it keeps logs and sockets."""
+        return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
+
+    def resources(self) -> dict[str, tuple[float, float]]:
+        """What is taken of each resource and what there is, such as `GPU`; empty where the autoscaler does not tell."""
+        found: Any = self._ask("GET", "/api/cluster_status").json()
+        for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
+            found = found.get(name) if isinstance(found, dict) else None
+        return {name: (float(used), float(total)) for name, (used, total) in (found or {}).items()}
+
+    def nodes(self) -> list[Any]:
+        """What the agents of the nodes measured last, as `MachineSample.of_cluster` reads it."""
+        found: Any = self._ask("GET", "/nodes?view=summary").json()
+        summary = found.get("data", {}).get("summary") if isinstance(found, dict) else None
+        return summary if isinstance(summary, list) else []
+
+    def actors(self, name: str) -> list[str]:
+        """Ids of the live actors of a class."""
+        found = self.listed("actors", "class_name", name)
+        return [each["actor_id"] for each in found if each.get("state") == "ALIVE"]
+
+    def submit(self, id: str, entrypoint: str, env: Mapping[str, str], metadata: Mapping[str, str]) -> None:
+        """Submits a job once: asked for again, it is the one that is there already."""
+        package, content = plugin()
+        if self._ask("GET", f"/api/packages/gcs/{package}", allowed=(404,)).status_code == 404:
+            self._ask("PUT", f"/api/packages/gcs/{package}", content=content)
+        runtime = {"env_vars": dict(env), "py_modules": [f"gcs://{package}"]}
+        body = {"entrypoint": entrypoint, "submission_id": id, "runtime_env": runtime, "metadata": dict(metadata)}
+        answer = self._ask("POST", "/api/jobs/", json=body, allowed=(400, 500))
+        if answer.status_code == 200 or "already exists" in answer.text:
+            return
+        said = answer.text.strip().rpartition("\n")[2]
+        # an agent is missing for a while after the start of a cluster
+        kind = Unreachable if "No available agent" in said or "TimeoutError" in said else UserError
+        raise kind(f"{self.url} refused the job: {said}")
+
+    def job(self, id: str) -> Job | None:
+        """A job; None where the cluster has none of this id."""
+        answer = self._ask("GET", f"/api/jobs/{quote(id, safe='')}", allowed=(404,))
+        return None if answer.status_code == 404 else Job.of(answer.json())
+
+    def jobs(self) -> list[Job]:
+        """All submitted jobs, newest first."""
+        found = [Job.of(each) for each in self._ask("GET", "/api/jobs/").json() if each.get("type") == "SUBMISSION"]
+        return sorted(found, key=lambda job: job.started or 0.0, reverse=True)
+
+    def stop(self, id: str) -> None:
+        """Asks Ray for the end of a job; one that has ended stays as it is."""
+        self._ask("POST", f"/api/jobs/{quote(id, safe='')}/stop", allowed=(404,))
+
+    def delete(self, id: str) -> None:
+        """Removes a job that has ended from the list."""
+        self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
+
+    def holders(self) -> dict[str, float]:
+        """Who has reserved GPUs, and how many: the submission id of a job, else the command of a driver."""
+        held: dict[str, float] = {}
+        for group in self.listed("placement_groups", "state", "CREATED"):
+            for bundle in group.get("bundles") or ():
+                _add(held, group.get("creator_job_id"), bundle.get("unit_resources"))
+        for actor in self.listed("actors", "state", "ALIVE"):
+            if not actor.get("placement_group_id"):
+                _add(held, actor.get("job_id"), actor.get("required_resources"))
+        names = {
+            each.get("job_id"): str(each.get("submission_id") or each.get("entrypoint") or each.get("job_id"))
+            for each in self._ask("GET", "/api/jobs/").json()
+        }
+        return {names.get(id, f"job {id}"): gpus for id, gpus in held.items()}
+
+    def left(self, job: Job) -> list[str]:
+        """Names of the live actors and placement groups of a job."""
+        found = []
+        if job.ray_id:
+            for kind, owner, name in (("actors", "job_id", "class_name"), ("placement_groups", "creator_job_id", "")):
+                for each in self.listed(kind, owner, job.ray_id):
+                    if each.get("state") not in ("DEAD", "REMOVED"):
+                        found.append(str(each.get(name) or "a placement group"))
+        return found
+
+    def log(self, job: Job, *, follow: bool) -> Iterator[bytes]:
+        """The console of a job from its first byte; with `follow` until the connection breaks, as it often does."""
+        import httpx
+
+        if job.node is None:
+            return  # its command has not begun
+        # `submission_id` alone is refused: "node_id or node_ip must be provided"
+        file = f"job-driver-{job.id}.log"
+        query: dict[str, str | int] = {"node_id": job.node, "filename": file, "lines": -1, "timeout": _WHOLE}
+        wait = httpx.Timeout(_PATIENCE, read=_QUIET if follow else _PATIENCE)
+        try:
+            kind = "stream" if follow else "file"
+            with self._http.stream("GET", f"/api/v0/logs/{kind}", params=query, timeout=wait) as answer:
+                if answer.status_code != 200:
+                    answer.read()
+                    self._refuse(answer)
+                yield from answer.iter_raw()
+        except httpx.HTTPError as error:
+            raise self._away(error) from None
+
+    def listed(self, kind: str, key: str, value: str) -> list[dict[str, Any]]:
+        """Actors or placement groups by a value, at most 1,000 (Ray: `dashboard/modules/state/state_head.py`)."""
+        asked = {"filter_keys": key, "filter_predicates": "=", "filter_values": value, "limit": 1000, "detail": 1}
+        answer = self._ask("GET", f"/api/v0/{kind}", params=asked).json()
+        found: list[dict[str, Any]] = answer["data"]["result"]["result"]
+        return found
+
+    def _ask(self, method: str, path: str, allowed: tuple[int, ...] = (), **more: Any) -> "httpx.Response":
+        import httpx
+
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            raise self._away(error) from None
+        if answer.status_code != 200 and answer.status_code not in allowed:
+            self._refuse(answer)
+        return answer
+
+    def _away(self, error: Exception) -> Unreachable:
+        return Unreachable(f"the Ray dashboard at {self.url} does not answer ({error or type(error).__name__})")
+
+    def _refuse(self, answer: "httpx.Response") -> None:
+        match answer.status_code:
+            case 401:
+                raise UserError(
+                    f"{self.url} requires a token",
+                    "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH, or write it to ~/.ray/auth_token",
+                )
+            case 403:
+                raise UserError(f"{self.url} does not accept this token", "correct RAY_AUTH_TOKEN or ~/.ray/auth_token")
+            case status:
+                said = answer.text.strip().rpartition("\n")[2][:300]
+                raise Unreachable(f"the Ray dashboard at {self.url} answered {status}: {said}")
+
+
+def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
+    gpus = float((resources or {}).get("GPU", 0.0))
+    if gpus:
+        held[str(owner)] = held.get(str(owner), 0.0) + gpus
+
+
+@functools.cache
+def plugin() -> tuple[str, bytes]:
+    """Name and content of the package with what ppo-tui loads into veRL; the name tells the content.
+
+    The nodes of a cluster need not have ppo-tui.
+    """
+    import launcher
+
+    root, content = Path(launcher.__path__[0]), io.BytesIO()
+    files = [root / "__init__.py", *sorted((root / "verl_plugin").rglob("*.py"))]
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:  # a fixed date, or the same content would have another name
+            archive.writestr(zipfile.ZipInfo(f"launcher/{file.relative_to(root)}"), file.read_bytes())
+    data = content.getvalue()
+    return f"_ray_pkg_{hashlib.sha1(data).hexdigest()}.zip", data

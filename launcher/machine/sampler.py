@@ -1,0 +1,235 @@
+"""Samples of the machine: GPUs through NVML, the host through psutil.
+
+Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` says why.
+"""
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from launcher.core import clock
+from launcher.machine import gpu_holders
+from launcher.machine.gpu_holders import Owner
+from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
+
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
+_CGROUP_STAT = Path("/sys/fs/cgroup/memory.stat")
+_DETAILS = 10.0  # seconds between two samples that also tell limits and holders
+_STACK = 25  # field of /proc/PID/stat behind the name: where the stack begins
+_SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks are none
+    0x04: "power limit",
+    0x08: "hardware slowdown",
+    0x20: "heat",
+    0x40: "heat",
+    0x80: "power brake",
+}
+
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def visible(env: Mapping[str, str]) -> list[str] | None:
+    """Devices that CUDA_VISIBLE_DEVICES leaves to a run, None when it does not say."""
+    named = env.get(VISIBLE)
+    return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
+
+
+@dataclass(frozen=True)
+class _Device:
+    """A GPU, or one MIG slice of it. A slice has memory and processes, the `whole` GPU power and heat."""
+
+    index: int | str
+    name: str
+    handle: Any
+    whole: Any
+
+
+class Sampler:
+    """Takes samples of the machine. NVML is opened once and closed by `close`; no call raises."""
+
+    def __init__(self, visible: Collection[str] | None = None) -> None:
+        """`visible`: indices or UUIDs from CUDA_VISIBLE_DEVICES; None samples all devices."""
+        self.missing: str | None = None
+        self._nvml: Any = None
+        self._devices: list[_Device] = []
+        self._detailed = 0.0
+        self._counted_twice = 0  # bytes
+        self._owners: dict[int, Owner] = {}
+        self._recorded: dict[int | str, dict[int, int | None]] = {}  # holders of a device as last recorded
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+            count = pynvml.nvmlDeviceGetCount()
+            for index in range(count):
+                with contextlib.suppress(pynvml.NVMLError):  # one broken GPU hides no other
+                    self._devices += _slices(pynvml, index, visible)
+            if not self._devices:
+                why = f"CUDA_VISIBLE_DEVICES hides all {count} GPUs" if count else "NVML finds no GPU"
+                self.missing = f"no GPU figures: {why} here"
+        except ImportError:
+            self.missing = "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
+        except Exception as error:  # NVML's errors are its own class, made at import
+            self.missing = (
+                f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver, "
+                "and a container must be started with access to GPUs (docker: --gpus all)"
+            )
+
+    @property
+    def smallest_gpu(self) -> int | None:
+        """Bytes of the smallest sampled GPU, None without one."""
+        totals = [total for device in self._devices if (total := self._memory(device)[1])]
+        return min(totals, default=None)
+
+    def sample(self, pids: Collection[int] = (), session: int | None = None) -> MachineSample:
+        """Takes one sample.
+
+        The run's own processes are `pids` and the members of the process session `session`. What seldom
+        changes (limits, `holders`, why there are no GPUs) is in a sample every ten seconds, and the holders
+        of a device also when they are others, or hold clearly more or less: an engine that falls asleep gives
+        back most of a GPU within a second.
+        """
+        now = clock.now()
+        detailed = now - self._detailed >= _DETAILS
+        if detailed:
+            self._detailed = now
+            self._owners.clear()
+            self._counted_twice = _shared_by_forks(pids)
+        return MachineSample(
+            t=round(now, 2),
+            host=HostSample(*host_memory()),
+            run=ProcessesSample(max(0, _private(pids) - self._counted_twice)),
+            gpus=tuple(self._gpu(device, pids, session, detailed) for device in self._devices),
+            missing=self.missing if detailed else None,
+        )
+
+    def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> GpuSample:
+        nvml, handle, whole = self._nvml, device.handle, device.whole
+        used, total = self._memory(device)
+        found: dict[str, Any] = {}
+        with contextlib.suppress(nvml.NVMLError):
+            found["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+        with contextlib.suppress(nvml.NVMLError):
+            found["power"] = round(nvml.nvmlDeviceGetPowerUsage(whole) / 1000)
+        with contextlib.suppress(nvml.NVMLError):
+            found["temp"] = int(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
+        with contextlib.suppress(nvml.NVMLError):
+            bits = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole))
+            found["slowed"] = tuple(sorted({word for bit, word in _SLOWED.items() if bits & bit}))
+        if detailed:
+            with contextlib.suppress(nvml.NVMLError):  # in `used` and `total`, and no program can have it
+                found["reserved"] = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).reserved)
+            with contextlib.suppress(nvml.NVMLError):
+                found["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
+            with contextlib.suppress(nvml.NVMLError):
+                kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+                found["slow_at"] = int(nvml.nvmlDeviceGetTemperatureThreshold(whole, kind))
+        with contextlib.suppress(nvml.NVMLError):
+            sizes = self._processes(handle)
+            for pid in sizes.keys() - self._owners.keys():
+                self._owners[pid] = gpu_holders.owner(
+                    pid, lambda pid: pid in pids or gpu_holders.in_session(pid, session)
+                )
+            found["run_used"] = gpu_holders.run_share([(self._owners[pid], size) for pid, size in sizes.items()], used)
+            known = self._recorded.get(device.index, {})
+            if detailed or gpu_holders.differ(known, sizes):
+                found["holders"] = tuple(Holder(pid, *self._owners[pid], used=size) for pid, size in sizes.items())
+                self._recorded[device.index] = sizes
+        return GpuSample(index=device.index, name=device.name, used=used, total=total, **found)
+
+    def _memory(self, device: _Device) -> tuple[int | None, int | None]:
+        """Used and total bytes."""
+        with contextlib.suppress(self._nvml.NVMLError):
+            memory = self._nvml.nvmlDeviceGetMemoryInfo(device.handle)
+            return int(memory.used), int(memory.total)
+        return None, None
+
+    def _processes(self, handle: Any) -> dict[int, int | None]:
+        """Bytes by pid. A desktop holds memory as well, by processes that compute nothing."""
+        processes = [*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+        with contextlib.suppress(self._nvml.NVMLError):
+            processes += self._nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
+        return {int(each.pid): None if each.usedGpuMemory is None else int(each.usedGpuMemory) for each in processes}
+
+    def close(self) -> None:
+        if self._nvml is not None:
+            with contextlib.suppress(self._nvml.NVMLError):
+                self._nvml.nvmlShutdown()
+
+
+def _slices(nvml: Any, index: int, visible: Collection[str] | None) -> Iterator[_Device]:
+    """A GPU, or its MIG slices (`0:1`), as far as they are visible."""
+    whole = nvml.nvmlDeviceGetHandleByIndex(index)
+    shown = _shown(visible, index, _text(nvml.nvmlDeviceGetUUID(whole)))
+    sliced = False
+    with contextlib.suppress(nvml.NVMLError):  # most GPUs know no MIG
+        sliced = nvml.nvmlDeviceGetMigMode(whole)[0] == 1
+    if not sliced:
+        if shown:
+            yield _Device(index, _text(nvml.nvmlDeviceGetName(whole)), whole, whole)
+        return
+    for part in range(nvml.nvmlDeviceGetMaxMigDeviceCount(whole)):
+        with contextlib.suppress(nvml.NVMLError):  # there may be fewer
+            handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(whole, part)
+            if shown or _shown(visible, None, _text(nvml.nvmlDeviceGetUUID(handle))):
+                yield _Device(f"{index}:{part}", _text(nvml.nvmlDeviceGetName(handle)), handle, whole)
+
+
+def _shown(visible: Collection[str] | None, index: int | None, uuid: str) -> bool:
+    """Whether CUDA_VISIBLE_DEVICES names a device: by its index, or by the beginning of its UUID."""
+    return visible is None or any(
+        word == str(index) or (word[:4] in ("GPU-", "MIG-") and uuid.startswith(word)) for word in visible
+    )
+
+
+def host_memory() -> tuple[int, int]:
+    """Used and total bytes of the machine, or of the container when it has less."""
+    memory = psutil.virtual_memory()
+    used, total = int(memory.total - memory.available), int(memory.total)
+    with contextlib.suppress(OSError, ValueError):
+        limit = int(_CGROUP_LIMIT.read_text())
+        if limit < total:
+            lines = _CGROUP_STAT.read_text().splitlines()
+            cache = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
+            return int(_CGROUP_USED.read_text()) - cache, limit
+    return used, total
+
+
+def _shared_by_forks(pids: Collection[int]) -> int:
+    """Bytes that `_private` counts more than once: pages that forks of one process still share (Linux only).
+
+    A process that was forked without a new program has the stack of its parent. The kernel walks all pages for the
+    sum, so only such processes are asked, every ten seconds.
+    """
+    forks, twice = defaultdict[str, list[Path]](list), 0
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError):
+            process = Path("/proc", str(pid))
+            forks[(process / "stat").read_text().rpartition(")")[2].split()[_STACK]].append(process)
+    for process in (each for group in forks.values() if len(group) > 1 for each in group):
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            lines = (line.split() for line in (process / "smaps_rollup").read_text().splitlines()[1:])
+            size = {words[0]: int(words[1]) for words in lines}
+            twice += 1024 * (size["Anonymous:"] - size["Pss_Anon:"])
+    return twice
+
+
+def _private(pids: Collection[int]) -> int:
+    """Resident bytes of these processes without shared memory, so Ray's object store is left out."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            memory = psutil.Process(pid).memory_info()
+            total += max(0, memory.rss - getattr(memory, "shared", 0))
+    return total
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,0 +1,137 @@
+"""Taking in runs made elsewhere: logs become run directories that are read like our own."""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.console.diagnose import diagnose
+from launcher.core.errors import UserError
+from launcher.preset.resolved import Resolved
+from launcher.record.attempt import Exit, LaunchRecord
+from launcher.record.events import EventLog
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, appearing
+from launcher.record.state import RunState, StateFile
+from launcher.runs.watch.checklist import checklist_maker
+from launcher.runs.watch.monitor import DiskSink, Monitor
+from launcher.runs.watch.recorded import LogClock, read_attempt, settings_of
+from launcher.runs.watch.scores import scored
+from launcher.runs.watch.source import LogFile, chunks, log_file
+from launcher.runs.watch.steps import earlier_steps, steps
+
+
+@dataclass
+class _Attempt:
+    """The files of one attempt and the steps they span."""
+
+    console: Path | None
+    metrics: Path | None
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def name(self) -> str:
+        return stem(self.console or self.metrics or Path("run"))
+
+
+def import_logs(words: Sequence[str]) -> list[RunDir]:
+    """Makes runs of these logs: a run each, or attempts of one run where the steps of the next continue.
+
+    A console log and a metrics.jsonl of the same name are one attempt.
+    """
+    attempts = _pair([log_file(word) for word in words])
+    runs: list[list[_Attempt]] = []
+    for attempt in attempts:
+        before = runs[-1][-1] if runs else None
+        if before is not None and _continues(before, attempt):
+            runs[-1].append(attempt)
+        else:
+            runs.append([attempt])
+    return [_import_run(group) for group in runs]
+
+
+def _pair(files: list[LogFile]) -> list[_Attempt]:
+    attempts: dict[str, _Attempt] = {}
+    for file in files:
+        name = str(file.path.parent / stem(file.path))
+        attempt = attempts.setdefault(name, _Attempt(None, None))
+        if (attempt.metrics if file.file_logger else attempt.console) is not None:
+            raise UserError(f"'{file.path}' is listed twice", "name each file once")
+        if file.file_logger:
+            attempt.metrics = file.path
+        else:
+            attempt.console = file.path
+    for attempt in attempts.values():
+        for path, file_logger in ((attempt.metrics, True), (attempt.console, False)):
+            for _, record in steps(LogFile(path, file_logger)) if path and attempt.first is None else ():
+                attempt.first = record.step if attempt.first is None else min(attempt.first, record.step)
+                attempt.last = record.step if attempt.last is None else max(attempt.last, record.step)
+    return list(attempts.values())
+
+
+def _continues(before: _Attempt, after: _Attempt) -> bool:
+    """Whether `after` resumed `before`: it starts later in it, or right behind its end.
+
+    A run of its own starts with step 0 or 1.
+    """
+    if before.first is None or before.last is None or after.first is None:
+        return False
+    return max(before.first, 1) < after.first <= before.last + 1
+
+
+def _import_run(group: list[_Attempt]) -> RunDir:
+    with appearing(group[0].name) as (run, hidden):
+        _fill(hidden, group)
+    return run
+
+
+def _fill(run: RunDir, group: list[_Attempt]) -> None:
+    events, now = EventLog(run.events), time.time()
+    state = RunState("imported")
+    for source in group:
+        attempt = run.add_attempt()
+        for path, target in ((source.console, attempt.console), (source.metrics, attempt.metrics)):
+            if path is not None:
+                _copy(path, target)
+        console = attempt.console if source.console else None
+        metrics = attempt.metrics if source.metrics else None
+        clock = LogClock(source.console, source.metrics)
+        sink, checklist = DiskSink(attempt, events), checklist_maker(RunInfo(), {})
+        monitor = Monitor(sink, checklist, {}, file_logger=bool(console and metrics), clock=clock)
+        started = clock.now
+        resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
+        monitor.history(earlier_steps(run, attempt.number, resumed))
+        read_attempt(monitor, console, metrics, clock)
+        LaunchRecord(created=started, resume_step=resumed).write(attempt.launch)
+        Exit(t=clock.now).write(attempt.exit)
+        state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
+        if console:
+            found = diagnose(chunks(attempt.console))
+            outcome = "failed" if found.failed else found.cause
+            error = found.title if found.failed else None
+            state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
+        state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
+    sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
+    consoles = [source.console for source in reversed(group) if source.console]
+    settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())
+    info = RunInfo(
+        run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
+    )
+    info.write(run.run_yaml)
+    StateFile(run).write(scored(run, state))
+
+
+def _copy(source: Path, target: Path) -> None:
+    with target.open("wb") as file:
+        for chunk in chunks(source):
+            file.write(chunk)
+
+
+def stem(path: Path) -> str:
+    """The name of a log without its endings."""
+    name = path.name.removesuffix(".gz")
+    for suffix in (".log", ".jsonl", ".txt"):
+        name = name.removesuffix(suffix)
+    return name

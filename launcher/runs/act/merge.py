@@ -1,0 +1,72 @@
+"""A checkpoint as a model that transformers and vLLM load, made by veRL's own merger."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from launcher.core.errors import UserError
+from launcher.core.text import clean
+from launcher.preset.files import restore
+from launcher.record.layout import RunDir
+from launcher.runs.watch.attempts import last_settings
+from launcher.runs.watch.checkpoints import checkpoint
+from launcher.verl import env as verl_env
+from launcher.verl import versions
+
+Narrate = Callable[[str], None]
+_FIRST = (0, 4, 1)  # the version of veRL that brought the merger into its package
+_LAST = 8  # last lines of a merger that failed
+
+
+class MergeError(Exception):
+    """veRL's merger failed; the text ends with its last lines."""
+
+
+def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> Path:
+    """Writes the actor of a checkpoint in Hugging Face format; returns the folder.
+
+    It goes to `merged/global_step_<k>` of the run when `to` is None. CPU only; it takes memory for twice the
+    model in float32. The folder appears when it is complete. Raises UserError and MergeError.
+    """
+    step, folder = checkpoint(run, step)
+    target = (to or run.path / "merged" / folder.name).expanduser().absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UserError(f"{target} already exists", "remove it, or choose another folder with --to")
+    env = verl_env.require(_python(run))
+    assert env.verl is not None
+    if versions.number(env.verl) < _FIRST:
+        raise UserError(f"veRL {env.verl} has no model merger", "install veRL 0.4.1 or later")
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    narrate(f"merging the checkpoint of step {step} of run {run.id}; a large model takes minutes")
+    try:
+        _run(env.python, folder / "actor", partial)
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    if (target / "lora_adapter").is_dir():
+        narrate(f"the weights are those of the base model; the trained adapter is in {target / 'lora_adapter'}")
+    return target
+
+
+def _python(run: RunDir) -> str | None:
+    info, _ = last_settings(run)
+    return None if info.preset is None else restore(info.name, info.preset).preset.python
+
+
+def _run(python: str, actor: Path, target: Path) -> None:
+    command = [python, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    command += ["--local_dir", str(actor), "--target_dir", str(target)]
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        command, cwd=target, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    if done.returncode != 0 or not any(target.glob("*.safetensors")):
+        lines = clean(done.stdout.decode(errors="replace")).strip().splitlines()
+        said = "\n".join(lines[-_LAST:]) or "no output"
+        raise MergeError(f"veRL's merger failed with exit code {done.returncode}:\n{said}")

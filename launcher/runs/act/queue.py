@@ -1,0 +1,174 @@
+"""The queue goes on: `python -m launcher.runs.act.queue` starts the runs whose turn it is, one process at a time."""
+
+import contextlib
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+
+from launcher.core.errors import UserError
+from launcher.health.alerting import check_health
+from launcher.machine.sampler import VISIBLE, visible
+from launcher.preset.files import LoadedPreset, restore, with_settings
+from launcher.record import queue
+from launcher.record.info import Origin
+from launcher.record.layout import find, new_id
+from launcher.record.note import RunNote
+from launcher.record.process import ProcessId
+from launcher.record.queue import Queued
+from launcher.runs.act.fork import fork_folder
+from launcher.runs.act.start import start
+from launcher.runs.supervise.queue import wake
+from launcher.runs.watch.turns import Turn, turns
+
+POLL = 2.0  # seconds between two looks for what no supervisor tells
+
+
+def add(
+    preset: str | LoadedPreset,
+    settings: Sequence[str] = (),
+    *,
+    after: str | None = None,
+    gpus: str | None = None,
+    force: bool = False,
+    note: str = "",
+    origin: Origin | None = None,
+) -> Queued:
+    """Adds a run at the end of the queue, with the settings of now, whatever becomes of the preset's file.
+
+    `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. `note` becomes the note of the run, with
+    its #tags. `origin` is the checkpoint of another run that a fork begins with. Raises UserError.
+    """
+    loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
+    check_health(loaded.preset.health)
+    trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []
+    needs = 0 if trainer.device == "cpu" else trainer.gpus
+    if gpus is not None and (len(set(named)) != needs or len(named) != needs):
+        uses = f"uses {needs} GPU{'s' * (needs != 1)} (trainer.gpus)" if needs else "uses no GPU"
+        raise UserError(f"--gpus {gpus}: {loaded.name} {uses}", "name as many GPUs, or leave --gpus out")
+    entry = Queued(
+        id=new_id(loaded.name),
+        name=loaded.name,
+        preset=loaded.snapshot(),
+        host=socket.gethostname(),
+        needs=needs,
+        place=queue.new_place(),
+        added=time.time(),
+        settings=tuple(settings),
+        gpus=tuple(named) if needs else (),
+        after=_earlier(after) if after else None,
+        force=force,
+        note=note,
+        origin=origin,
+    )
+    entry.save()
+    wake()
+    return entry
+
+
+def begin_now(entry: Queued) -> None:
+    """Starts an entry at the next look, whatever the machine has free; also one that was skipped. Raises OSError."""
+    queue.change(entry, now=True, paused=False, skipped=None)
+    wake()
+
+
+def resume(entry: Queued | None) -> None:
+    """Lets a paused entry, or the whole queue, go on. Raises OSError."""
+    if entry is None:
+        queue.pause(on=False)
+    else:
+        queue.change(entry, paused=False, skipped=None)
+    wake()
+
+
+def remove(entry: Queued) -> None:
+    """Takes an entry out of the queue. Raises UserError for one that is being started."""
+    if entry.starting:
+        raise UserError(f"run {entry.id} is being started", f"stop it with 'ppo-tui stop {entry.id}'")
+    entry.remove()
+
+
+def go_on() -> None:
+    """Starts what is due, and returns when nothing is, or when another process does this.
+
+    It stays while something waits for GPUs that others use: no run tells when these are free. It looks again after
+    giving up the lock: who finds that held relies on it.
+    """
+    while any(_has_work(turn) for turn in turns()):
+        with queue.alone() as ours:
+            if not ours:
+                return
+            while _step():
+                pass
+
+
+def _has_work(turn: Turn) -> bool:
+    return turn.due or turn.lost or turn.outside
+
+
+def _step() -> bool:
+    """Starts one entry, or waits a little; False when there is nothing to do."""
+    for turn in (found := turns()):
+        if turn.lost:
+            queue.change(turn.entry, skipped=turn.waits)
+            return True
+        if turn.due:
+            _start(turn)
+            return True
+    waiting = any(turn.outside for turn in found)
+    if waiting:
+        time.sleep(POLL)
+    return waiting
+
+
+def _start(turn: Turn) -> None:
+    """Starts an entry; what stands against it is kept in the entry, and those behind it go on."""
+    entry = turn.entry
+    queue.change(entry, starter=ProcessId.of(os.getpid()))
+    try:
+        loaded = restore(entry.name, entry.preset)
+        chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
+        folder = fork_folder(entry.origin) if entry.origin else None
+        start(loaded, chosen, _narrate, force=entry.force, id=entry.id, after=entry.origin, resume_from=folder)
+    except FileExistsError:  # without locks another process may be at it
+        if not entry.run.path.exists():
+            queue.change(entry, starter=None)
+            time.sleep(POLL)
+            return
+    except Exception as error:
+        if not isinstance(error, UserError | OSError):
+            traceback.print_exc()
+        if not entry.run.path.exists():
+            reason = str(error) if isinstance(error, UserError | OSError) else repr(error)
+            queue.change(entry, skipped=reason, now=False, starter=None)
+            return
+    if entry.note:
+        with contextlib.suppress(OSError):  # a full disk: the run is there, and says so itself
+            RunNote.parse(entry.note).write(entry.run.note)
+    entry.remove()
+
+
+def _narrate(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _earlier(word: str) -> str:
+    """The id of the run that another one is to follow."""
+    try:
+        return queue.find(word).id
+    except UserError:
+        return find(word).id
+
+
+def main() -> None:
+    """Goes on with the queue."""
+    try:
+        go_on()
+    except (UserError, OSError) as error:
+        sys.exit(f"ppo-tui: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""A rehearsal: veRL itself runs two steps of a preset on the CPU, before a GPU is taken for it."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from launcher.check import worker
+from launcher.check.checks import quick
+from launcher.check.finding import REHEARSAL, Finding, of_config
+from launcher.check.subject import subject
+from launcher.console.phases import PHASES
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.data import toy
+from launcher.preset import rehearsal
+from launcher.preset.files import LoadedPreset
+from launcher.record.info import Preflight
+from launcher.record.layout import RunDir
+from launcher.record.state import ALIVE, RunState, current
+from launcher.runs.act.delete import delete
+from launcher.runs.act.start import start
+from launcher.runs.act.stop import stop
+from launcher.runs.watch.diagnosis import diagnosis
+from launcher.verl import env as verl_env
+
+PATIENCE = 1200.0  # seconds for all of it; two cores take 100
+BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetched
+POLL = 1.0
+Narrate = Callable[[str], None]
+OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
+"""Causes that lie in this machine and not in the preset."""
+
+
+def rehearse(
+    loaded: LoadedPreset, narrate: Narrate, cancelled: Callable[[], bool] = lambda: False, poll: float = POLL
+) -> Finding | None:
+    """What a rehearsal shows: an error with veRL's own words, the note that veRL came to its end, or a warning with the
+    reason why the preset cannot be rehearsed. None if it was cancelled.
+
+    It is a run of its own, which is removed unless it fails.
+    """
+    paths.cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=paths.cache_dir()) as folder:
+        try:
+            smaller = _smaller(loaded, Path(folder), narrate)
+            run = start(smaller, narrate=narrate, preflight=Preflight(False, ()))
+        except (UserError, OSError) as why:
+            return of_config.warning(REHEARSAL, f"no rehearsal: {why}", "")
+        return _outcome(run, narrate, cancelled, poll)
+
+
+def _outcome(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> Finding | None:
+    """What the run comes to."""
+    try:
+        state = _followed(run, narrate, cancelled, poll)
+    except BaseException:
+        _removed(run)
+        raise
+    if state is None:
+        _removed(run)
+        return None
+    if state.state == "finished":
+        delete(run)
+        message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
+        return of_config.info(REHEARSAL, message, "")
+    return _failure(run, state)
+
+
+def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPreset:
+    """The preset with small models, which are made in a folder."""
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    toy.ensure_for(loaded.preset.model.path, env.python, narrate)
+    small: dict[str, str] = {}
+    for name in rehearsal.models(loaded):
+        narrate(f"rehearsal: a small model like {name}")
+        place = str(folder / str(len(small)))
+        request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": place}
+        reply = worker.ask(env.python, "small_model.py", request, timeout=BUILD, env=loaded.preset.env)
+        if why := reply.get("error") or reply.get("failed"):
+            raise UserError(f"no small model could be made of {name}: {why}")
+        small[name] = reply["path"]
+    smaller = rehearsal.rehearsed(loaded, small, os.cpu_count() or 1)
+    for wrong in quick(subject(smaller)):
+        if wrong.level == "error":
+            raise UserError(f"{wrong.message} ({wrong.id})")
+    return smaller
+
+
+def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> RunState | None:
+    """The state in which the run ended, or is when the time is up; None if it was cancelled."""
+    begin, phase = time.monotonic(), None
+    while (state := current(run)).state in ALIVE and time.monotonic() - begin < PATIENCE:
+        if cancelled():
+            return None
+        if state.phase and state.phase != phase:
+            phase = state.phase
+            narrate(f"rehearsal: {PHASES[phase].label}")
+        time.sleep(poll)
+    return state
+
+
+def _failure(run: RunDir, state: RunState) -> Finding | None:
+    """Why a rehearsal did not finish; one that takes too long is stopped. None if somebody else stopped it."""
+    look = f"'ppo-tui attach {run.id}' shows it"
+    if state.state in ALIVE:
+        stop(run, by="rehearsal: it took too long", wait=True)
+        minutes = f"{PATIENCE / 60:.0f} minutes"
+        message = f"a rehearsal was stopped after {minutes}, while {PHASES[state.phase or 'config'].label}"
+        return of_config.warning(REHEARSAL, message, look)
+    if state.state == "stopped":
+        return None
+    found = diagnosis(run)
+    said = found.evidence[0].text if found.evidence else ""
+    told = f": {said}" if said and said not in found.title else ""
+    message = f"a rehearsal on the CPU fails in veRL: {found.title}{told}"
+    known = found.fixes and found.cause != "unknown"
+    fix = f"{found.fixes[0].text}; {look}" if known else look
+    finding = of_config.warning if found.cause in OF_MACHINE else of_config.error
+    return finding(REHEARSAL, message, fix)
+
+
+def _removed(run: RunDir) -> None:
+    stop(run, by="rehearsal: cancelled", wait=True)
+    delete(run)

@@ -1,0 +1,78 @@
+"""Continuing a run from its newest checkpoint."""
+
+import shutil
+import time
+from collections.abc import Sequence
+
+from launcher.core.errors import UserError
+from launcher.health.alerting import check_health
+from launcher.preset.files import restore
+from launcher.record import control
+from launcher.record.events import Action, EventLog
+from launcher.record.layout import RunDir
+from launcher.record.state import RunState
+from launcher.runs.act.start import Narrate, build_launch, note_force, silent
+from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
+from launcher.runs.watch.checkpoints import checkpoint
+from launcher.verl import env as verl_env
+
+
+def resume(
+    run: RunDir,
+    settings: Sequence[str] = (),
+    narrate: Narrate = silent,
+    *,
+    step: int | None = None,
+    force: bool = False,
+) -> RunDir:
+    """Continues a run from a checkpoint in a new attempt, with the settings of its first one.
+
+    `step` names the checkpoint, the newest when None; steps after it are trained again. Raises UserError where
+    there is none, and Refused as `start` does.
+    """
+    with control.alone(run):
+        return _resume(run, settings, narrate, step, force=force)
+
+
+def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | None, *, force: bool) -> RunDir:
+    from launcher.check.gate import admit
+
+    state = ended(run)
+    if state.going:
+        raise UserError(
+            f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
+        )
+    if state.state == "imported":
+        raise UserError(f"run {run.id} was imported and has no checkpoint to resume from")
+    step, folder = checkpoint(run, step)
+    info = run.read_info()
+    if info.preset is None or info.from_log:
+        raise UserError(f"run {run.id} was not started from a preset and cannot be resumed")
+    loaded = restore(info.name, info.preset, settings)
+    check_health(loaded.preset.health)
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
+    attempt = run.add_attempt()
+    try:
+        launch = build_launch(loaded, env, run, attempt, resume_from=folder)
+        _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
+    except BaseException:
+        shutil.rmtree(attempt.path, ignore_errors=True)
+        raise
+    control.take(run)  # what was asked of the attempt that ended is not meant for this one
+    write_launch(run, attempt, launch, created=time.time(), run_created=info.created or time.time(), resume_step=step)
+    note_force(run, preflight)
+    EventLog(run.events).add(Action("resume", step=step, settings=tuple(settings)))
+    narrate(f"resuming from step {step} in attempt {attempt.number}")
+    spawn_supervisor(run)
+    return run
+
+
+def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:
+    """veRL would go through its whole start-up and end without a step."""
+    total = planned or (None if settings else state.total)  # settings may make the run longer
+    if total is not None and step >= total:
+        raise UserError(
+            f"run {run.id} is complete: its checkpoint is at step {step} of {total}",
+            f"to continue training, add trainer.steps={2 * total} or more trainer.epochs",
+        )

@@ -1,0 +1,113 @@
+"""Starting a run: preset in, run directory and a detached supervisor out."""
+
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from launcher.data import toy
+from launcher.health.alerting import check_health
+from launcher.preset.files import LoadedPreset, with_settings
+from launcher.preset.translate import Launch, RunFolders, build
+from launcher.record.events import Action, EventLog
+from launcher.record.info import Origin, Preflight, RunInfo
+from launcher.record.layout import AttemptDir, RunDir, appearing
+from launcher.runs.act.relaunch import note_origin, origin
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.verl import env as verl_env
+
+Narrate = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def start(
+    preset: str | LoadedPreset,
+    settings: Sequence[str] = (),
+    narrate: Narrate = silent,
+    *,
+    force: bool = False,
+    after: RunDir | Origin | None = None,
+    resume_from: Path | None = None,
+    id: str | None = None,
+    preflight: Preflight | None = None,
+) -> RunDir:
+    """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
+
+    `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
+    checkpoint of another run to begin with; `id` that of a run which had been queued; `preflight` what had been found
+    where nothing is to be checked again. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`;
+    there is no run then.
+    """
+    from launcher.check.gate import admit
+
+    loaded = with_settings(preset, settings)
+    if loaded.hides_shipped:
+        narrate(f"{loaded.name} is your preset {loaded.path}, which hides the shipped one")
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    check_health(loaded.preset.health)
+
+    def prepare() -> None:
+        toy.ensure_for(loaded.preset.model.path, env.python, narrate)
+
+    if preflight is None:
+        preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
+    with appearing(loaded.name, id) as (run, hidden):
+        attempt = hidden.add_attempt()
+        launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)
+        now = time.time()
+        after_run = origin(after, loaded.snapshot()) if isinstance(after, RunDir) else after
+        info = RunInfo(
+            id=run.id,
+            name=loaded.name,
+            created=now,
+            preset=loaded.snapshot(),
+            preset_file=str(loaded.path) if loaded.origin == "file" else None,
+            overrides=tuple(settings),
+            argv=tuple(launch.argv),
+            on_cpu=launch.keys.get("trainer.device") == "cpu",
+            env=launch.env,
+            cwd=launch.cwd or str(run.path),
+            versions={"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
+            host={"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
+            preflight=preflight,
+            after=after_run,
+        )
+        info.write(hidden.run_yaml)
+        begun = after_run.step or None if after_run else None
+        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
+        note_force(hidden, preflight)
+        if after_run is not None:
+            note_origin(hidden, after_run)
+    spawn_supervisor(run)
+    return run
+
+
+def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
+    """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
+    loaded = with_settings(preset, settings)
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    assert env.verl is not None
+    return build(loaded, version=env.verl, python=env.python, folders=RunFolders.below(below))
+
+
+def note_force(run: RunDir, preflight: Preflight) -> None:
+    """A run that was started against the preflight says so, with what had been found."""
+    if preflight.forced:
+        EventLog(run.events).add(Action("force", findings=preflight.findings))
+
+
+def build_launch(
+    loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
+) -> Launch:
+    """What starts an attempt, which writes into the folders of its run."""
+    assert env.verl is not None
+    folders = RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
+    return build(
+        loaded, version=env.verl, folders=folders, python=env.python, experiment=run.read_id(), resume_from=resume_from
+    )

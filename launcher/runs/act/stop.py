@@ -1,0 +1,128 @@
+"""Ending a run."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from launcher.machine.ray_jobs import Cluster
+from launcher.record import control
+from launcher.record.attempt import Exit
+from launcher.record.events import Action, EventLog, Note
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.process import ProcessId, run_members
+from launcher.record.state import RunState, current, silence
+from launcher.runs.supervise import driver
+from launcher.runs.supervise.adoption import driver_of
+from launcher.runs.supervise.spawn import ended, kept
+
+HEARD = 10.0  # seconds in which a supervisor takes a request, for which it looks twice a second, or writes its state
+STOP_PATIENCE = 30.0  # seconds that `stop --wait` waits
+_GONE = 3.0  # seconds in which a killed supervisor is gone
+
+
+def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable[[str], None] = lambda _: None) -> str:
+    """Asks for the end of a run; returns the state it is in then (`wait`: in the end).
+
+    A run that lost its supervisor gets a new one first. A supervisor that does not answer, or (`wait`) does not end
+    the run, is killed, the driver is ended here and now, and the state is that of the end; `narrate` is told.
+    """
+    control.refuse_later(run)
+    state = current(run)
+    if not state.going:
+        return state.state
+    asked = time.monotonic()
+    _ask_to_end(run, state, by)
+    if state.driver_alive and state.driver is not None and not state.driver.alive():
+        return ended(run).state  # the next supervisor ends what the driver left
+    state = kept(run)
+    while state.live and not _heard(run) and time.monotonic() - asked < HEARD:
+        time.sleep(0.05)
+        state = kept(run)
+    patience = STOP_PATIENCE if _heard(run) else HEARD
+    while wait and state.live and (time.monotonic() - asked < patience or _finishes(run, state)):
+        time.sleep(0.2)
+        state = kept(run)
+    other = state.supervisor is None or (state.supervisor.here and state.supervisor.pid != os.getpid())
+    if other and state.going and (wait or not _heard(run)) and not _finishes(run, state):
+        return _end_it_here(run, state, by, narrate)
+    return state.state
+
+
+def _heard(run: RunDir) -> bool:
+    return not any(run.control.glob("*-stop.json"))
+
+
+def _finishes(run: RunDir, state: RunState) -> bool:
+    """Whether of the run only its supervisor is left, which reads the rest of the log and takes no requests."""
+    if state.driver is None or not state.driver.here or silence(state) > HEARD:
+        return False
+    return not any(True for _ in run_members(state.driver, run.read_id()))
+
+
+def cancel_retry(run: RunDir, state: RunState) -> bool:
+    """Asks the supervisor of a failed run, which lives only while it waits, not to continue it; whether it does."""
+    if state.state != "failed" or state.supervisor is None or not state.supervisor.alive():
+        return False
+    control.request(run, "stop")
+    return True
+
+
+def _ask_to_end(run: RunDir, state: RunState, by: str) -> None:
+    try:
+        control.request(run, "stop", by=by)
+    except OSError:  # a full disk: the supervisor listens to a signal, too
+        if state.supervisor is None or not state.supervisor.alive():
+            raise
+        os.kill(state.supervisor.pid, signal.SIGTERM)
+
+
+def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str], None]) -> str:
+    """Ends a driver whose supervisor does not; the next supervisor reads the rest and records the end."""
+    attempt = run.last_attempt()
+    what = "had no supervisor"
+    if state.supervisor is not None and state.supervisor.alive():
+        what = f"had a supervisor (pid {state.supervisor.pid}) that did not respond; killed it"
+        _kill(state.supervisor)
+        state = current(run)
+    job = attempt.read_launch().job if attempt is not None else None
+    if job is not None:
+        Cluster(job.address).stop(job.id)
+    found = _driver_of(run, state, attempt)
+    over = found is not None and not any(True for _ in run_members(found, run.read_id()))
+    left = driver.stop(found, run.read_id()) if found is not None else []
+    said = f"the run {what}" + ("; the driver had ended" if over else " and ended the driver")
+    said += f"; could not kill: {', '.join(left)}" if left else ""
+    events = EventLog(run.events)
+    if control.take(run):  # nobody has
+        events.add(Action("stop", by))
+    events.add(Note(said))
+    narrate(said)
+    # the console tells how a driver ended that nobody stopped, and Ray how a job did
+    if attempt is not None and not over and job is None and attempt.read_exit() is None:
+        Exit(None, None, by, time.time()).write(attempt.exit)
+    return _recorded(run, attempt)
+
+
+def _kill(supervisor: ProcessId) -> None:
+    deadline = time.monotonic() + _GONE
+    with contextlib.suppress(OSError):
+        os.kill(supervisor.pid, signal.SIGKILL)
+    while supervisor.alive() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _driver_of(run: RunDir, state: RunState, attempt: AttemptDir | None) -> ProcessId | None:
+    """The driver, also one that its supervisor had not yet written down."""
+    return driver_of(state, run.read_id(), attempt) if attempt is not None else state.driver
+
+
+def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:
+    """The state in which the next supervisor records the end; that of exit.json where it takes longer."""
+    state, deadline = ended(run), time.monotonic() + STOP_PATIENCE
+    record = attempt.read_exit() if attempt is not None else None
+    while state.live and record is None and time.monotonic() < deadline:  # of a job
+        time.sleep(0.2)
+        state = kept(run)
+    return record.state if state.live and record is not None else state.state

@@ -1,0 +1,308 @@
+"""Trying the fixes of a flag: an untouched twin and each fix, from the checkpoint before it, as runs of the queue."""
+
+import contextlib
+import itertools
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from launcher import settings
+from launcher.check.config.plausible import Unusual, unusual
+from launcher.core.errors import UserError
+from launcher.core.format import duration
+from launcher.health.values import together, tried_values
+from launcher.machine.sampler import visible
+from launcher.metrics.timing import seconds_of
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.files import restore
+from launcher.preset.remedy import configuration
+from launcher.preset.yaml_text import text_of
+from launcher.record import queue
+from launcher.record.layout import RunDir
+from launcher.record.state import current
+from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_parent
+from launcher.runs.act.queue import add
+from launcher.runs.act.start import Narrate, silent
+from launcher.runs.act.stop import stop
+from launcher.runs.watch.changes import Change, last_change
+from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.steps import steps
+from launcher.runs.watch.trials import DIFFERENT, alarms, facts_of, judge, settled
+from launcher.runs.watch.turns import free_gpus
+from launcher.verl import hydra
+from launcher.verl.config import GPUS, NODES, VerlConfig
+
+POLL = 1.0  # seconds
+_MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is tried: from `step` of `run` on, to step `until`; `arms` are the settings of each trial, the twin first.
+
+    `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
+    on this machine side by side. `change` is what the first trial beside the twin undoes, if there is such a one.
+    `reasons` has why a trial is among them: what it undoes, or a setting that nobody reports to work.
+    """
+
+    run: RunDir
+    onset: Onset
+    step: int
+    until: int
+    arms: tuple[tuple[str, ...], ...]
+    seconds: float | None
+    gpus: int
+    side: int
+    change: Change | None = None
+    reasons: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+    def undoes(self, arm: Sequence[str]) -> str | None:
+        """What a trial undoes: "the change of the fork"."""
+        return self.change.words if self.change is not None and tuple(arm) == self.change.undoing else None
+
+    @property
+    def lines(self) -> list[str]:
+        """What each trial changes, as words."""
+        told = ((" ".join(arm) or "untouched twin", self.reasons.get(arm)) for arm in self.arms)
+        return [f"  {words} ({reason})" if reason else f"  {words}" for words, reason in told]
+
+    @property
+    def wall(self) -> float | None:
+        """Seconds that all take."""
+        return None if self.seconds is None else self.seconds * math.ceil(len(self.arms) / self.side)
+
+    @property
+    def name(self) -> str:
+        """The flag and where its trials begin and end."""
+        place = f"step {self.step}" if self.step else "the start"
+        return f"{self.onset.told}; trials from {place} to step {self.until}"
+
+    @property
+    def cost(self) -> str:
+        """What the trials take, as words."""
+        time_ = "unknown" if self.wall is None else f"about {duration(self.wall)}"
+        how = f"{self.side} at a time" if self.side > 1 else "one after another"
+        used = f", {self.gpu_minutes:.0f} GPU minutes" if self.gpu_minutes else "" if self.gpus else ", no GPU"
+        return f"{time_}, {how}{used}"
+
+    @property
+    def gpu_minutes(self) -> float | None:
+        """What it costs."""
+        return None if self.seconds is None else self.seconds * len(self.arms) * self.gpus / 60
+
+
+def plan(
+    run: RunDir,
+    rule: str | None = None,
+    changes: Sequence[Sequence[str]] = (),
+    *,
+    count: int | None = None,
+    at: int | None = None,
+    most: int = 3,
+) -> Plan:
+    """Plans the trials of a flag, the first CRITICAL one (else WARN) when none is named.
+
+    First the undoing of what the run itself changed, then usual values for settings that nobody reports to work, then
+    the advised fixes, `most` of them in all; `changes` are tried in their place. `count` is the number of steps, `at`
+    the checkpoint. Raises UserError.
+    """
+    info = refuse_parent(run)
+    onset = first_onset(run, rule)
+    if onset is None:
+        named = f"{rule} never rose" if rule else "no check ever rose"
+        raise UserError(f"{named} to WARN or CRITICAL in run {run.id}", f"'ppo-tui health {run.id}' shows its checks")
+    step = fork_step(run, onset) if at is None else at
+    if at and at not in fork_steps(run):
+        kept = ", ".join(map(str, [0, *fork_steps(run)]))
+        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", f"use one of {kept}")
+    config, change = configuration(info.preset or {}), None
+    reasons: dict[tuple[str, ...], str] = {}
+    for arm in changes:  # a mistyped key is told before any trial begins
+        planned_fork(run, arm, step=step)
+    if not changes:
+        reasons, change = _to_try(run, onset, step, config)
+        changes = [*reasons][:most]
+        if not changes:
+            raise UserError(
+                f"no fix of {onset.rule} is a setting that could be tried",
+                f"name a setting: ppo-tui try {run.id} KEY=VALUE",
+            )
+    until = step + (count or max(onset.rose - step, 1) + _MORE)
+    gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
+    side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
+    arms = ((), *map(tuple, changes))
+    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change, reasons)
+
+
+def start_apart(planned: Plan) -> None:
+    """Carries the trials out in a process of its own, `ppo-tui try`, which tells its progress in trials.log of the run.
+
+    Raises OSError.
+    """
+    words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
+    with planned.run.trials_log.open("wb") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "launcher.cli.main", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+    """Adds a trial to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
+    chosen = [*changes, f"trainer.steps={planned.until}"]
+    rule, undone = planned.onset.rule, planned.undoes(changes)
+    loaded, after = planned_fork(planned.run, chosen, step=planned.step, trial=rule, undoes=undone)
+    snapshot = loaded.snapshot()
+    if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
+        snapshot["env"] = {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES"}
+    return add(restore(loaded.name, snapshot), chosen, force=force, origin=after).run
+
+
+def carry_out(
+    planned: Plan,
+    narrate: Narrate = silent,
+    *,
+    force: bool = False,
+    begin: Callable[..., RunDir] = enqueue,
+    poll: float = POLL,
+) -> list[RunDir]:
+    """Runs the trials, each until its verdict is clear, all until the twin is well; returns those that were started.
+
+    One that cannot start is left out with the reason, unless it is the twin: UserError. An interruption ends all.
+    `begin` starts or queues one, as `enqueue` does.
+    """
+    runs: list[RunDir] = []
+    going: dict[str, tuple[RunDir, Sequence[str]]] = {}
+    try:
+        for arm in planned.arms:
+            try:
+                run = begin(planned, arm, force=force)
+            except UserError as refused:
+                if not arm:
+                    raise
+                narrate(f"left out {' '.join(arm)}: {refused}")
+                continue
+            runs.append(run)
+            going[run.id] = run, arm
+            narrate(f"queued {run.id}: {' '.join(arm) or 'the untouched twin'}")
+        while going:
+            time.sleep(poll)
+            for run, changes in list(going.values()):
+                if _over(run, changes, narrate):
+                    del going[run.id]
+            if going and _well(runs[0], planned.run):
+                narrate("the trouble did not come back in the untouched twin, so the fixes cannot be judged")
+                break
+    finally:
+        for run, _ in going.values():
+            _end(run)
+    return [run for run in runs if run.path.exists()]
+
+
+def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
+    """Whether a trial has ended, was stopped as its verdict is clear, or cannot start."""
+    if not run.path.exists():
+        entry = next((each for each in queue.entries() if each.id == run.id), None)
+        if run.path.exists() or (entry is not None and entry.skipped is None):
+            return False
+        reason = entry.skipped if entry else "it was removed from the queue"
+        if entry:
+            entry.remove()
+        if not changes:
+            raise UserError(f"the untouched twin cannot start: {reason}")
+        narrate(f"left out {' '.join(changes)}: {reason}")
+        return True
+    state, facts = current(run, checks=False), facts_of(run)
+    if not state.going:
+        if not changes and state.failed and facts is not None and not facts.scores.steps:
+            raise UserError(f"the untouched twin {run.id} did not start: {state.error or state.state}", "try again")
+        return True
+    if facts is None or not settled(facts):
+        return False
+    narrate(f"the verdict on {run.id} is clear at step {facts.last}")
+    stop(run, by="trial: the verdict is clear", wait=True)
+    return True
+
+
+def _well(twin: RunDir, parent: RunDir) -> bool:
+    """Whether the twin has come to its end without the trouble."""
+    facts = facts_of(twin) if twin.path.exists() else None
+    return facts is not None and judge([facts], alarms(parent))[0].verdict == DIFFERENT
+
+
+def _end(run: RunDir) -> None:
+    """Takes a trial out of the queue, or stops it."""
+    while entry := next((each for each in queue.entries() if each.id == run.id), None):
+        if not entry.starting:
+            entry.remove()
+        time.sleep(POLL)
+    if run.path.exists() and current(run, checks=False).going:
+        stop(run, by="trial: ended", wait=True)
+
+
+def _to_try(
+    run: RunDir, onset: Onset, step: int, config: EffectiveConfig
+) -> tuple[dict[tuple[str, ...], str], Change | None]:
+    """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
+
+    Of a key with a value that nobody reports to work the usual value is tried, and no advice.
+    """
+    change, earlier = _undone(run, onset, step)
+    advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
+    keys = [each.key for each in advised if each.key]
+    before = {key: earlier.get(key) for key in keys} if earlier else {}
+    fixes = tried_values(onset.rule, advised, {key: config.get(key) for key in keys}, step, before)
+    found: dict[tuple[str, ...], str] = {}
+    if change is not None:
+        found[change.undoing] = f"undoes {change.words}"
+        if len(change.edits) == 1:  # which one of the fixes may be, too
+            fixes = [(key, value) for key, value in fixes if value != before.get(key)]
+    undone = {each.key for each in change.edits} if change is not None else set()
+    strange = [each for each in unusual(config) if undone.isdisjoint((*each.keys, *(each.change or {})))]
+    found |= _usual_values(strange)
+    fixes = [(key, value) for key, value in fixes if not any(key in each.keys for each in strange)]
+    for key, value in fixes:
+        found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
+    return found, change
+
+
+def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
+    """The trials of usual values for such settings, one a check, each with the reason; of several all at once first."""
+    found: dict[tuple[str, ...], str] = {}
+    for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
+        findings = list(group)
+        edits = {name: value for each in findings for name, value in (each.change or {}).items()}
+        reason = "; ".join(each.now for each in findings)
+        found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
+    if len(found) > 1:  # each of them may be enough to keep the trouble going
+        return {tuple(itertools.chain(*found)): "all usual values at once", **found}
+    return found
+
+
+def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
+    """What the run changed and a trial can undo, and the configuration without it; None for both where nothing is."""
+    change = last_change(run, onset)
+    if change is not None:
+        with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it
+            return change, configuration(planned_fork(run, change.undoing, step=step)[0].snapshot())
+    return None, None
+
+
+def _seconds(run: RunDir, count: int) -> float | None:
+    """What a trial of so many steps takes: as long to start as the run's first attempt, then its median step."""
+    records = [record for _, record in steps(run)]
+    paces = [seconds for record in records if (seconds := seconds_of(record.data)) > 0]
+    numbers = run.attempt_numbers()
+    if not paces or not numbers:
+        return None
+    created = run.attempt(numbers[0]).read_launch().created
+    start = records[0].t - seconds_of(records[0].data) - created if created and records[0].t else 0.0
+    return max(start, 0.0) + count * statistics.median(paces)

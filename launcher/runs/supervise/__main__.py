@@ -1,0 +1,52 @@
+"""`python -m launcher.runs.supervise RUN_DIR` supervises the newest attempt of a run directory.
+
+With `--adopt` it takes over one whose supervisor was killed. It stands in the run's folder and calls it `.`: a folder
+that is moved takes its supervisor along.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+from launcher.core import clock
+from launcher.record import control
+from launcher.record.layout import RunDir
+from launcher.record.state import current, stored
+from launcher.runs.supervise.queue import wake
+from launcher.runs.supervise.spawn import PATIENCE, orphaned
+from launcher.runs.supervise.supervisor import Supervisor
+
+
+def main() -> None:
+    """Supervises the newest attempt of the run directory named on the command line."""
+    folder, adopting = Path(sys.argv[1]).absolute(), "--adopt" in sys.argv
+    os.chdir(folder)
+    run = RunDir(Path(), folder.name)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    alone = control.supervise_alone(run, 0 if adopting else PATIENCE / 2)
+    before = stored(run)
+    # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
+    wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
+    if alone is False or before is None or not wanted:
+        return
+    if before.beat is not None and before.heartbeat is not None and before.supervisor and before.supervisor.here:
+        clock.follow(before.heartbeat, before.beat)
+    try:
+        supervisor = Supervisor(run, before if adopting else None)
+        # only noted: a handler runs in the middle of anything, such as writing state.json
+        signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
+        supervisor.supervise()
+        if not supervisor.retried:  # what waits would take its GPUs
+            with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
+                wake()
+    except Exception:
+        # stderr is supervisor.log; a reader derives `lost` and names that file
+        traceback.print_exc()
+        raise SystemExit(1) from None
+
+
+main()

@@ -1,0 +1,113 @@
+"""What a supervisor finds that takes over an attempt from one that was killed.
+
+It reads the console and the file logger from their first byte, as its predecessor did: the same steps, phases and
+flags come again. Those that are on disk already are left out, so that nothing is missed and nothing is there twice.
+"""
+
+import contextlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+import psutil
+
+from launcher.core import clock
+from launcher.metrics.records import StepRecord
+from launcher.metrics.timing import seconds_of
+from launcher.record.events import Action, Event, EventLog, LevelChange, PhaseChange, StateChange, read_events
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.process import ProcessId, run_processes
+from launcher.record.state import RunState
+from launcher.runs.watch.monitor import DiskSink
+from launcher.runs.watch.source import records
+
+
+class CatchingUp(DiskSink):
+    """A sink that writes only what an earlier supervisor of the attempt has not written."""
+
+    def __init__(
+        self, run: RunDir, attempt: AttemptDir, events: EventLog, on_change: Callable[[LevelChange, float], None]
+    ) -> None:
+        super().__init__(attempt, events, on_change, patient=True)
+        self._attempt = attempt
+        self.since = clock.now()
+        self.until: float | None = None  # when it had caught up; what comes then happens now
+        self._times: dict[int, deque[float]] = {}
+        for line in records(attempt.steps):
+            if (found := StepRecord.from_line(line)) is not None:
+                self._times.setdefault(found.step, deque()).append(found.t)
+        before = (event.what for event in events_of_attempt(run))
+        self._written = Counter(_key(what) for what in before if isinstance(what, LevelChange | PhaseChange))
+        self._again: set[int] = set()  # records that are on disk, by id
+        self._t = 0.0
+        self.missed = 0
+
+    def date(self, record: StepRecord) -> float:
+        """When a step happened: as recorded; else an estimate, for step lines carry no time."""
+        if times := self._times.get(record.step):
+            self._again.add(id(record))
+            self._t = times.popleft()
+        elif self.until is None and self._t:
+            self._t = min(self._t + seconds_of(record.data), record.t)
+        else:
+            self._t = record.t
+        return self._t
+
+    def recorded(self, end: int) -> list[StepRecord]:
+        """Steps on disk whose lines began before byte `end` of the console, where a part may be missing by now."""
+        found = (StepRecord.from_line(line) for line in records(self._attempt.steps))
+        return [each for each in found if each is not None and (each.log_offset or 0) < end]
+
+    def steps(self, records: list[StepRecord]) -> None:
+        fresh = [record for record in records if id(record) not in self._again]
+        self._again.clear()
+        self.missed += len(fresh) if self.until is None else 0
+        super().steps(fresh)
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        if not self._known(PhaseChange(phase, step)):
+            super().phase(phase, step, t)
+
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
+        super().health((change for change in changes if not (change.notable and self._known(change))), t)
+
+    def _known(self, what: LevelChange | PhaseChange) -> bool:
+        key = _key(what)
+        known = self.until is None and self._written[key] > 0
+        self._written[key] -= known
+        return known
+
+
+def _key(what: LevelChange | PhaseChange) -> object:
+    """What tells an event from others. A flag about the log may come with another step than at first."""
+    return (what.rule, what.before, what.after) if isinstance(what, LevelChange) else what
+
+
+def events_of_attempt(run: RunDir) -> list[Event]:
+    """The events since the newest attempt began."""
+    found: list[Event] = []
+    for event in read_events(run.events):
+        if isinstance(event.what, StateChange) and event.what.after == "starting":
+            found.clear()
+        found.append(event)
+    return found
+
+
+def who_asked(run: RunDir) -> str | None:
+    """Who asked for the end of the newest attempt, None when nobody did."""
+    actions = [event.what for event in events_of_attempt(run) if isinstance(event.what, Action)]
+    return next((action.by for action in reversed(actions) if action.verb == "stop"), None)
+
+
+def driver_of(state: RunState, run_id: str, attempt: AttemptDir) -> ProcessId | None:
+    """The driver of an attempt, also one whose supervisor was killed before it could write it down.
+
+    What the driver has started has its environment, too, and may outlive it: the arguments tell them apart.
+    """
+    if state.driver is not None:
+        return state.driver
+    argv = list(attempt.read_launch().argv)
+    for pid in run_processes(run_id, attempt.number):
+        with contextlib.suppress(psutil.Error):
+            if psutil.Process(pid).cmdline() == argv:
+                return ProcessId.of(pid)
+    return None

@@ -1,0 +1,100 @@
+"""What a flag sets off besides an event: the user's `on_alert` command, `stop_on`; and `stop_behind`."""
+
+import queue
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from launcher.core.text import clean
+from launcher.health.alerting import AlertSettings
+from launcher.record.levels import Level
+
+AT_ONCE = frozenset({"NUM-1", "ERR-1"})
+TIME_LIMIT = 30.0  # seconds an on_alert command may take
+_WAITING = 50  # alerts that may wait for the command; more are dropped, with a note
+
+
+class AlertCommand:
+    """Runs `on_alert` once an alert, one at a time, beside the supervisor: never waited for."""
+
+    def __init__(self, argv: tuple[str, ...], report: Callable[[str], None]) -> None:
+        """`report` is called with a sentence when a command failed, from another thread."""
+        self._argv, self._report = list(argv), report
+        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
+        self._thread = threading.Thread(target=self._work, name="on_alert", daemon=True)
+        if self._argv:
+            self._thread.start()
+
+    def send(self, event: dict[str, Any]) -> None:
+        """Hands an event over; returns at once."""
+        if not self._argv:
+            return
+        try:
+            self._queue.put_nowait(event)
+        except queue.Full:
+            self._report(f"on_alert: dropped an alert; {_WAITING} alerts are waiting for {self._argv[0]}")
+
+    def close(self) -> None:
+        """Gives the alerts that wait a last chance."""
+        if self._argv:
+            self._queue.put(None)
+            self._thread.join(TIME_LIMIT)
+
+    def _work(self) -> None:
+        while (event := self._queue.get()) is not None:
+            try:
+                done = subprocess.run(
+                    self._argv,
+                    input=orjson.dumps(event),
+                    timeout=TIME_LIMIT,
+                    check=False,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                )
+                if done.returncode:
+                    said = clean(done.stderr.decode(errors="replace")).strip().splitlines()
+                    self._report(
+                        f"on_alert: {self._argv[0]} failed with exit code {done.returncode}"
+                        + (f": {said[-1]}" if said else "")
+                    )
+            except subprocess.TimeoutExpired:
+                self._report(f"on_alert: {self._argv[0]} was killed after {TIME_LIMIT:.0f} s")
+            except OSError as error:
+                self._report(f"on_alert: cannot run {self._argv[0]}: {error.strerror}")
+
+
+class StopRule:
+    """Decides when `stop_on` or `stop_behind` ends the run."""
+
+    def __init__(
+        self, settings: AlertSettings, save_every: int | None, behind: Callable[[int], str | None] = lambda _: None
+    ) -> None:
+        """`behind` tells of a step why the run should end after it, as its rewards are behind those of others."""
+        self._settings, self._behind = settings, behind
+        self._save_every = save_every if save_every and save_every > 0 else None
+        self._since: dict[str, int] = {}
+        self._verdict: tuple[str, int] | None = None  # the reason, and the step whose checkpoint is awaited
+
+    def due(self, levels: Mapping[str, Level], step: int) -> str | None:
+        """The reason to stop after this step, or None to go on."""
+        if self._verdict is None:
+            for rule in self._settings.stop_on:
+                if levels.get(rule) != Level.CRITICAL:
+                    self._since.pop(rule, None)
+                    continue
+                since = self._since.setdefault(rule, step)
+                if rule in AT_ONCE or step - since >= self._settings.grace_steps:
+                    self._verdict = (f"stop_on: {rule} is CRITICAL", self._wait_until(step))
+                    break
+        if self._verdict is None and (behind := self._behind(step)):
+            self._verdict = (f"stop_behind: {behind}", self._wait_until(step))
+        return self._verdict[0] if self._verdict is not None and step >= self._verdict[1] else None
+
+    def _wait_until(self, step: int) -> int:
+        """The step with which the next checkpoint is on disk: a step's own is saved before its line."""
+        if self._settings.stop_at == "now" or self._save_every is None:
+            return step
+        return -(-step // self._save_every) * self._save_every

@@ -1,0 +1,121 @@
+"""What the supervisor writes on a disk that may be full.
+
+console.log is kept to a size that config.yaml names: a program may print the same error for days.
+gpu.jsonl has one sample a second at first, thinned to one in ten seconds after an hour, and so is bounded.
+A checkpoint that does not fit ends veRL and leaves no room for the record of it. So some room is taken when
+the run starts and given back for that record.
+"""
+
+import contextlib
+import errno
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from launcher import settings
+from launcher.core import gap
+from launcher.core.errors import UserError
+from launcher.core.files import append_lines, write_atomic
+from launcher.record.machine import MachineSample
+
+_FULL_RATE = 3600.0  # seconds of one sample a second
+_MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
+_ROOM = 1 << 17  # bytes; exit.json and state.json take a tenth of it
+_PAUSE = 1.0  # seconds between two tries
+_GONE = 6  # looks in a row without the run's folder, after which it was removed
+
+
+class OwnFolder:
+    """The folder in which the supervisor stands: the run's, whatever it is called now and whatever is left in it."""
+
+    def __init__(self) -> None:
+        self._missed = 0  # looks in a row that did not find it
+
+    def gone(self) -> bool:
+        """Whether it was removed: then nothing could watch or stop the run."""
+        try:
+            Path.cwd().stat()
+            self._missed = 0
+        except OSError as error:
+            # others are those of a network disk that is away for a while
+            self._missed += error.errno in (errno.ENOENT, errno.ESTALE)
+        return self._missed > _GONE
+
+
+class MachineLog:
+    """Appends samples to gpu.jsonl."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._started, self._last = path, time.monotonic(), -math.inf
+
+    def due(self, every: float = 1.0) -> bool:
+        """Whether it is time for the next sample; one in `every` seconds, and more rarely after an hour."""
+        now = time.monotonic()  # the clock may be set
+        return now - self._last >= (every if now - self._started < _FULL_RATE else max(every, 10.0))
+
+    def add(self, sample: MachineSample) -> None:
+        """Writes one sample; on a full disk it is no loss."""
+        self._last = time.monotonic()
+        with contextlib.suppress(OSError):
+            self._append(sample)
+
+    def _append(self, sample: MachineSample) -> None:
+        append_lines(self._path, [orjson.dumps(sample.to_json(), option=orjson.OPT_APPEND_NEWLINE)])
+        if self._path.stat().st_size > _MOST:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+            half = len(lines) // 2
+            write_atomic(self._path, b"".join(lines[:half:2] + lines[half:]))
+
+
+class ConsoleLimit:
+    """Keeps the console of an attempt to the size in config.yaml; `tell` is given what is wrong with that, once."""
+
+    def __init__(self, console: Path, tell: Callable[[str], object]) -> None:
+        self._console, self._tell = console, tell
+        self._most: int | None = settings.CONSOLE_SIZE
+        try:
+            self._most = settings.console_size()
+        except UserError as error:
+            tell(f"{error}; console.log is kept to 1 GiB")
+
+    def apply(self) -> None:
+        """Removes the middle of a console that has grown too large."""
+        try:
+            if self._most is not None:
+                gap.limit(self._console, self._most)
+        except FileNotFoundError:  # it may have been removed
+            pass
+        except OSError as error:
+            self._most = None
+            self._tell(f"console.log grows without limit: parts of it cannot be removed ({error.strerror or error})")
+
+
+class Reserve:
+    """Disk space for writes that must succeed. `gone` tells that nobody can read them any more."""
+
+    def __init__(self, file: Path, gone: Callable[[], bool]) -> None:
+        self._file, self._gone = file, gone
+        with contextlib.suppress(OSError):
+            file.write_bytes(os.urandom(_ROOM))  # no file system makes that smaller
+
+    def retry(self, write: Callable[[], object]) -> None:
+        """Calls `write` until it raises no OSError, with the reserved space given back."""
+        while not self._gone():
+            try:
+                write()
+                return
+            except OSError:
+                if not self.release():
+                    time.sleep(_PAUSE)
+
+    def release(self) -> bool:
+        """Gives the room back; whether there was any."""
+        try:
+            self._file.unlink()
+        except OSError:
+            return False
+        return True

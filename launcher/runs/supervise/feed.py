@@ -1,0 +1,206 @@
+"""What a supervisor takes in between two looks: console, file logger and samples go to the monitor, which judges."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from launcher.core import clock
+from launcher.core.errors import UserError
+from launcher.core.format import GIB
+from launcher.core.tail import LineTail, Tail
+from launcher.health.alerting import AlertSettings
+from launcher.health.keys import RUN_MEMORY
+from launcher.metrics.records import StepRecord
+from launcher.record.attempt import LaunchRecord
+from launcher.record.events import Action, EventLog, LevelChange, Note, read_events
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.process import ProcessId
+from launcher.record.state import RunState
+from launcher.runs.supervise.adoption import CatchingUp
+from launcher.runs.supervise.alerts import StopRule
+from launcher.runs.supervise.behind import Behind
+from launcher.runs.supervise.disk import ConsoleLimit
+from launcher.runs.supervise.failures import Guard
+from launcher.runs.supervise.nodes import sampling
+from launcher.runs.supervise.protection import Keeper
+from launcher.runs.supervise.sampling import Sampling
+from launcher.runs.watch.checklist import checklist_maker
+from launcher.runs.watch.monitor import DiskSink, Monitor
+from launcher.runs.watch.response_figures import ToldByResponses
+from launcher.runs.watch.scores import Scores
+from launcher.runs.watch.steps import earlier_steps
+
+_AT_ONCE = 16  # MiB that are read between two looks for a stop
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """The attempt under supervision; `before` is its last state, where an earlier supervisor was killed."""
+
+    run: RunDir
+    attempt: AttemptDir
+    launch: LaunchRecord
+    info: RunInfo
+    events: EventLog
+    before: RunState | None
+
+    @classmethod
+    def newest(cls, run: RunDir, before: RunState | None) -> "Supervised":
+        """The newest attempt of a run. Raises FileNotFoundError where there is none."""
+        attempt = run.last_attempt()
+        if attempt is None:
+            raise FileNotFoundError(f"no attempt in {run.attempts}")
+        return cls(run, attempt, attempt.read_launch(), run.read_info(), EventLog(run.events, patient=True), before)
+
+    @property
+    def id(self) -> str:
+        """As `RunDir.read_id`."""
+        return self.info.id or self.run.id
+
+
+class Feed:
+    """Feeds the monitor of an attempt, and keeps what it says of each step.
+
+    `on_alert` hears of each change of a level, `on_stop` why the run is to stop at a step. `behind` tells that more
+    was printed than is read at once.
+    """
+
+    def __init__(
+        self,
+        of: Supervised,
+        alerts: AlertSettings,
+        guard: Guard,
+        on_alert: Callable[[LevelChange, float], None],
+        on_stop: Callable[[str, int], None],
+    ) -> None:
+        run, attempt, launch, info = of.run, of.attempt, of.launch, of.info
+        self._of, self._guard, self._stop = of, guard, on_stop
+        self._sampling = sampling(run, attempt, launch, guard)
+        self._responses = ToldByResponses(run, attempt, guard)
+        self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
+        self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
+        self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
+        # a replayed log tells of another machine's memory
+        sizes = {} if info.replay_of else self._sampling.sizes()
+        self.monitor = Monitor(
+            self.sink,
+            checklist_maker(info, sizes, clock=True),
+            launch.keys,
+            file_logger="file" in str(launch.keys.get("trainer.logger", "")),
+            clock=self._past.date if self._past else None,
+            tell=self._tell,
+        )
+        self.keeper = Keeper(run, attempt, info)
+        self._scores = Scores(run)
+        behind = Behind(run, of.id, alerts.stop_behind)
+        self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"), behind.reason)
+        self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
+        self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
+        self.behind = False
+        self._hung = False  # that sampling hangs was told
+
+    @property
+    def catching_up(self) -> bool:
+        """Whether it still reads what an earlier supervisor has read."""
+        return self._past is not None and self._past.until is None
+
+    def watch(self, driver: ProcessId) -> None:
+        """Samples the processes of a driver from now on."""
+        if isinstance(self._sampling, Sampling):
+            self._sampling.watch(driver, self._of.id)
+
+    def recall(self) -> None:
+        """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
+        earlier = earlier_steps(self._of.run, self._of.attempt.number, self._of.launch.resume_step)
+        with self._guard("checkpoints"):
+            self.keeper.took(earlier)
+        self.monitor.history(earlier)
+        for event in read_events(self._of.run.events):  # what the user muted
+            if isinstance(event.what, Action):
+                self.mute(event.what.verb, event.what.rule)
+
+    def mute(self, verb: str, rule: str | None) -> None:
+        """What the user asks of a rule; nothing for another verb."""
+        if verb in ("mute", "unmute"):
+            with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
+                self.monitor.mute(str(rule), verb == "mute")
+
+    def read(self) -> None:
+        """Takes in what was printed and logged since the last look.
+
+        Of a process that prints without end only a part, or a stop would not be heard.
+        """
+        now = self._past.since if self._past and self.catching_up else clock.now()
+        for _ in range(_AT_ONCE):
+            self.behind, passed = False, self._console.passed  # not behind either where reading fails
+            chunk, lines = self._console.read(), self._metrics.read()
+            self.behind = bool(chunk or lines)
+            with self._guard("console"):
+                if self._past and self.catching_up and self._console.passed > passed:
+                    self.monitor.feed_records(self._past.recorded(self._console.offset), now)
+                if chunk:
+                    self.monitor.feed_console(chunk, now, self._console.passed)
+            with self._guard("metrics"):
+                self.monitor.feed_file(lines, now)
+            with self._guard("steps"):
+                self._take(self.monitor.collect(now))
+            if not self.behind:
+                break
+        if self._past and self.catching_up and not self.behind:
+            self._past.until = clock.now()
+        for error in self.monitor.checklist.take_errors():
+            with self._guard("rules"):
+                raise error
+        with self._guard("scores"):
+            self._scores.poll()
+        if not self.catching_up:
+            with self._guard("console size"):
+                self._console_limit.apply()
+
+    def _take(self, records: list[StepRecord]) -> None:
+        for record in records:
+            levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
+            if reason := self._stop_rule.due(levels, record.step):
+                self._stop(reason, record.step)
+        with self._guard("checkpoints"):
+            self.keeper.took(records)
+
+    def sample(self) -> None:
+        """Judges a new sample of the machine, if there is one."""
+        now = clock.now()
+        if self._sampling.hangs and not self._hung:
+            self._hung = True
+            told = "no samples of the machine for a minute: NVML or the disk does not answer"
+            self._of.events.add(Note(told), now)
+        sample = None if self.catching_up else self._sampling.take()
+        if sample is not None:
+            gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
+            fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
+            self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
+            if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
+                self._held.append(sample.run.rss)
+
+    def _tell(self, record: StepRecord) -> None:
+        """Adds to a step what is ppo-tui's own."""
+        with self._guard("responses"):
+            self._responses.add(record)
+        if self._held:
+            record.data.setdefault(RUN_MEMORY[0], max(self._held) / GIB)
+            self._held = self._held[-1:]  # several steps may come between two samples
+
+    def close(self) -> None:
+        """Takes in what is left and ends the sampling, once an attempt that has ended is read to its end."""
+        with self._guard("steps"):
+            self.monitor.close(clock.now())
+        with self._guard("scores"):
+            self._scores.poll()
+        self._sampling.close()
+
+    def state(self, state: RunState) -> RunState:
+        """`state` with the figures of the run as they are now, as far as they can be had."""
+        with self._guard("state"):
+            state = self.monitor.state(state, clock.now())
+        with self._guard("scores"):
+            return self._scores.put_into(state)
+        return state

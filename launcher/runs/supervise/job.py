@@ -1,0 +1,218 @@
+"""The driver of a run that is a job of a Ray cluster: it is followed instead of started.
+
+Its console is fetched into `attempts/N/console.log`, byte for byte, so that all who read it need not know where it
+comes from. Ray has the log from its first byte only, and the connection may break at any time: what is there already
+is skipped, by its length.
+"""
+
+import contextlib
+import os
+import shlex
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+import orjson
+
+from launcher.core.errors import UserError
+from launcher.machine.ray_jobs import STOP_WAIT, Cluster, Job, Unreachable
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir
+from launcher.runs.supervise.driver import exit_status
+
+METADATA = "ppo-tui"
+"""Metadata of a job: JSON of what `RunInfo` needs to know, so that any machine can follow it as its run."""
+
+_LOOK = 2.0  # seconds between two looks at the job
+_SLOWEST = 5.0  # seconds between two attempts to reach a cluster
+_TOLD = 30.0  # seconds without an answer that are told
+_GIVEN_UP = 20.0  # seconds that a stop waits for a cluster that does not answer
+_GONE = 3  # answers in a row that there is no such job
+_REST = 60.0  # seconds that the rest of an ended job's log may take
+_LEFT = 15.0  # seconds in which the actors of an ended job are gone
+
+
+class JobDriver:
+    """A job that is submitted unless it is there already, and followed. `tell` is given what the user must know.
+
+    Nothing of it is lost with this process: the next supervisor follows the same job.
+    """
+
+    id = None  # it is no process of this machine
+
+    def __init__(self, attempt: AttemptDir, info: RunInfo, run: str, tell: Callable[[str], None]) -> None:
+        self._attempt, self._launch, self._tell = attempt, attempt.read_launch(), tell
+        assert self._launch.job is not None
+        self._ref, self._cluster = self._launch.job, Cluster(self._launch.job.address)
+        self._metadata = metadata(info, run, self._launch.keys)
+        self._job: Job | None = None
+        self._writing = threading.Lock()
+        self._console = attempt.console.open("ab", buffering=0)  # of an adopted run it has a part already
+        self._size = os.fstat(self._console.fileno()).st_size
+        self._begun = self._size > 0
+        self._over, self._wake = threading.Event(), threading.Event()
+        self._wanted: float | None = None  # when its end was asked for
+        self._forsaken = False
+        self.trouble: str | None = None
+        self.away: str | None = None  # that it is not known how the job goes on
+        self._start_fetching()
+        threading.Thread(target=self._watch, name="job", daemon=True).start()
+
+    def running(self) -> bool:
+        """Whether the job goes on, or its log is not complete."""
+        return not self._over.is_set()
+
+    def terminate(self) -> None:
+        """Asks Ray for its end."""
+        self._wanted = self._wanted or time.monotonic()
+        self._wake.set()
+
+    def kill(self) -> None:
+        """Nothing: Ray does so itself, after the time that the job was submitted with."""
+
+    def forsake(self) -> None:
+        """The folder of the run was removed: the job, which others may follow, goes on."""
+        self._forsaken = True
+        self._over.set()
+
+    @property
+    def stopped_by(self) -> str | None:
+        """Who ended it, where the supervisor did not."""
+        return "Ray's Jobs API" if self._job is not None and self._job.status == "STOPPED" else None
+
+    def status(self) -> tuple[int | None, str | None]:
+        """Exit code and signal, as `exit_status`, where Ray tells them."""
+        match self._job.status if self._job is not None else None:
+            case "SUCCEEDED":
+                return 0, None
+            case "FAILED":
+                assert self._job is not None
+                return exit_status(1 if self._job.code is None else self._job.code)
+        return None, None
+
+    def clear(self) -> list[str]:
+        """Actors and placement groups of the job that outlived it. They are told of, and never killed from here."""
+        job, deadline = self._job, time.monotonic() + _LEFT
+        left: list[str] = []
+        if job is not None and job.ended and not self._forsaken:
+            with contextlib.suppress(UserError):
+                while (left := self._cluster.left(job)) and time.monotonic() < deadline:
+                    time.sleep(0.5)
+        self._console.close()
+        return [f"{name} (on the cluster)" for name in left]
+
+    def _start_fetching(self) -> None:
+        self._fetcher = threading.Thread(target=self._fetch, name="console of the job", daemon=True)
+        self._fetcher.start()
+
+    def _watch(self) -> None:
+        """Submits the job, and looks after it until it has ended and its log is complete."""
+        away: float | None = None
+        told, missing, pause = False, 0, 0.2
+        while not self._over.is_set():
+            try:
+                found = self._cluster.job(self._ref.id)
+                if found is None and self._launch.argv and not self._begun and self._wanted is None:
+                    self._submit()
+                elif found is not None:
+                    self._job, self._begun, missing = found, True, 0
+                    if found.ended:
+                        self._rest(found)
+                        break
+                    if self._wanted is not None:
+                        self._cluster.stop(self._ref.id)
+                else:
+                    missing += 1
+                    if missing >= _GONE or self._wanted is not None:
+                        self._tell(f"the cluster has no job {self._ref.id}: it was restarted, or the job was deleted")
+                        break
+                if told:
+                    self._tell(f"the Ray dashboard at {self._cluster.url} answers again")
+                if away is not None:  # the connection of the log may hang, and nobody tells
+                    self._start_fetching()
+                away, told, pause, self.away = None, False, _LOOK, None
+            except Unreachable as error:
+                now = time.monotonic()
+                away = away or now
+                if now - away > _TOLD and not told:
+                    told = True
+                    self.away = f"{error}; the job may run on, and is followed when it answers"
+                    self._tell(self.away)
+                if self._wanted is not None and now - max(self._wanted, away) > _GIVEN_UP:
+                    self.trouble = f"{error}; job {self._ref.id} could not be stopped and may run on"
+                    self._tell(self.trouble)
+                    self.away = None
+                    break
+                pause = min(_SLOWEST, pause * 2)
+            except Exception as error:  # also what Ray would answer as nobody has seen it
+                self._say(str(error) if isinstance(error, UserError) else repr(error))
+                self._job = self._job or Job(self._ref.id, "FAILED")
+                break
+            self._wake.wait(pause)
+            self._wake.clear()
+        self._over.set()
+
+    def _submit(self) -> None:
+        # veRL sets some variables of its workers itself, which Ray refuses as a conflict with the job's
+        env = {
+            "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",
+            "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT),
+            "RAY_DEDUP_LOGS": "1",
+            **self._launch.env,
+        }
+        # `exec`: no shell stands between Ray's signal and veRL; the folder may not be shared with the cluster
+        command = f"cd {shlex.quote(self._launch.cwd)} 2>/dev/null; exec {shlex.join(self._launch.argv)}"
+        self._cluster.submit(self._ref.id, command, env, self._metadata)
+
+    def _fetch(self) -> None:
+        pause = 0.2
+        while not self._over.is_set():
+            before = self._size
+            with contextlib.suppress(UserError, OSError):  # OSError: a full disk
+                self._read(follow=True)
+            if self._fetcher is not threading.current_thread():
+                return  # another one has taken over
+            pause = 0.2 if self._size > before else min(_SLOWEST, pause * 2)
+            self._over.wait(pause)
+
+    def _read(self, *, follow: bool) -> None:
+        at = 0
+        for chunk in self._cluster.log(self._job, follow=follow) if self._job is not None else ():
+            self._take(at, chunk)
+            at += len(chunk)
+
+    def _rest(self, job: Job) -> None:
+        """Completes the log of a job that has ended."""
+        deadline = time.monotonic() + _REST
+        while True:
+            try:
+                self._read(follow=False)
+                break
+            except (UserError, OSError) as error:
+                if time.monotonic() > deadline:
+                    self._tell(f"the end of the log is missing: {error}")
+                    break
+                time.sleep(1.0)
+        # of a command that failed, the message repeats the end of the log
+        if job.status == "FAILED" and job.error != "JOB_ENTRYPOINT_COMMAND_ERROR" and job.message:
+            self._say(f"Ray could not run the job: {job.message}")
+
+    def _take(self, at: int, chunk: bytes) -> None:
+        """Appends what is new of a part of the log that begins at byte `at`."""
+        with self._writing:
+            fresh = chunk[max(0, self._size - at) :]
+            while fresh and not self._console.closed:
+                written = self._console.write(fresh)
+                self._size, fresh = self._size + written, fresh[written:]
+
+    def _say(self, text: str) -> None:
+        """Why there was no job, or Ray could not run it: nothing in the log tells."""
+        self.trouble = text.partition("\n")[0]
+        with self._writing, contextlib.suppress(OSError):
+            self._console.write(f"ppo-tui: {text}\n".encode())
+
+
+def metadata(info: RunInfo, run: str, keys: Mapping[str, object]) -> dict[str, str]:
+    """What a job tells of the run that it is."""
+    kept = {"run": run, "name": info.name, "preset": info.preset, "versions": info.versions, "keys": dict(keys)}
+    return {METADATA: orjson.dumps(kept, default=str).decode()}

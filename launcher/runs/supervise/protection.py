@@ -1,0 +1,95 @@
+"""Keeps checkpoints that veRL would remove for newer ones, and asks veRL for one when a flag rises."""
+
+import contextlib
+import shutil
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from launcher.health import keys
+from launcher.health.alerting import AlertSettings
+from launcher.metrics.records import StepRecord
+from launcher.record.check import Check
+from launcher.record.events import LevelChange
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.levels import Level
+from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+from launcher.runs.watch.onset import check_counts, onset_of
+
+
+class Keeper:
+    """What a run does about its checkpoints: `trainer.keep_best` and `health.checkpoint_on` of its preset."""
+
+    def __init__(self, run: RunDir, attempt: AttemptDir, info: RunInfo) -> None:
+        trainer = (info.preset or {}).get("trainer")
+        best = trainer.get("keep_best") if isinstance(trainer, Mapping) else None
+        self._run, self._attempt, self._best = run, attempt, best if isinstance(best, int) else 0
+        self._asked_by = AlertSettings.read(info.health).checkpoint_on
+        self._scores: dict[int, float] = {}  # the mean of the headline scores by step
+
+    def rose(self, change: LevelChange, checks: list[Check]) -> str | None:
+        """Keeps the checkpoint before a flag that rose, or asks veRL for one now; tells what it did. Raises OSError."""
+        if change.alarming and change.rule in self._asked_by:
+            self._attempt.save_now.touch()
+        step = protect(self._run, change, checks)
+        return None if step is None else f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"
+
+    def took(self, records: Sequence[StepRecord]) -> None:
+        """Takes in steps: a validation may have made another checkpoint one of the best. Raises OSError."""
+        for record in records if self._best else ():
+            values = [value for key, value in record.data.items() if keys.is_validation_score(key)]
+            if values:
+                self._scores[record.step] = statistics.fmean(values)
+                self._keep_best()
+
+    def _keep_best(self) -> None:
+        """Moves the checkpoints of the best validations out of veRL's reach, and removes those that they replace."""
+        saved = [step for step in checkpoint_steps(self._run) if step in self._scores]
+        best = sorted(saved, key=lambda step: (self._scores[step], step))[-self._best :]
+        self._run.best.mkdir(exist_ok=True)
+        for step in saved:
+            folder = checkpoint(self._run, step)[1]
+            if step in best and folder.parent == self._run.checkpoints:
+                _move(folder, self._run.best)
+            elif step not in best and folder.parent == self._run.best:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(folder: Path, to: Path) -> bool:
+    """False when veRL removed it at this moment.
+
+    veRL passes over a folder that is gone (`utils/checkpoint/checkpoint_manager.py:
+    remove_previous_save_local_path`).
+    """
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(to / folder.name)
+        return True
+    return False
+
+
+def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
+    """Moves the newest checkpoint before the onset of the flag that rose out of veRL's reach; returns its step.
+
+    One at a time: a flag that rises while others of its level are up belongs to their trouble, whose checkpoint stays
+    if there was one; else its own takes the place of the earlier. Raises OSError.
+    """
+    kept = list(run.protected.iterdir()) if run.protected.is_dir() else []
+    others = bool(kept) and any(
+        c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks
+    )
+    own = next((check for check in checks if check.rule == change.rule), Check(change.rule))
+    worse = change.before >= Level.WARN
+    if not change.alarming or not check_counts(own) or others or worse:
+        return None
+    onset = onset_of(change, own.debounce)
+    before = [step for step in checkpoint_steps(run) if step < onset.step]
+    if not before:
+        return None
+    step, folder = checkpoint(run, before[-1])
+    if folder.parent == run.protected:
+        return None
+    run.protected.mkdir(exist_ok=True)
+    for earlier in kept:
+        shutil.rmtree(earlier, ignore_errors=True)
+    return step if _move(folder, run.protected) else None

@@ -1,0 +1,141 @@
+"""Handing an attempt over to a detached supervisor: a new one, or one that lost its supervisor."""
+
+import contextlib
+import math
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.core.errors import UserError
+from launcher.machine.sampler import VISIBLE
+from launcher.record.attempt import JobRef, LaunchRecord
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.process import ATTEMPT, RUN
+from launcher.record.state import RunState, StateFile, current
+
+if TYPE_CHECKING:
+    from launcher.preset.translate import Launch
+
+PATIENCE = 20.0  # seconds for the supervisor's first sign of life
+_AT_ONCE = 8  # runs that are taken over at once; each starts a process
+_AGAIN = 60.0  # seconds after which taking over a run is tried again that failed
+_failed: dict[Path, float] = {}
+
+
+def write_launch(
+    run: RunDir,
+    attempt: AttemptDir,
+    launch: "Launch",
+    *,
+    created: float,
+    run_created: float,
+    resume_step: int | None = None,
+    cwd: Path | None = None,
+    job: str | None = None,
+) -> None:
+    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
+
+    Only the GPUs that our shell names are written, too: the queue must know them.
+    `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
+    that runs already.
+    """
+    later = f"-{attempt.number}" if attempt.number > 1 else ""
+    ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
+    LaunchRecord(
+        argv=tuple(launch.argv),
+        env={**ours, **launch.env},
+        unset=tuple(launch.unset),
+        keys=launch.keys,
+        cwd=launch.cwd or str(cwd or run.path),
+        created=created,
+        run_created=run_created,
+        resume_step=resume_step,
+        host=socket.gethostname(),
+        job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
+    ).write(attempt.launch)
+    queued = RunState("queued", attempt=attempt.number, created=run_created, started=created, verdict="WARM")
+    StateFile(run).write(queued)
+
+
+def spawn_supervisor(run: RunDir) -> None:
+    """Starts the supervisor of the newest attempt and waits for its first sign of life."""
+    process = _spawn(run)
+    deadline = time.monotonic() + PATIENCE
+    while current(run, checks=False).supervisor is None:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise UserError(f"the supervisor of run {run.id} did not start", f"see {run.supervisor_log}")
+        time.sleep(0.02)
+
+
+def orphaned(run: RunDir, state: RunState) -> bool:
+    """Whether a run of ours on this machine lacks its supervisor, which was killed.
+
+    `state` is what `current` tells: only of such a run it knows whether the driver lives.
+    """
+    if state.driver_alive is None:
+        return False
+    attempt = run.last_attempt()
+    if attempt is None or attempt.number != state.attempt:
+        return False
+    here = state.supervisor is not None and state.supervisor.here
+    with contextlib.suppress(OSError):
+        ours = run.path.stat().st_uid == os.getuid() and os.access(run.path, os.W_OK)
+        return ours and (here or attempt.read_launch().host == socket.gethostname())
+    return False
+
+
+def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
+    """Gives the runs that lost their supervisor a new one, and waits until it is there; returns these runs.
+
+    Of several that try this at once one wins, by the supervisor's lock. Those whose driver lives come first.
+    """
+    now = time.monotonic()
+    untried = ((run, state) for run, state in runs if now - _failed.get(run.path, -math.inf) > _AGAIN)
+    found = [(run, state) for run, state in untried if orphaned(run, state)]
+    found.sort(key=lambda each: not each[1].driver_alive)
+    adopted = []
+    for run, _ in found[:_AT_ONCE]:
+        with contextlib.suppress(OSError):
+            adopted.append((run, _spawn(run, "--adopt")))
+    deadline = time.monotonic() + PATIENCE
+    for run, process in adopted:
+        while process.poll() is None and time.monotonic() < deadline and orphaned(run, current(run, checks=False)):
+            time.sleep(0.02)
+        if orphaned(run, current(run, checks=False)):
+            _failed[run.path] = time.monotonic()
+    return [run for run, _ in adopted]
+
+
+def kept(run: RunDir, *, checks: bool = True) -> RunState:
+    """The state of a run, which got a new supervisor where it had lost its own."""
+    state = current(run, checks=checks)
+    return current(run, checks=checks) if adopt([(run, state)]) else state
+
+
+def ended(run: RunDir) -> RunState:
+    """The state of a run, of which a supervisor that takes over an ended attempt has recorded the end."""
+    state, deadline = kept(run), time.monotonic() + PATIENCE
+    while state.live and state.driver is not None and not state.driver.alive() and time.monotonic() < deadline:
+        time.sleep(0.05)
+        state = current(run)
+    return state
+
+
+def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
+    # what is started from within a run is not a part of it
+    env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
+    with run.supervisor_log.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "launcher.runs.supervise", str(run.path), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=run.path,
+            env=env,
+        )

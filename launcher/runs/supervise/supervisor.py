@@ -1,0 +1,312 @@
+"""The detached process beside a run: starts veRL, watches it, writes the truth down.
+
+It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
+and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
+"""
+
+import contextlib
+import os
+import time
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+from launcher.core import clock
+from launcher.core.errors import UserError
+from launcher.health.alerting import AlertSettings
+from launcher.record import control
+from launcher.record.attempt import Exit
+from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, StateChange
+from launcher.record.failure import Failure
+from launcher.record.layout import RunDir
+from launcher.record.process import ATTEMPT, RUN, ProcessId
+from launcher.record.state import RunState, StateFile
+from launcher.runs.supervise import driver
+from launcher.runs.supervise.adoption import driver_of, who_asked
+from launcher.runs.supervise.alerts import AlertCommand
+from launcher.runs.supervise.disk import OwnFolder, Reserve
+from launcher.runs.supervise.failures import FailureLog
+from launcher.runs.supervise.feed import Feed, Supervised
+from launcher.runs.supervise.job import JobDriver
+from launcher.runs.supervise.ray_token import ray_authentication
+from launcher.runs.supervise.retry import retry, wait_before_retry
+from launcher.runs.supervise.stalled import StallReport
+from launcher.runs.watch.diagnosis import Outcome, outcome
+
+TICK = 0.5  # seconds between two looks
+
+
+class Supervisor:
+    """One attempt of one run, from the start of the driver to its exit record."""
+
+    def __init__(self, run: RunDir, before: RunState | None = None) -> None:
+        """`before` is the last state that a supervisor wrote whose attempt this one takes over."""
+        of = Supervised.newest(run, before)
+        self.run, self.attempt, self.launch, self.before = run, of.attempt, of.launch, before
+        self.id, self.name, self.events = of.id, of.info.name, of.events
+        alerts = AlertSettings.read(of.info.health)
+        self.retries = alerts.retry
+        self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
+        self.state_file = StateFile(run)
+        self._gone = OwnFolder().gone
+        self.reserve = Reserve(run.path / ".room", self._gone)
+        self.failures = FailureLog(run, self.attempt.number, self._report)
+        self._guard = self.failures.guard
+        self.feed = Feed(of, alerts, self._guard, self._alert, self._stop_at)
+        self.driver: driver.Driver | JobDriver | None = None
+        self.state = before.state if before else "queued"
+        self.exit: Exit | None = None
+        self.requested_by: str | None = None
+        self.stopping_since: float | None = None  # by a clock that nobody sets
+        self.terminated = False  # by SIGTERM
+        self.retried = False
+        self.late = False  # the driver had ended before this supervisor came
+        self.told: deque[str] = deque()  # by the threads that follow a job
+
+    def supervise(self) -> None:
+        """Runs the attempt to its end."""
+        if self._take_over() if self.before else self._spawn():
+            with self._guard("history"):
+                self.feed.recall()
+            while self.driver is not None and self.driver.running() and not self._gone():
+                self._look()
+                if not self.feed.behind:
+                    time.sleep(TICK)
+            self._finish()
+
+    def stop(self, by: str) -> bool:
+        """Asks the driver to end; `_look` kills all of the run when it takes too long.
+
+        False when it is ending already, or has ended by itself: that end must not pass for a stop.
+        """
+        if self.stopping_since is not None or self.driver is None or not self.driver.running():
+            return False
+        self.requested_by, self.stopping_since = by, time.monotonic()
+        self.driver.terminate()
+        self._enter("stopping")
+        return True
+
+    def _spawn(self) -> bool:
+        """Starts the driver; a command that cannot be started ends the run as failed."""
+        self._enter("starting")
+        if self.launch.job is not None:
+            return self._follow_job()
+        tokens = ray_authentication(self.attempt.ray_token, self.launch.keys)
+        env = {**os.environ, **tokens, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
+        for name in self.launch.unset:
+            env.pop(name, None)
+        try:
+            process = driver.spawn(self.launch.argv, env, Path(self.launch.cwd), self.attempt.console)
+        except OSError as error:
+            text = f"ppo-tui: cannot start the driver: {error}\n"
+            self.reserve.retry(lambda: self.attempt.console.write_text(text))
+            self._end(127, None)
+            return False
+        found = ProcessId.of(process.pid) or ProcessId(process.pid, clock.now())
+        self._follow(driver.Driver(found, self.id, process))
+        return True
+
+    def _follow_job(self) -> bool:
+        # its notes wait for the loop, which alone writes events
+        self._follow(JobDriver(self.attempt, self.run.read_info(), self.id, self.told.append))
+        return True
+
+    def _take_over(self) -> bool:
+        """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
+        assert self.before is not None
+        if self.launch.job is not None:
+            self._follow_job()
+            self.events.add(Note("the supervisor was killed; another one follows the job"))
+            self._continue_stop()
+            return True
+        found = driver_of(self.before, self.id, self.attempt)
+        if found is None and not self.attempt.console.exists():
+            unstarted = Outcome("failed", None, "the supervisor was killed before it started the driver")
+            self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # else it was stopped
+            return False
+        self._follow(driver.Driver(found or ProcessId(0, boot="none"), self.id))
+        self.late = not (self.driver and self.driver.running())
+        goes = "has ended" if self.late else "continues"
+        self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
+        self._continue_stop()
+        if self.late:  # a stop of what the driver had left behind
+            with self._guard("requests"):
+                self._obey()
+        return True
+
+    def _continue_stop(self) -> None:
+        """It was asked to stop, and its supervisor was killed meanwhile."""
+        if self.state == "stopping":
+            self.requested_by, self.stopping_since = who_asked(self.run), time.monotonic()
+            if self.driver and not self.late:
+                self.driver.terminate()
+
+    def _follow(self, found: driver.Driver | JobDriver) -> None:
+        self.driver = found
+        if found.id is not None:
+            self.feed.watch(found.id)
+        self._write()
+
+    def _look(self) -> None:
+        with self._guard("requests"):
+            self._obey()
+        with self._guard("log"):
+            self.feed.read()
+        with self._guard("machine"):
+            self.feed.sample()
+        if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
+            self._enter("running")
+        since = self.stopping_since
+        if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
+            self.driver.kill()
+        while self.told:
+            self.events.add(Note(self.told.popleft()))
+        self._write()
+
+    def _obey(self) -> None:
+        if self.terminated:
+            self.stop("SIGTERM to the supervisor")
+        for request in control.take(self.run):
+            self.events.add(Action(request.verb, request.by, request.rule))
+            if request.verb == "stop" and self.late:
+                self.requested_by = request.by
+            elif request.verb == "stop":
+                self.stop(request.by)
+            else:
+                self.feed.mute(request.verb, request.rule)
+
+    def _report(self, failure: Failure) -> None:
+        text = f"ppo-tui failed at '{failure.part}' ({failure.error}); metrics may be missing"
+        self.events.add(Note(f"{text}; see {self.run.failures.absolute()}"))
+
+    def _stop_at(self, reason: str, step: int) -> None:
+        if self.stop(reason):
+            self.events.add(Action("stop", reason, step=step), clock.now())
+
+    def _alert(self, change: LevelChange, t: float) -> None:
+        """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
+        if change.alarming and change.rule not in self.feed.monitor.checklist.muted:
+            with self._guard("checkpoints"):
+                self._protect(change)
+            with self._guard("alerts"):
+                StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
+            with self._guard("alerts"):
+                self._tell({"kind": change.kind, "t": t, **change.to_json()})
+
+    def _protect(self, change: LevelChange) -> None:
+        if (told := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks())) is not None:
+            self.events.add(Note(told))
+
+    def _tell(self, event: dict[str, object]) -> None:
+        with contextlib.suppress(OSError):  # the folder was removed
+            self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
+
+    def _finish(self) -> None:
+        """The driver ended, or the run was removed: clear what it left, read the rest, write the exit down."""
+        assert self.driver is not None
+        if self.driver.running():
+            self.driver.forsake()
+        status, self.requested_by = self.driver.status(), self.requested_by or self.driver.stopped_by
+        left = self.driver.clear()
+        if left:
+            self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
+        with self._guard("log"):
+            self.feed.read()
+        while self.feed.behind and not self._gone():
+            self._write()
+            with self._guard("log"):
+                self.feed.read()
+        self.feed.close()
+        while self.told:
+            self.events.add(Note(self.told.popleft()))
+        trouble = self.driver.trouble
+        unknown = "lost" if status[0] is None else "failed"
+        self._end(*status, Outcome(unknown, None, trouble) if trouble else None)
+
+    def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
+        with contextlib.suppress(OSError):
+            self.attempt.ray_token.unlink()
+        record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
+        self.exit = record
+        self.reserve.retry(lambda: self._record(record))
+        self.feed.monitor.checklist.ended(record.code)
+        self.events.add(DriverExit.of(record))
+        if ended is None:
+            ended = Outcome(record.state)
+            with self._guard("diagnosis"), contextlib.suppress(UserError):  # a log that cannot be read
+                ended = outcome(self.attempt, record, self.feed.monitor.total)
+        self.events.add(StateChange(self.state, ended.state))
+        self.state = ended.state
+        self.reserve.retry(lambda: self._replace_state(ended))
+        if ended.state == "failed":
+            self._tell({"kind": "exit", "t": record.t, "code": record.code, "error": ended.error})
+        self.alert_command.close()
+        for write in (self.feed.sink.flush, self.events.flush, self.failures.write):
+            self.reserve.retry(write)
+        self.reserve.release()
+        if ended.state == "failed":
+            with self._guard("retry"):
+                self._retry(ended.cause)
+
+    def _retry(self, cause: str | None) -> None:
+        """Continues the run after a while, unless somebody cancels that, continues it himself or removes it."""
+        seconds = wait_before_retry(self.run, self.retries, cause, self.feed.monitor.step)
+        if seconds is None:
+            return
+        self.events.add(Note(f"the run continues from its newest checkpoint in {seconds:.0f} s ({cause})"))
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(TICK)
+            last = self.run.last_attempt()
+            if self._gone() or last is None or last.number != self.attempt.number:
+                return
+            if self.terminated or any(request.verb == "stop" for request in control.take(self.run)):
+                self.events.add(Note("the retry was cancelled"))
+                return
+        self.events.add(Action("retry", f"retry after {cause}", step=self.feed.monitor.step))
+        self.retried = True
+        retry(self.run, Path.cwd())
+
+    def _ended_at(self) -> float:
+        """Now; of a driver that had ended before we came, its last sign."""
+        with contextlib.suppress(OSError):
+            if self.late:
+                return clock.now() - max(0.0, time.time() - self.attempt.console.stat().st_mtime)
+        return clock.now()
+
+    def _record(self, record: Exit) -> None:
+        self.attempt.path.mkdir(parents=True, exist_ok=True)  # it may have been removed, with the console
+        record.write(self.attempt.exit)
+
+    def _enter(self, state: str) -> None:
+        self.events.add(StateChange(self.state, state))
+        self.state = state
+        self._write()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the next look tries again
+            self._replace_state(Outcome(self.state))
+
+    def _replace_state(self, outcome: Outcome) -> None:
+        known = self.driver.id if self.driver else None
+        if self.before and self.feed.catching_up and self.exit is None:  # figures that are behind are not shown
+            now = replace(self.before, state=self.state, supervisor=_ME, driver=known)
+            self.state_file.write(replace(now, failures=self.failures.summary))
+            return
+        state = RunState(
+            outcome.state,
+            attempt=self.attempt.number,
+            created=self.launch.run_created,
+            started=self.launch.created,
+            supervisor=_ME,
+            driver=known,
+            exit=self.exit,
+            error=outcome.error,
+            cause=outcome.cause,
+            stall=self.driver.away if self.driver else None,
+        )
+        state = self.feed.state(state)
+        self.state_file.write(replace(state, failures=self.failures.summary))
+
+
+_ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())

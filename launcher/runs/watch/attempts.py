@@ -1,0 +1,61 @@
+"""What the attempts of a run tell: what the newest was started with, how long all of them took."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from launcher.core.errors import UserError
+from launcher.record.events import Action, read_events
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir
+from launcher.record.state import RunState
+
+Spans = Mapping[int, tuple[float, float]]
+"""Attempt -> begin and end of its steps, unix seconds."""
+
+
+def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
+    """run.yaml with the settings of the newest resume laid over its preset, and these settings.
+
+    A resume starts from the run's own preset, not from the resume before it.
+    """
+    info, settings = run.read_info(), _resumed_with(run)
+    if settings and info.preset is not None:
+        from launcher.preset.files import restore
+
+        with contextlib.suppress(UserError):  # the preset of another ppo-tui
+            info = dataclasses.replace(info, preset=restore(info.name, info.preset, settings).snapshot())
+    return info, settings
+
+
+def _resumed_with(run: RunDir) -> tuple[str, ...]:
+    resumes = [event.what for event in read_events(run.events) if isinstance(event.what, Action)]
+    return next((action.settings for action in reversed(resumes) if action.verb == "resume"), ())
+
+
+def elapsed(
+    run: RunDir, state: RunState, spans: Spans = MappingProxyType({}), now: float | None = None
+) -> float | None:
+    """Seconds of all attempts, their start-up included; the pauses between them are left out.
+
+    An attempt without a record of its start or end took as long as its steps, when `spans` has them. `now` is
+    where one that lives has come to, and the last sign of one that was lost. None when nothing is known.
+    """
+    seconds = 0.0
+    for number in (1,) if state.attempt == 1 else run.attempt_numbers():
+        newest, attempt = number == state.attempt, run.attempt(number)
+        begin, end = spans.get(number, (None, None))
+        # of the newest attempt state.json has what launch.json and exit.json say: a list of 1,000 runs reads neither
+        begin = (newest and state.started) or attempt.read_launch().created or begin
+        if newest and state.live:
+            end = now or time.time()
+        elif newest and (told := state.exit.t if state.exit else state.ended):
+            end = told
+        else:
+            record = attempt.read_exit()
+            end = (record and record.t) or end or (now if newest else None)
+        if begin is not None and end is not None:
+            seconds += max(0.0, end - begin)
+    return seconds or None

@@ -1,0 +1,85 @@
+"""What a run changed last: when it was resumed, as a fork, or since an earlier run of its preset."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.core import paths
+from launcher.preset.yaml_text import text_of
+from launcher.record.events import Action, LevelChange, read_events
+from launcher.record.info import Edit, RunInfo
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.state import current
+from launcher.runs.watch.attempts import last_settings
+from launcher.runs.watch.compare import differences
+from launcher.runs.watch.onset import Onset
+from launcher.runs.watch.trials import alarms
+
+_APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # where and how long, not what is learned
+
+
+@dataclass(frozen=True)
+class Change:
+    """Settings with their values before and now; `words` name it, as in "undoes the change of the fork"."""
+
+    words: str
+    edits: tuple[Edit, ...]
+
+    @property
+    def undoing(self) -> tuple[str, ...]:
+        """KEY=VALUE that put all of them back; null is veRL's own value."""
+        return tuple(f"{each.key}={text_of(each.before)}" for each in self.edits)
+
+
+def last_change(run: RunDir, onset: Onset) -> Change | None:
+    """The newest change of settings that may have raised a flag; None where there is none.
+
+    It has not when the flag was up before the change, or in the run without it.
+    """
+    info, (now, resumed) = run.read_info(), last_settings(run)
+    after = info.after
+    if resumed and _new_since_resume(run, onset.rule) and (edits := _between(info, now)):
+        return Change("the change of the resume", edits)
+    if after is not None and onset.rule not in alarms(RunDir(paths.runs_dir() / Path(after.run).name)):
+        words = f"the change since {after.run}" if after.step is None else "the change of the fork"
+        if edits := _learning(after.diff):
+            return Change(words, edits)
+    earlier = _well_before(run, info, onset) if after is None else None
+    edits = _between(last_settings(earlier)[0], now) if earlier is not None else ()
+    return Change(f"the change since {earlier.id}", edits) if earlier is not None and edits else None
+
+
+def _new_since_resume(run: RunDir, rule: str) -> bool:
+    """Whether a flag rose for the first time after the newest resume."""
+    up = new = False
+    for event in read_events(run.events):
+        what = event.what
+        if isinstance(what, Action) and what.verb == "resume":
+            new = not up
+        up = up or (isinstance(what, LevelChange) and what.rule == rule and what.alarming)
+    return new
+
+
+def _well_before(run: RunDir, info: RunInfo, onset: Onset) -> RunDir | None:
+    """The newest earlier run of the same preset that finished, and passed the step of the flag without it."""
+    for each in all_runs():
+        if each.id == run.id or each.read_name() != info.name:
+            continue
+        state, created = current(each, checks=False), each.read_info().created or math.inf
+        whole = state.state == "finished" and (state.step or 0) >= onset.rose
+        if whole and created < (info.created or 0.0) and onset.rule not in alarms(each):
+            return each
+    return None
+
+
+def _between(before: RunInfo, now: RunInfo) -> tuple[Edit, ...]:
+    if before.preset is None or now.preset is None:
+        return ()
+    found = differences([RunInfo(preset=before.preset), RunInfo(preset=now.preset)])
+    return _learning(Edit(each.key, *each.values) for each in found)
+
+
+def _learning(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The settings of what is learned and how, of those that differ."""
+    return tuple(each for each in edits if not each.key.startswith(_APART) and each.before != each.now)

@@ -1,0 +1,153 @@
+"""The checklist of a run or a log: its limits, its machine, what it says of the steps."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from launcher.check.models import folder_of
+from launcher.core.errors import UserError
+from launcher.core.files import read_json
+from launcher.core.format import GIB
+from launcher.health.checklist import Checklist
+from launcher.machine.sampler import Sampler, host_memory
+from launcher.metrics.records import StepRecord
+from launcher.record.events import LevelChange
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir
+from launcher.record.machine import MachineSample
+from launcher.runs.watch.monitor import Monitor, Sink
+from launcher.runs.watch.recorded import LogClock, read_attempt
+from launcher.runs.watch.response_figures import ToldByResponses
+from launcher.runs.watch.source import LogFile, records
+from launcher.runs.watch.steps import earlier_steps
+from launcher.verl.config import MODEL_PATH
+
+_MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
+
+
+def checklist_maker(
+    info: RunInfo, sizes: Mapping[str, float], *, clock: bool = False
+) -> Callable[[Mapping[str, Any]], Checklist]:
+    """Makes checklists for a run with these memory sizes; `clock`: it is live, so silence can be judged."""
+
+    def make(keys: Mapping[str, Any]) -> Checklist:
+        return Checklist(
+            config=keys,
+            settings=info.health,
+            gpu_total_gb=sizes.get("gpu_total_gb"),
+            host_total_gb=sizes.get("host_total_gb"),
+            clock=clock,
+            vocabulary=_vocabulary(keys),
+        )
+
+    return make
+
+
+def _vocabulary(keys: Mapping[str, Any]) -> int | None:
+    """Tokens that the policy chooses from, by the configuration of its model; None where that is not at hand."""
+    path = keys.get(MODEL_PATH)
+    try:
+        folder = folder_of(path) if isinstance(path, str) else None
+    except OSError:  # no name of a file
+        folder = None
+    size = read_json(folder / "config.json").get("vocab_size") if folder else None
+    return size if type(size) is int and size > 1 else None
+
+
+def machine_sizes(sampler: Sampler) -> dict[str, float]:
+    """Memory of this machine in GiB, as the checklist wants it."""
+    sizes = {"host_total_gb": host_memory()[1] / GIB}
+    if gpu := sampler.smallest_gpu:
+        sizes["gpu_total_gb"] = gpu / GIB
+    return sizes
+
+
+def recorded_sizes(run: RunDir) -> dict[str, float]:
+    """Memory of the run's machine in GiB, from its first sample; empty without one."""
+    sample = next((found for line in records(run.machine) if (found := MachineSample.from_line(line))), None)
+    if sample is None:
+        return {}
+    gpus = [gpu.total for gpu in sample.gpus if gpu.total]
+    sizes = {"host_total_gb": sample.host.total / GIB} if sample.host.total else {}
+    return sizes | ({"gpu_total_gb": min(gpus) / GIB} if gpus else {})
+
+
+class _Collector(Sink):
+    """A sink that keeps the changes of health rules, and the steps."""
+
+    def __init__(self) -> None:
+        self.changes: list[LevelChange] = []
+        self.records: dict[int, StepRecord] = {}
+
+    def steps(self, records: list[StepRecord]) -> None:
+        self.records |= {record.step: record for record in records}
+
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
+        self.changes.extend(changes)
+
+
+def judged(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, list[LevelChange]]:
+    """The checklist after the last step of a source, and every change on the way.
+
+    `config` holds KEY=VALUE settings that beat the console's own dump of the configuration, and memory sizes
+    that beat those of the run's machine.
+    """
+    sink = _Collector()
+    checklist, _ = _judge(source, config, sink)
+    return checklist, sink.changes
+
+
+def steps_to_judge(
+    source: RunDir | LogFile, config: Sequence[str]
+) -> tuple[list[StepRecord], Callable[[], Checklist], Mapping[str, Any]]:
+    """The steps of a source, as the last attempt that has them, what makes a new checklist for them, and the veRL keys.
+
+    `config`: as for `judged`.
+    """
+    sink = _Collector()
+    _, (make, keys) = _judge(source, config, sink)
+    return [sink.records[step] for step in sorted(sink.records)], lambda: make(keys), keys
+
+
+def _judge(
+    source: RunDir | LogFile, config: Sequence[str], sink: Sink
+) -> tuple[Checklist, tuple[Callable[[Mapping[str, Any]], Checklist], Mapping[str, Any]]]:
+    """The checklist after the last step; what made it, and of which veRL keys."""
+    pinned = dict(_setting(text) for text in config)
+    sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
+    if isinstance(source, LogFile):
+        console, metrics = (None, source.path) if source.file_logger else (source.path, None)
+        clock = LogClock(console, metrics)
+        make = checklist_maker(RunInfo(), sizes)
+        monitor = Monitor(sink, make, {}, file_logger=False, pinned=pinned, clock=clock)
+        read_attempt(monitor, console, metrics, clock)
+        return monitor.checklist, (make, monitor.keys)
+    info = source.read_info()
+    recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
+    make = checklist_maker(info, recorded | sizes)
+    checklist, keys = make(pinned), pinned
+    for number in source.attempt_numbers():
+        attempt = source.attempt(number)
+        launch = attempt.read_launch()
+        console, metrics = attempt.logs()
+        told = ToldByResponses(source, attempt)
+        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=told.add)
+        monitor.history(earlier_steps(source, number, launch.resume_step))
+        if console or metrics:
+            read_attempt(monitor, console, metrics, LogClock(console, metrics))
+        checklist, keys = monitor.checklist, monitor.keys
+        if ended := attempt.read_exit():
+            checklist.ended(ended.code)
+    return checklist, (make, keys)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    from launcher.verl import hydra
+
+    _, key, value = hydra.split(text)
+    return key, hydra.parse(value)
+
+
+def _size(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise UserError(f"--config {name}={value} is not allowed", "use a number of GiB above 0")
+    return float(value)

@@ -1,0 +1,241 @@
+"""Runs side by side: how each went, and which settings differ."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from launcher.core.errors import UserError
+from launcher.core.format import duration, number
+from launcher.health import keys, verdict
+from launcher.metrics import names
+from launcher.metrics.records import StepRecord, jsonable
+from launcher.metrics.store import SeriesStore
+from launcher.metrics.timing import seconds_of
+from launcher.preset.yaml_text import shown
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, all_runs, find
+from launcher.record.note import read_note
+from launcher.record.state import RunState, current
+from launcher.runs.watch.attempts import elapsed, last_settings
+from launcher.runs.watch.steps import StepTail
+
+FEWEST, MOST, MOST_TAGGED = 2, 8, 64
+_WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
+_NONE = "–"
+_VERSIONS = "versions."
+_STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
+_TOKENS = "perf/total_num_tokens"
+_DRIFTS = (*names.KL, *names.STALENESS, *names.PPO_KL, *names.CLIPPED)
+_KEYS = frozenset((*names.SCORE, *_DRIFTS, *names.ENTROPY, *names.THROUGHPUT, *keys.LENGTH, *_STEP_SECONDS, _TOKENS))
+
+
+def _compared(key: str) -> bool:
+    return key in _KEYS or keys.is_validation_score(key)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How a run went. Figures are those of the last step that has them; None where none has.
+
+    `kl_key` names which of veRL's KL figures `kl` is: they estimate differently. `throughput` is tokens a
+    second and GPU, `duration` the seconds that all attempts took, their start-up included, `step_seconds` the
+    median of those that a step took.
+    """
+
+    run: str
+    name: str
+    state: str
+    outcome: str | None
+    verdict: str | None
+    step: int | None
+    total: int | None
+    best_score: float | None
+    last_score: float | None
+    kl: float | None
+    kl_key: str | None
+    entropy: float | None
+    throughput: float | None
+    duration: float | None
+    step_seconds: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
+        found = asdict(self)
+        return found | jsonable({key: value for key, value in found.items() if isinstance(value, float)})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting with its value in each run, None where a run does not set it."""
+
+    key: str
+    values: list[Any]
+
+
+def find_runs(words: Sequence[str]) -> list[RunDir]:
+    """The runs that are compared: two to eight, each once. Raises UserError."""
+    if not FEWEST <= len(words) <= MOST:
+        raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui runs' lists the runs")
+    runs = [find(word) for word in words]
+    ids = [run.id for run in runs]
+    for index, word in enumerate(words):
+        if ids[index] in ids[:index]:
+            raise UserError(f"'{word}' is run {ids[index]}, which is listed twice", "name each run once")
+    return runs
+
+
+def tagged(tag: str) -> list[RunDir]:
+    """The runs with a tag, the oldest first. Raises UserError for fewer than two, or more than 64."""
+    found = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
+    if not FEWEST <= len(found) <= MOST_TAGGED:
+        raise UserError(
+            f"{len(found)} runs have the tag #{tag.removeprefix('#')}, but compare expects {FEWEST} to {MOST_TAGGED}",
+            "'ppo-tui runs --json' shows the tags",
+        )
+    return found
+
+
+class Compared:
+    """One run of a comparison: what it was asked for, its figures, and how it goes.
+
+    `info` is run.yaml with the settings that the newest attempt was resumed with laid over the preset;
+    `resumed` are those settings. `store` holds the compared figures alone.
+    """
+
+    def __init__(self, run: RunDir) -> None:
+        self.run, self.store = run, SeriesStore()
+        self.info, self.resumed = last_settings(run)
+        self._tail = StepTail(run)
+        self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
+
+    def poll(self) -> bool:
+        """Reads what is new; whether a step was."""
+        found = False
+        for attempt, lines in self._tail.read():
+            for record in filter(None, map(StepRecord.from_line, lines)):
+                found = True
+                begin = record.t - seconds_of(record.data)
+                self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)
+                record.data = {key: value for key, value in record.data.items() if _compared(key)}
+                self.store.add(record, attempt)
+        return found
+
+    def facts(self) -> Facts:
+        """How the run went, by the steps read so far."""
+        run, state = self.run, current(self.run)
+        seconds = elapsed(run, state, self._spans, now=state.updated)
+        return summary(run.id, self.info, state, self.store, seconds)
+
+
+def facts(run: RunDir) -> Facts:
+    """Reads how a run went."""
+    compared = Compared(run)
+    compared.poll()
+    return compared.facts()
+
+
+def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> Facts:
+    """The facts of a run from what its directory holds."""
+    score, kl = store.first_of(*names.SCORE), store.first_of(*names.KL)
+    entropy, throughput = store.first_of(*names.ENTROPY), store.first_of(*names.THROUGHPUT)
+    pace = store.first_of(*_STEP_SECONDS)
+    paces = [seconds for seconds in pace[1].values if math.isfinite(seconds)] if pace else []
+    span = score[1].span(0, score[1].steps[-1]) if score else None
+    return Facts(
+        run=run,
+        name=info.name or run,
+        state=state.state,
+        outcome=state.outcome,
+        verdict=state.verdict,
+        step=store.last_step,
+        total=state.total,
+        best_score=span.high if span else None,
+        last_score=score[1].last if score else None,
+        kl=kl[1].last if kl else None,
+        kl_key=kl[0] if kl else None,
+        entropy=entropy[1].last if entropy else None,
+        throughput=throughput[1].last if throughput else None,
+        duration=seconds,
+        step_seconds=statistics.median(paces) if paces else None,
+    )
+
+
+def differences(infos: Sequence[RunInfo]) -> list[Difference]:
+    """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
+
+    A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
+    differs in none, and its values are None.
+    """
+    flat = [settings(info) for info in infos]
+    known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
+    versions = [entry for entry, info in zip(flat, infos, strict=True) if info.versions]
+
+    def differs(key: str) -> bool:
+        told = versions if key.startswith(_VERSIONS) else known
+        return any(key not in entry or entry[key] != told[0].get(key) for entry in told)
+
+    keys = sorted({key for entry in known for key in entry})
+    return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
+
+
+def notes(compared: Sequence[Compared]) -> list[str]:
+    """What has to be known about the settings that are compared."""
+    found = []
+    for each in compared:
+        if each.info.preset is None:
+            found.append(f"run {each.run.id} has no preset; its settings are not compared")
+        elif each.info.from_log:
+            found.append(
+                f"run {each.run.id} was made elsewhere; its settings are taken from its log and veRL's defaults"
+            )
+        elif each.resumed:
+            resumed = " ".join(each.resumed)
+            found.append(f"run {each.run.id} was resumed with {resumed}; its settings since then are compared")
+    return found
+
+
+def settings(info: RunInfo) -> dict[str, Any]:
+    """What a run.yaml sets, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
+    if info.preset is None:
+        return {}
+    preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
+    verl_keys = preset.pop("overrides", None)
+    return _flat(preset) | _flat(verl_keys if isinstance(verl_keys, dict) else {}) | _flat(info.versions, _VERSIONS)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
+    """The facts as rows of words, one column a run."""
+    rows = [
+        ["RUN", *(fact.run for fact in found)],
+        ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in found)],
+        ["verdict", *(verdict.shown(fact.state, fact.verdict) for fact in found)],
+        ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in found)],
+        ["best score", *(number(fact.best_score) for fact in found)],
+        ["last score", *(number(fact.last_score) for fact in found)],
+        ["KL", *(number(fact.kl) for fact in found)],
+        ["entropy", *(number(fact.entropy) for fact in found)],
+        ["tokens/s", *(number(fact.throughput) for fact in found)],
+        ["s/step", *(number(fact.step_seconds) for fact in found)],
+        ["duration", *(duration(fact.duration) for fact in found)],
+    ]
+    if len({fact.kl_key for fact in found if fact.kl_key}) > 1:
+        rows.insert(7, ["KL key", *(fact.kl_key or _NONE for fact in found)])
+    return rows
+
+
+def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list[list[str]]:
+    """The differences as rows of words, one column a run; a value that is not set is its default."""
+    heading = ["SETTING", *(run.id for run in runs)]
+    return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in found)]

@@ -1,0 +1,290 @@
+"""Is B better than A? The figures of groups of runs against those of the first group, each with its interval."""
+
+import math
+import statistics
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from launcher.core.format import number
+from launcher.health import keys
+from launcher.metrics import intervals, names
+from launcher.metrics.store import Series, SeriesStore
+from launcher.preset.yaml_text import shown
+from launcher.runs.watch.compare import Compared, differences
+from launcher.runs.watch.groups import groups
+from launcher.runs.watch.scores import validation
+
+_DASH = "–"
+_UNTOLD = "cannot be told apart"
+_TOLD = 6  # settings that tell a group from the others, in its row
+_NAMED = 2  # settings that are named of those that change what a figure measures
+
+
+class Measure(NamedTuple):
+    """A figure that runs are judged by: veRL's keys, its words for more and less, settings that change its meaning.
+
+    A setting that ends in a dot or an underscore stands for all that begin so.
+    """
+
+    title: str
+    keys: tuple[str, ...]
+    more: str
+    less: str
+    settings: tuple[str, ...] = ()
+
+
+_REWARD = ("reward.", "filter.", "rollout.temperature", "rollout.top_p", "rollout.top_k", "data.train")
+_VALIDATION = "validation"  # the mean of the headline scores, which have no one key
+MEASURES = (
+    Measure("reward", names.SCORE, "better", "worse", _REWARD),
+    Measure(_VALIDATION, (), "better", "worse", ("reward.", "data.val", "rollout.val_")),
+    Measure("length", keys.LENGTH, "longer", "shorter", ("data.max_response_length", "model.path")),
+    Measure("tokens/s", names.THROUGHPUT, "faster", "slower"),
+)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A figure of two groups of runs over the same steps: `second` minus `first`, numbers of groups from 1.
+
+    `values` are the groups' means, `low` to `high` is the interval of their difference at `level`, None where
+    there is none; `over` tells what varies in it, "steps" or "seeds", and `reason` why there is none. `more` is
+    how many runs each group lacks to tell a difference of this size, None for more than 50.
+    """
+
+    figure: str
+    first: int
+    second: int
+    steps: tuple[int, int]
+    values: tuple[float | None, float | None]
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float = intervals.LEVEL
+    over: str | None = None
+    result: str = "not judged"
+    more: int | None = None
+    reason: str = ""
+
+    @property
+    def told(self) -> bool:
+        """Whether the interval tells the groups apart."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    @property
+    def hint(self) -> str:
+        """What is missing to a result; empty where there is one."""
+        if self.reason or self.told:
+            return self.reason
+        if self.more is None:
+            return "a difference this small takes more than 50 seeds each"
+        least = "about" if self.over == "seeds" else "at least"
+        return f"{least} {self.more} more seed{'s' * (self.more != 1)} each would"
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        found = asdict(self) | {"hint": self.hint}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+
+
+def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
+    """Every figure of every group against the first one; empty where all runs repeat each other."""
+    of_run = groups([run.info for run in runs])
+    members = [
+        [run.store for run, its in zip(runs, of_run, strict=True) if its == group] for group in range(max(of_run) + 1)
+    ]
+    level = 1 - (1 - intervals.LEVEL) / max(len(members) - 1, 1)
+    return [
+        found
+        for place, group in enumerate(members[1:], 2)
+        for measure in MEASURES
+        if (found := _contrast(measure, members[0], group, place, level)) is not None
+    ]
+
+
+def assumptions(runs: Sequence[Compared], found: Sequence[Contrast]) -> list[str]:
+    """What the results take for granted, to be read beside them."""
+    lines = []
+    of_run = groups([run.info for run in runs])
+    over = {each.over for each in found}
+    compared = max(of_run)
+    if "steps" in over:
+        lines.append(
+            "groups of one run each: the result is about these two runs over these steps, whose blocks are taken to be"
+            " independent; runs with other seeds can differ otherwise"
+        )
+    if "seeds" in over:
+        few = min(of_run.count(group) for group in of_run) < 3
+        alone = "; one or two runs are taken to vary as those of the other group" if few else ""
+        lines.append(f"groups of several runs: seeds are taken to vary independently and about normally{alone}")
+    if found:
+        together = f" of all {compared} groups together" if compared > 1 else ""
+        lines.append(
+            f"steps: the second half of those that both groups have; intervals at 95 %{together}, figure by figure"
+        )
+    changed = [entry.key for entry in differences([run.info for run in runs])]
+    for measure in MEASURES:
+        if changing := [key for key in changed if any(_covers(setting, key) for setting in measure.settings)]:
+            more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
+            lines.append(f"{measure.title}: {', '.join(changing[:_NAMED])}{more} can change what it measures")
+    return lines
+
+
+def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
+    """Mean and standard deviation of the figures over runs that repeat each other, as rows of words."""
+    stores = [run.store for run in runs]
+    window, rows = _window(stores), []
+    for measure in MEASURES:
+        means = [mean for series in _all(measure, stores) if (mean := _mean(series, window)) is not None]
+        if len(means) > 1:
+            rows.append(
+                [measure.title, str(len(means)), *map(number, (statistics.fmean(means), statistics.stdev(means)))]
+            )
+    return [["FIGURE", "RUNS", "MEAN", "DEVIATION"], *rows] if rows else []
+
+
+def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
+    """The groups as rows of words: the settings that tell them apart, and how their runs go."""
+    of_run, rows = groups([run.info for run in runs]), []
+    places = [of_run.index(group) for group in range(max(of_run) + 1)]
+    differ = differences([runs[place].info for place in places])
+    differ = [entry for entry in differ if not entry.key.endswith("seed") and not entry.key.startswith("versions.")]
+    more = f" and {len(differ) - _TOLD} more" if len(differ) > _TOLD else ""
+    for group in range(len(places)):
+        facts = [run.facts() for run, its in zip(runs, of_run, strict=True) if its == group]
+        states = Counter(fact.state for fact in facts)
+        flagged = sum(fact.verdict == "CRITICAL" for fact in facts)
+        rows.append(
+            [
+                str(group + 1),
+                ", ".join(f"{count} {state}" for state, count in states.items()),
+                str(flagged) if flagged else _DASH,
+                str(min(fact.step or 0 for fact in facts)),
+                (" ".join(f"{entry.key}={shown(entry.values[group])}" for entry in differ[:_TOLD]) or _DASH) + more,
+            ]
+        )
+    return [["GROUP", "RUNS", "CRITICAL", "STEPS", "SETTINGS"], *rows]
+
+
+def contrast_rows(found: Sequence[Contrast]) -> list[list[str]]:
+    """The contrasts as rows of words with a heading."""
+    rows = [["FIGURE", "GROUPS", "STEPS", "FIRST", "SECOND", "DIFFERENCE", "INTERVAL", "RESULT"]]
+    return rows + [
+        [
+            each.figure,
+            f"{each.first}, {each.second}",
+            steps_words(each),
+            *map(number, each.values),
+            signed(each.difference),
+            interval_words(each),
+            "; ".join(filter(None, (each.result, each.hint))),
+        ]
+        for each in found
+    ]
+
+
+def steps_words(each: Contrast) -> str:
+    return f"{each.steps[0]}–{each.steps[1]}"
+
+
+def interval_words(each: Contrast) -> str:
+    """`-0.002 to +0.031`."""
+    return _DASH if each.low is None else f"{signed(each.low)} to {signed(each.high)}"
+
+
+def signed(value: float | None) -> str:
+    return f"+{number(value)}" if value is not None and value > 0 else number(value)
+
+
+def _covers(setting: str, key: str) -> bool:
+    return key.startswith(setting) if setting.endswith((".", "_")) else key == setting
+
+
+def _contrast(
+    measure: Measure, first: Sequence[SeriesStore], second: Sequence[SeriesStore], place: int, level: float
+) -> Contrast | None:
+    """None where neither group logs the figure."""
+    ours, theirs = (_all(measure, group) for group in (first, second))
+    if not ours and not theirs:
+        return None
+    window = _window([*first, *second])
+    a, b = ([mean for series in group if (mean := _mean(series, window)) is not None] for group in (ours, theirs))
+    values = (statistics.fmean(a) if a else None, statistics.fmean(b) if b else None)
+    known = Contrast(measure.title, 1, place, window, values, level=level)
+    if values[0] is None or values[1] is None:
+        return replace(known, reason="not logged by both groups in these steps")
+    if len({_key(measure, store) for store in (*first, *second)} - {""}) > 1:
+        return replace(known, reason="the runs log different metrics")
+    if (error := intervals.of_seeds(a, b)) is not None:
+        known = replace(known, difference=values[1] - values[0], over="seeds")
+        spread = error.size / math.sqrt(1 / len(a) + 1 / len(b))
+        if known.difference and not spread:
+            return replace(known, reason="the runs of a group are all alike; use other seeds")
+    else:
+        pairs = _pairs(ours[0], theirs[0], window)
+        if not pairs:
+            return replace(known, reason="no step in common")
+        known = replace(known, difference=statistics.fmean(pairs), over="steps")
+        error = intervals.of_steps(pairs, level)
+        if error is None:
+            counted = "validation" if measure.title == _VALIDATION else "step"
+            few = f"{len(pairs)} {counted}{'s' * (len(pairs) != 1)} in common"
+            return replace(known, reason=f"{few}; {intervals.FEWEST}, or several seeds, would do")
+        spread = error.size / math.sqrt(2)
+    return _judged(known, measure, error, spread, min(len(a), len(b)))
+
+
+def _judged(known: Contrast, measure: Measure, error: intervals.Error, spread: float, runs: int) -> Contrast:
+    """The contrast with its interval and result; `spread` is the deviation between runs, a group has `runs` or more."""
+    difference, reach = known.difference or 0.0, error.reach(known.level)
+    known = replace(known, low=difference - reach, high=difference + reach)
+    if known.told:
+        return replace(known, result=measure.more if difference > 0 else measure.less)
+    if not reach:
+        return replace(known, result="equal", reason="no difference at all")
+    if error.loose:
+        return replace(
+            known, result=_UNTOLD, reason="the steps depend much on each other; more, or several seeds, would"
+        )
+    needed = intervals.seeds_needed(difference, spread, known.level)
+    return replace(known, result=_UNTOLD, more=needed and max(needed - runs, 1))
+
+
+def _key(measure: Measure, store: SeriesStore) -> str:
+    found = store.first_of(*measure.keys)
+    return found[0] if found else ""
+
+
+def _all(measure: Measure, stores: Sequence[SeriesStore]) -> list[Series]:
+    """The figure's series of those runs that log it."""
+    if measure.title == _VALIDATION:
+        return [series for store in stores if (series := validation(store)) is not None]
+    return [found[1] for store in stores if (found := store.first_of(*measure.keys)) is not None]
+
+
+def _window(stores: Sequence[SeriesStore]) -> tuple[int, int]:
+    """First and last step of the second half of the steps that all have."""
+    last = min((store.last_step or 0) for store in stores)
+    begin = max((store.steps[0] if store.steps else 0) for store in stores)
+    return max(begin + (last - begin + 1) // 2, 1), last
+
+
+def _finite(series: Series, window: tuple[int, int]) -> dict[int, float]:
+    """Value by step, of those that are finite."""
+    begin, end = bisect_left(series.steps, window[0]), bisect_left(series.steps, window[1] + 1)
+    found = zip(series.steps[begin:end], series.values[begin:end], strict=False)
+    return {step: value for step, value in found if math.isfinite(value)}
+
+
+def _mean(series: Series, window: tuple[int, int]) -> float | None:
+    found = _finite(series, window)
+    return statistics.fmean(found.values()) if found else None
+
+
+def _pairs(first: Series, second: Series, window: tuple[int, int]) -> list[float]:
+    """The second run's value less the first one's, at each step that both have."""
+    a, b = _finite(first, window), _finite(second, window)
+    return [b[step] - value for step, value in a.items() if step in b]

@@ -1,0 +1,99 @@
+"""Why a run or a log ended."""
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.console.diagnose import diagnose, errors_so_far
+from launcher.console.diagnosis import Diagnosis
+from launcher.console.endings import LOST
+from launcher.core.format import SHORT_ID
+from launcher.preset.remedy import Remedy, configuration, remedy
+from launcher.record.attempt import Exit
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.state import current
+from launcher.runs.watch.attempts import last_settings
+from launcher.runs.watch.source import LogFile, chunks
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """State of the ended run, the diagnosis' cause, and one sentence where something had gone wrong."""
+
+    state: str
+    cause: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A diagnosis, and for each of its fixes how the run's preset follows it; None where it is about something else."""
+
+    diagnosis: Diagnosis
+    remedies: tuple[Remedy | None, ...] = ()
+
+
+def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
+    """The outcome of an attempt with this exit record; the console tells it where nobody saw the exit code.
+
+    A stop that was asked for is never a failure, but what had gone wrong before it is still told.
+    """
+    if record.code == 0:
+        return Outcome("finished", "finished")
+    asked = record.requested_by
+    found = diagnose(
+        chunks(attempt.console), exit_code=record.code, requested_by=asked, alive=False, steps_total=steps_total
+    )
+    if record.code is None and not asked and found.cause == "finished":
+        return Outcome("finished", "finished")
+    if record.code is None and not asked and found.title == LOST:
+        return Outcome("lost", found.cause, found.title)
+    if found.cause == "stopped" or (asked and found.cause in ("finished", "unknown")):
+        return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
+    return Outcome("stopped" if asked else "failed", found.cause, found.title)
+
+
+def diagnosis(source: RunDir | LogFile) -> Diagnosis:
+    """Why a source ended, or that it runs."""
+    if isinstance(source, LogFile):
+        return diagnose(() if source.file_logger else chunks(source.path))
+    attempt, state = source.last_attempt(), current(source)
+    if attempt is None:
+        return diagnose(())
+    if state.state == "imported":
+        return diagnose(chunks(attempt.console))
+    ended = attempt.read_exit() or Exit()
+    found = diagnose(
+        chunks(attempt.console),
+        exit_code=ended.code,
+        requested_by=ended.requested_by,
+        alive=state.going,
+        stalled_for=_age(attempt.console),
+        steps_total=state.total,
+    )
+    return found.of_run(source.id[:SHORT_ID])
+
+
+def explanation(run: RunDir) -> Explanation | None:
+    """Why a run failed; of one that goes on, what the errors it has printed so far point to.
+
+    None when there is nothing to explain. Raises UserError for a log that cannot be read.
+    """
+    attempt, state = run.last_attempt(), current(run, checks=False)
+    if attempt is None:
+        return None
+    found = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
+    if found is None or not found.failed:
+        return None
+    preset = last_settings(run)[0].preset
+    config = configuration(preset or {})
+    remedies = tuple(remedy(fix, config) if preset is not None else None for fix in found.fixes)
+    return Explanation(found.of_run(run.id[:SHORT_ID]), remedies)
+
+
+def _age(path: Path) -> float | None:
+    """Seconds since a log grew."""
+    with contextlib.suppress(OSError):
+        return max(0.0, time.time() - path.stat().st_mtime)
+    return None

@@ -1,0 +1,76 @@
+"""The samples of a run's machine as series over time: what the charts of the GPU page are drawn from."""
+
+import dataclasses
+import math
+from array import array
+from typing import Literal
+
+from launcher.core.format import GIB
+from launcher.metrics.store import Series
+from launcher.record.machine import GpuSample, MachineSample
+
+Figure = Literal["host", "rss", "used", "run_used", "util"]
+Device = int | str
+
+
+class MachineHistory:
+    """All samples of gpu.jsonl. `times` ascend, in unix seconds; the steps of a series are indices into it."""
+
+    def __init__(self) -> None:
+        self.times: array[float] = array("d")
+        self._latest: MachineSample | None = None
+        self._missing: str | None = None
+        self._details: dict[Device, GpuSample] = {}  # the last sample of each GPU that told them
+        self._series: dict[tuple[Figure, Device | None], Series] = {}
+
+    def add(self, sample: MachineSample) -> None:
+        """Takes in one line. A thinned file is read again from its start: what is known is left out."""
+        if self.times and sample.t <= self.times[-1]:
+            return
+        index = len(self.times)
+        self.times.append(sample.t)
+        self._append("host", None, index, sample.host.used, GIB)
+        self._append("rss", None, index, sample.run.rss, GIB)
+        for node in sample.nodes:
+            self._append("used", f"host {node.name}", index, node.used, GIB)
+            self._append("run_used", f"host {node.name}", index, node.run_used, GIB)
+        for gpu in sample.gpus:
+            self._append("used", gpu.index, index, gpu.used, GIB)
+            self._append("run_used", gpu.index, index, gpu.run_used, GIB)
+            self._append("util", gpu.index, index, gpu.util, 1)
+            if gpu.holders is not None or gpu.power_limit is not None or gpu.slow_at is not None:
+                self._details[gpu.index] = _completed(gpu, self._details.get(gpu.index))
+        self._latest = sample
+        self._missing = None if sample.gpus else sample.missing or self._missing
+
+    @property
+    def latest(self) -> MachineSample | None:
+        """The newest sample, completed by the details that an earlier one told; None before the first."""
+        if self._latest is None:
+            return None
+        gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
+        return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing)
+
+    def series(self, figure: Figure, device: Device | None = None) -> Series | None:
+        """GiB (`util`: per cent) over the samples, nan where one lacks it; None when none had it."""
+        return self._series.get((figure, device))
+
+    def _append(self, figure: Figure, device: Device | None, index: int, value: int | None, unit: int) -> None:
+        series = self._series.get((figure, device))
+        if series is None:
+            if value is None:
+                return
+            series = self._series[figure, device] = Series()
+        series.append(index, math.nan if value is None else value / unit)
+
+
+def _completed(gpu: GpuSample, before: GpuSample | None) -> GpuSample:
+    """A GPU with what is not in every sample."""
+    if before is None:
+        return gpu
+    return dataclasses.replace(
+        gpu,
+        power_limit=gpu.power_limit if gpu.power_limit is not None else before.power_limit,
+        slow_at=gpu.slow_at if gpu.slow_at is not None else before.slow_at,
+        holders=gpu.holders if gpu.holders is not None else before.holders,
+    )

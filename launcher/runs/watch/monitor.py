@@ -1,0 +1,308 @@
+"""Reading one attempt: console and file logger in, merged steps, events and a judgement out.
+
+The supervisor runs it live; `import`, `replay` and `health` run the same code over a log from elsewhere.
+"""
+
+import dataclasses
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from launcher.console import phases
+from launcher.console import reader as console
+from launcher.core.files import Appender
+from launcher.health.checklist import Checklist
+from launcher.metrics.merge import Merger
+from launcher.metrics.records import StepRecord, parse_record
+from launcher.metrics.timing import ROLLOUT
+from launcher.record.events import EventLog, LevelChange, PhaseChange
+from launcher.record.layout import AttemptDir
+from launcher.record.levels import Level
+from launcher.record.state import Rollout, RunState
+
+RECENT = 20  # steps whose durations carry the ETA
+_PAUSE = 10  # times the median: longer is a pause, not the pace
+
+_ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
+
+# veRL prints no marker inside a step; what its phases took is in the figures of the steps before.
+_TIMINGS = {
+    "rollout": tuple(f"timing_s/{name}" for name in ROLLOUT),
+    "reward": ("timing_s/reward",),
+    "update": ("timing_s/update_critic", "timing_s/update_actor"),
+    "validate": ("timing_s/testing",),
+    "save": ("timing_s/save_checkpoint",),
+}
+
+ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
+
+
+class Sink:
+    """Where a monitor's findings go; what a sink does not define is dropped."""
+
+    def steps(self, records: list[StepRecord]) -> None:
+        """Steps that are complete, in order."""
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        """The run entered a phase."""
+
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
+        """Health rules rose or were released."""
+
+
+class DiskSink(Sink):
+    """Writes findings into the run directory."""
+
+    def __init__(
+        self,
+        attempt: AttemptDir,
+        events: EventLog,
+        on_change: Callable[[LevelChange, float], None] | None = None,
+        *,
+        patient: bool = False,
+    ) -> None:
+        """`on_change` is told of every flag that rose or fell, after it was written.
+
+        `patient`: as `launcher.core.files.Appender`.
+        """
+        self._steps = Appender(attempt.steps, patient=patient)
+        self._events, self._on_change = events, on_change
+        self.flush = self._steps.flush
+
+    def steps(self, records: list[StepRecord]) -> None:
+        self._steps.add([record.to_line() for record in records])
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        self._events.add(PhaseChange(phase, step), t)
+
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
+        for change in changes:
+            if change.notable:  # that a rule began to judge is no event
+                self._events.add(change, t)
+                if self._on_change is not None:
+                    self._on_change(change, t)
+
+
+class Monitor:
+    """Follows one attempt.
+
+    `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes
+    them, so the checklist is made anew when it comes (before the first step). `pinned` keys beat the dump.
+    `clock` dates the steps of a log that is not live; `tell` adds to a step what neither the console nor veRL's file
+    tells.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        make_checklist: ChecklistMaker,
+        keys: Mapping[str, Any],
+        *,
+        file_logger: bool,
+        pinned: Mapping[str, Any] | None = None,
+        clock: Callable[[StepRecord], float] | None = None,
+        tell: Callable[[StepRecord], None] | None = None,
+    ) -> None:
+        self.phase = "config"
+        self.phase_since: float | None = None
+        self.step: int | None = None
+        self.total: int | None = None
+        self.rollout: Rollout | None = None
+        self.last_output: float | None = None
+        self._clock, self._tell = clock, tell
+        self.pinned = dict(pinned or {})
+        self.keys = {**keys, **self.pinned}
+        self.checklist = make_checklist(self.keys)
+        self._sink, self._make_checklist = sink, make_checklist
+        self._reader = console.ConsoleReader()
+        self._passed = 0
+        self._file_logger = file_logger
+        self._merger = Merger(both=file_logger)
+        self._three_decimals = False
+        self._begun = False  # a step line was printed
+        self._printed = -1  # the step of the last one
+        self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
+        self._before_steps: deque[console.Notable] = deque(maxlen=_ERRORS)
+        self._mutes: dict[str, bool] = {}
+        self._history: list[StepRecord] = []
+        self._durations: deque[float] = deque(maxlen=RECENT)
+        self._last_t: float | None = None
+        self._taken: dict[str, deque[float]] = {phase: deque(maxlen=RECENT) for phase in _TIMINGS}
+
+    def history(self, records: list[StepRecord]) -> None:
+        """Shows the checklist the steps of earlier attempts, so that its baselines go on."""
+        self._history = records
+        for record in records:
+            self.checklist.step(record.step, record.data, t=record.t)
+
+    def mute(self, rule: str, muted: bool = True) -> None:
+        """Leaves a rule out of the verdict, or takes it in again. Raises UserError for an unknown one."""
+        self.checklist.mute(rule, muted)
+        self._mutes[rule] = muted
+
+    def feed_console(self, chunk: bytes, now: float, passed: int = 0) -> None:
+        """New bytes of the console, read at `now`; so many bytes before them were left out."""
+        self.last_output, self._passed = now, passed
+        for event in self._reader.feed(chunk):
+            self._take(event, now)
+
+    def feed_records(self, records: Iterable[StepRecord], now: float) -> None:
+        """Steps that an earlier supervisor read in lines which the console has no more."""
+        for record in records:
+            self._merger.console(record.step, record.data, record.log_offset or 0, now)
+
+    def feed_file(self, lines: list[bytes], now: float) -> None:
+        """New lines of veRL's file logger."""
+        for line in lines:
+            record = parse_record(line)
+            if record is not None:
+                self._merger.file(*record, now)
+
+    def close(self, now: float) -> list[StepRecord]:
+        """No more input comes: what waits is let go."""
+        for event in self._reader.close():
+            self._take(event, now)
+        return self._judge(self._merger.take())
+
+    def collect(self, now: float) -> list[StepRecord]:
+        """Writes and judges the steps that are complete; returns them."""
+        return self._judge(self._merger.take(now))
+
+    def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
+        """Judges what goes by the clock: silence and memory (used and total, bytes)."""
+        self._sink.health(self.checklist.tick(now, gpu=gpu, host=host), now)
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Median duration of the recent steps."""
+        return statistics.median(self._durations) if self._durations else None
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds that the rest of the run takes at the recent pace.
+
+        The pace is the mean and not the median: validations, checkpoints and groups that are generated again
+        (DAPO) make single steps long, and the rest of the run has such steps, too.
+        """
+        if self.step_seconds is None or self.total is None or self.step is None:
+            return None
+        pace = statistics.fmean(min(seconds, _PAUSE * self.step_seconds) for seconds in self._durations)
+        return max(0, self.total - self.step) * pace
+
+    def state(self, known: RunState, now: float) -> RunState:
+        """What is `known` of the run, with all that the monitor tells."""
+        checks, stall = self.checklist.checks(), known.stall or self.stall(now)
+        return dataclasses.replace(
+            known,
+            phase=self.phase,
+            phase_since=self.phase_since,
+            phase_usual=self.phase_usual,
+            step=self.step,
+            total=self.total,
+            eta=self.eta,
+            step_seconds=self.step_seconds,
+            rollout=self.rollout,
+            stalled=stall is not None,
+            stall=stall,
+            verdict=str(self.checklist.verdict),
+            flags=tuple(check.rule for check in checks if check.on and not check.muted),
+            checks=tuple(checks),
+        )
+
+    @property
+    def phase_usual(self) -> float | None:
+        """Median seconds of the present phase over the recent steps, None when they do not tell."""
+        taken = self._taken.get(self.phase)
+        return statistics.median(taken) if taken else None
+
+    def stall(self, now: float) -> str | None:
+        """Why the run seems to stand still, in one sentence; None while it moves."""
+        if self.step is None:
+            return phases.stall(self.phase, now - self.last_output) if self.last_output else None
+        check = next((each for each in self.checklist.checks() if each.rule == "STALL-1"), None)
+        return check.message if check is not None and check.level >= Level.WARN else None
+
+    def _take(self, event: console.Event, now: float) -> None:
+        match event:
+            case console.StepLine():
+                if self._restarted and event.step <= self._printed:
+                    self._start_over()
+                self._begun, self._restarted, self._printed = True, False, event.step
+                self.phase_since = now  # the next step's rollout, of which no line tells
+                self._three_decimals = event.three_decimals
+                self._merger.console(event.step, event.data, event.offset + self._passed, now)
+                self.rollout = None
+            case console.PhaseChange():
+                self._restarted = self._restarted or (self._begun and event.phase == "ray")
+                self._enter(event.phase, now)
+            case console.Progress():
+                self.total = event.total
+            case console.TotalSteps():
+                self.total = event.total
+            case console.RolloutCount():
+                total = event.pending + event.running + event.finished + event.failed
+                self.rollout = Rollout(event.finished, event.failed, total)
+            case console.ConfigDump():
+                self._learn(event.keys)
+            case console.Notable() if not self._trained:
+                if self.step is None:
+                    self._before_steps.append(event)
+                self._notice(event, now)
+
+    @property
+    def _trained(self) -> bool:
+        """Whether the last step was printed: it is saved by then, and what is killed after it does not harm the run."""
+        return self.total is not None and self._printed >= self.total and not self._restarted
+
+    def _enter(self, phase: str, now: float) -> None:
+        if phase != self.phase or self.phase_since is None:
+            self.phase, self.phase_since = phase, now
+            if not self._begun or phase in ("save", "validate", "final"):
+                self._sink.phase(phase, self.step, now)
+
+    def _learn(self, keys: Mapping[str, Any]) -> None:
+        if self.step is None:
+            self.keys = {**self.keys, **keys, **self.pinned}
+            self._renew_checklist()
+            self.history(self._history)
+            for notable in self._before_steps:
+                self._notice(notable, None)
+
+    def _start_over(self) -> None:
+        """The steps that follow repeat earlier ones, and hold in their place."""
+        self._judge(self._merger.take())
+        self._merger = Merger(both=self._file_logger)
+        self._renew_checklist()
+
+    def _renew_checklist(self) -> None:
+        self.checklist = self._make_checklist(self.keys)
+        for rule, muted in self._mutes.items():
+            self.checklist.mute(rule, muted)
+
+    def _notice(self, notable: console.Notable, now: float | None) -> None:
+        changes = self.checklist.log_line(notable.line.text, notable.line.number, step=self.step)
+        if now is not None:
+            self._sink.health(changes, now)
+
+    def _judge(self, records: list[StepRecord]) -> list[StepRecord]:
+        if self._clock is not None:
+            for record in records:
+                record.t = self._clock(record)
+        if self._tell is not None:
+            for record in records:
+                self._tell(record)
+        if records:
+            self._history = []  # the checklist is not made anew any more
+            self._sink.steps(records)
+        for record in records:
+            if self._last_t is not None and record.t > self._last_t:
+                self._durations.append(record.t - self._last_t)
+            self._last_t, self.step = record.t, record.step
+            for phase, keys in _TIMINGS.items():
+                seconds = sum(record.data.get(key, 0.0) for key in keys)
+                if seconds > 0:  # neither missing nor nan
+                    self._taken[phase].append(seconds)
+            changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)
+            self._sink.health(changes, record.t)
+        return records

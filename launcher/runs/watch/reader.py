@@ -1,0 +1,201 @@
+"""Read-only view of a run directory that follows it: what the screen and `--plain` show."""
+
+import contextlib
+import dataclasses
+import functools
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.console.lines import LineSplitter
+from launcher.core.errors import UserError
+from launcher.core.tail import LineTail, Tail
+from launcher.metrics.records import StepRecord
+from launcher.metrics.store import SeriesStore
+from launcher.record.events import Event
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.machine import MachineSample
+from launcher.record.state import RunState, current
+from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.machine_history import MachineHistory
+from launcher.runs.watch.possible import Refusals, refusals
+from launcher.runs.watch.startup import Startup, Usual, startup, step_before, usual_start
+from launcher.runs.watch.steps import StepTail, inherited_steps, parent_of
+
+if TYPE_CHECKING:
+    from launcher.runs.watch.diagnosis import Explanation
+
+ERRORS = "ERR-1"  # the health rule about errors in the log
+LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
+_LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
+_LOG_SKIP = 1 << 22  # bytes that a log may grow at once; of more, only the tail is worth reading
+_EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memory
+
+
+class RunReader:
+    """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
+
+    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series` joins all
+    attempts, `parent` has the steps of the run that this one is a fork of, and those that it goes on from itself;
+    `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the
+    newest ones; `event_count` and `log_count` count those that fell out, too. `explanation` says why the run failed or
+    what its errors mean, once `explain` was called. `refusals` are what cannot be done to the run now.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.dir = RunDir(directory)
+        self.id = self.dir.id
+        self.head = self.dir.read_head()
+        self.name = self.head.name or self.id
+        self.state = RunState("queued")
+        self._current: RunState | None = None
+        self.series = SeriesStore()
+        self.events: deque[Event] = deque(maxlen=_EVENTS)
+        self.event_count = 0
+        self.machine = MachineHistory()
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.log_count = 0
+        self.explanation: Explanation | None = None
+        self.explaining = False  # it is being made
+        self._explained: object = None  # the trouble that it is about
+        self.refusals: Refusals = {}
+        self._usual: Usual | None = None  # seconds of the stages of a start
+        self._before = 0  # the step of the checkpoint that the newest attempt began with
+        self._events = LineTail(self.dir.events)
+        self._samples = LineTail(self.dir.machine)
+        self._steps = StepTail(self.dir)
+        parent = parent_of(self.info.parent) if "after" in self.head.keys else None
+        self.parent = SeriesStore() if parent else None
+        self._parent_steps = StepTail(parent) if parent else None
+        self._logged: AttemptDir | None = None  # whose console is read
+        self._cut = False  # it is read from its middle on
+        self._console: Tail | None = None
+        self._splitter = LineSplitter()
+
+    @functools.cached_property
+    def info(self) -> RunInfo:
+        """All of run.yaml."""
+        return self.dir.read_info()
+
+    def poll(self) -> set[str]:
+        """Reads what is new; which of "state", "steps", "events", "machine", "log" changed."""
+        parts = {
+            "state": self._read_state,
+            "events": self._read_events,
+            "machine": self._read_samples,
+            "steps": self._read_steps,
+            "log": self._read_log,
+        }
+        found = {name for name, read in parts.items() if read()}
+        if found & {"state", "steps", "events"}:
+            self.refusals = refusals(self.dir, self.state, self.head, self.events)
+        return found
+
+    def events_since(self, count: int) -> list[Event]:
+        """The events after the first `count`."""
+        fresh = min(self.event_count - count, len(self.events))
+        return [self.events[index] for index in range(-fresh, 0)]
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the run has failed, or printed other errors, since `explain` was called."""
+        return self.trouble != self._explained
+
+    def explain(self) -> None:
+        """Reads the whole log for `explanation`; one of 100 MB takes ten seconds."""
+        self._explained, found = self.trouble, None
+        if self._explained is not None:
+            from launcher.runs.watch.diagnosis import explanation
+
+            self.explaining = True
+            with contextlib.suppress(UserError):  # a log that cannot be read
+                found = explanation(self.dir)
+        self.explanation, self.explaining = found, False
+
+    @property
+    def trouble(self) -> object:
+        """What there is to explain: how the run failed, else what the rule about errors says; None without any."""
+        state = self.state
+        if state.failed:
+            return state.state, state.attempt
+        errors = next((check for check in state.checks if check.rule == ERRORS and check.on), None)
+        return errors and (state.attempt, errors.message)
+
+    def startup(self, now: float | None) -> Startup | None:
+        """How the start of the newest attempt goes; None once it has made a step."""
+        return startup(self.events, self.state, self._usual or Usual({}), now, before=self._before)
+
+    def _read_state(self) -> bool:
+        # damage to run.yaml, which takes longer to find than all else, is told by the second look
+        state = current(self.dir, settings=self._current is not None)
+        if state == self._current:
+            return False
+        if self._current is None or state.attempt != self._current.attempt:
+            self._before = step_before(self.dir, state.attempt)
+        self._current = self.state = state
+        if not state.live:
+            self.state = dataclasses.replace(state, seconds=elapsed(self.dir, state, now=state.updated))
+        if self._usual is None and self.startup(None) is not None:
+            self._usual = usual_start(self.dir, self.head)
+        return True
+
+    def _read_events(self) -> bool:
+        before = self.event_count
+        for line in _new_lines(self._events):
+            if (event := Event.from_line(line)) is not None:
+                self.events.append(event)
+                self.event_count += 1
+        return self.event_count != before
+
+    def _read_samples(self) -> bool:
+        before = len(self.machine.times)
+        for line in _new_lines(self._samples):
+            if (sample := MachineSample.from_line(line)) is not None:
+                self.machine.add(sample)
+        return len(self.machine.times) != before
+
+    def _read_steps(self) -> bool:
+        if self.parent is not None and self._parent_steps is not None:
+            if self._parent_steps.attempt is None:  # not read yet: a fork goes on from the steps of its own parent
+                self.parent.add_all(inherited_steps(self._parent_steps.run), 0)
+            _take(self._parent_steps, self.parent)
+        return _take(self._steps, self.series)
+
+    def _read_log(self) -> bool:
+        attempt = self._steps.attempt
+        if attempt is None:
+            return False
+        size = 0
+        with contextlib.suppress(OSError):
+            size = attempt.console.stat().st_size
+        if self._console is None or attempt is not self._logged or size - self._console.offset > _LOG_SKIP:
+            begin = max(0, size - _LOG_TAIL)
+            self._console, self._logged = Tail(attempt.console, begin), attempt
+            self._splitter, self._cut = LineSplitter(), begin > 0
+        before = self.log_count
+        while chunk := self._console.read():
+            for line in self._splitter.feed(chunk):
+                if self._cut and line.number == 1:
+                    continue  # the rest of a line that began before the tail
+                if not line.text.strip():
+                    continue  # blank, or what a progress bar leaves before its carriage return
+                self.log.append(f"({line.source}) {line.text}" if line.source else line.text)
+                self.log_count += 1
+        return self.log_count != before
+
+
+def _take(tail: StepTail, store: SeriesStore) -> bool:
+    """Puts the new steps into the store; whether there were any."""
+    found = False
+    for attempt, lines in tail.read():
+        records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
+        store.add_all(records, attempt)
+        found = found or bool(records)
+    return found
+
+
+def _new_lines(tail: LineTail) -> Iterator[bytes]:
+    while lines := tail.read():
+        yield from lines

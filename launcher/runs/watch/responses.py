@@ -1,0 +1,126 @@
+"""What the model wrote: veRL's dumps, one file a step, rewritten whole by veRL when the step is."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from launcher.core.text import clean
+from launcher.metrics.records import float_of, is_step, parse_object
+from launcher.record.layout import RunDir
+
+LARGEST = 1 << 25  # bytes read of one file
+_LONGEST = 1 << 16  # characters kept of one text
+_PROMPT = re.compile(rb'"input": ?"(?:[^"\\]|\\.)*"')  # as it stands in a file, whatever its escapes
+_KNOWN = {"input", "output", "gts", "score", "step", "uid", "reward"}
+
+
+class Dump(NamedTuple):
+    """The file of one step. `kind` is "rollout" or "validation"."""
+
+    kind: str
+    step: int
+    path: Path
+
+
+class Sample(NamedTuple):
+    """One response, clean text. `score` is the summed reward, nan when unknown; `truth` is "" when unknown.
+
+    `parts` are what else the reward function returned (accuracy, format, prediction), as `name value`.
+    """
+
+    prompt: str
+    response: str
+    truth: str
+    score: float
+    parts: tuple[str, ...]
+
+
+def dumps(run: RunDir) -> list[Dump]:
+    """All dumps of a run, by kind and then by step."""
+    found = []
+    for kind, folder in (("rollout", run.rollouts), ("validation", run.validations)):
+        with contextlib.suppress(OSError):
+            found += [
+                Dump(kind, int(path.stem), path)
+                for path in folder.iterdir()
+                if path.suffix == ".jsonl" and path.stem.isdecimal() and is_step(int(path.stem))
+            ]
+    return sorted(found)
+
+
+def stamp(run: RunDir) -> tuple[int, ...]:
+    """Changes when a dump was added: listing thousands of them each time would take a while."""
+    return tuple(folder.stat().st_mtime_ns if folder.is_dir() else 0 for folder in (run.rollouts, run.validations))
+
+
+def read(dump: Dump) -> tuple[list[Sample], bool]:
+    """The responses of a step in the order of the file, and whether some were too many to read.
+
+    Lines that are no sample are left out. Raises OSError.
+    """
+    lines, cut = _lines(dump)
+    return [_sample(row) for _, row in _rows(lines)], cut
+
+
+def prompt_of(dump: Dump, place: int) -> bytes | None:
+    """The prompt of the sample at this place as it stands in the file, for `responses_to`. Raises OSError."""
+    for at, (line, _) in enumerate(_rows(_lines(dump)[0])):
+        if at == place:
+            found = _PROMPT.search(line)
+            return found[0] if found else None
+    return None
+
+
+def responses_to(prompt: bytes, dump: Dump) -> list[Sample]:
+    """The responses that a dump holds to one prompt. Only their lines are parsed. Raises OSError."""
+    with dump.path.open("rb") as file:
+        data = file.read(LARGEST)
+    lines, at = [], data.find(prompt)
+    while at >= 0:
+        end = data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        lines.append(data[data.rfind(b"\n", 0, at) + 1 : end])
+        at = data.find(prompt, end)
+    return [_sample(row) for _, row in _rows(lines)]
+
+
+def rows(dump: Dump, most: int) -> list[dict[str, Any]]:
+    """The samples in the first `most` bytes of a dump, as veRL wrote them. Raises OSError."""
+    return [row for _, row in _rows(_lines(dump, most)[0])]
+
+
+def _lines(dump: Dump, most: int = LARGEST) -> tuple[list[bytes], bool]:
+    with dump.path.open("rb") as file:
+        data = file.read(most + 1)
+    cut = len(data) > most
+    return data[: data.rfind(b"\n") + 1 if cut else None].splitlines(), cut
+
+
+def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The lines that are samples, and what they hold."""
+    for line in lines:
+        row = parse_object(line)
+        if row is not None and "output" in row:
+            yield line, row
+
+
+def _sample(row: dict[str, Any]) -> Sample:
+    score = row.get("score")
+    return Sample(
+        _text(row.get("input")),
+        _text(row.get("output")),
+        _text(row.get("gts")),
+        float_of(score) if isinstance(score, (int, float)) else float("nan"),
+        tuple(f"{_text(key)} {_text(value)}" for key, value in row.items() if key not in _KNOWN),
+    )
+
+
+def _text(value: Any) -> str:
+    """Clean text; of one that is too long the beginning, and how long it is."""
+    if value is None:
+        return ""
+    text = str(value)
+    rest = f" … ({len(text):,} characters in total)" if len(text) > _LONGEST else ""
+    return clean(text[:_LONGEST]).strip() + rest

@@ -1,0 +1,241 @@
+"""How a run starts: the stages up to its first step, what each takes, and what it usually takes on this machine."""
+
+import contextlib
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+
+from launcher.console.phases import PHASES
+from launcher.core.format import duration
+from launcher.metrics.records import StepRecord
+from launcher.record.events import Event, PhaseChange, StateChange, read_events
+from launcher.record.info import Head
+from launcher.record.json import RARE, Record
+from launcher.record.layout import AttemptDir, RunDir, all_runs
+from launcher.record.state import RunState
+
+STAGES = ("config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout")
+"""Phases of `launcher.console.phases` up to the first step; the last one has all of that step."""
+NAMES = {
+    "config": "configuration",
+    "ray": "Ray",
+    "data": "data",
+    "model": "models",
+    "engine": "engine",
+    "checkpoint-load": "checkpoint",
+    "validate-first": "first validation",
+    "rollout": "first step",
+}
+_STEP = ("rollout", "reward", "update")  # phases of the first step
+_STARTS = 5  # earlier starts that tell what is usual
+_LOOKED_AT = 40  # runs among which these are looked for
+_HEAD = 1 << 16  # bytes of events.jsonl that hold a start
+_LONGER, _AT_LEAST = 2.0, 10.0  # times and seconds beyond the usual that are worth a word
+
+DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
+"""How far a stage is."""
+
+Span = tuple[float, float]
+"""Seconds, from the least to the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Record):
+    """A stage: `begun` and `seconds` count from the start and are known once it runs; `slow`: far beyond `usual`."""
+
+    stage: str
+    state: str
+    begun: float | None = field(default=None, metadata=RARE)
+    seconds: float | None = field(default=None, metadata=RARE)
+    usual: Span | None = field(default=None, metadata=RARE)
+    slow: bool = field(default=False, metadata=RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Startup(Record):
+    """A start that has made no step yet. `usual_starts` are the earlier starts that the usual times are medians of.
+
+    Without such the times are those of `launcher.console.phases`.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    seconds: float | None = None
+    usual_starts: int = 0
+
+    @property
+    def usual(self) -> float | None:
+        """What all stages took together in earlier starts; None without such."""
+        return sum(stage.usual[0] for stage in self.stages if stage.usual) if self.usual_starts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Seconds of each stage, and how many earlier starts they are medians of; 0: they are those of the table."""
+
+    spans: Mapping[str, Span]
+    starts: int = 0
+
+
+@dataclass(slots=True)
+class _Start:
+    """What the events tell of one attempt: when it and its stages began."""
+
+    begun: float
+    stages: dict[str, float]
+
+    def taken(self, stepped: float) -> Iterable[tuple[str, float]]:
+        """Seconds of each stage, when the first step ended at `stepped`."""
+        times = [*self.stages.items(), ("", stepped)]
+        return ((stage, after - at) for (stage, at), (_, after) in pairwise(times))
+
+
+def startup(
+    events: Iterable[Event], state: RunState, usual: Usual, now: float | None, *, before: int = 0
+) -> Startup | None:
+    """The start of the newest attempt at `now`; None once it has made a step after `before`, and for an imported log.
+
+    The validation before the training is logged as the step `before`.
+    """
+    if (state.step is not None and state.step > before) or state.state == "imported":
+        return None
+    start = next(reversed(_starts(events)), None) or _Start(state.started or state.created or 0.0, {})
+    known = dict(start.stages) or {STAGES[0]: start.begun}
+    at = _stage(state.phase) or next(reversed(known))
+    known.setdefault(at, state.phase_since or start.begun)
+    now = now if state.live else (state.exit and state.exit.t) or state.ended or now
+    ends = [*list(known.values())[1:], now]
+    stages = []
+    for stage in STAGES:
+        if stage in known:
+            begun, end = known[stage], ends[list(known).index(stage)]
+            seconds = None if end is None else max(0.0, end - begun)
+            running = RUNNING if state.live else ENDED
+            progress = running if stage == at else DONE
+            span = usual.spans.get(stage)
+            slow = progress == RUNNING and _slow(seconds, span)
+            stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow))
+        elif STAGES.index(stage) > STAGES.index(at) and (not usual.starts or stage in usual.spans):
+            to_come = Stage(stage, WAITING, usual=usual.spans.get(stage))
+            stages.append(to_come if state.live else Stage(stage, UNREACHED))
+    return Startup(tuple(stages), None if now is None else max(0.0, now - start.begun), usual.starts)
+
+
+def startup_of(run: RunDir, state: RunState) -> Startup | None:
+    """As `startup`, of a run that nobody follows, at the time its supervisor wrote last."""
+    before = step_before(run, state.attempt)
+    if startup((), state, Usual({}), None, before=before) is None:  # what is usual takes longer to find
+        return None
+    return startup(read_events(run.events), state, usual_start(run, run.read_head()), state.heartbeat, before=before)
+
+
+def step_before(run: RunDir, attempt: int | None) -> int:
+    """The step of the checkpoint that an attempt began with; 0 without one."""
+    return (run.attempt(attempt).read_launch().resume_step if attempt is not None else None) or 0
+
+
+def usual_start(run: RunDir, head: Head) -> Usual:
+    """What the stages took in the newest completed starts of the run's preset on its machine, else in the table.
+
+    Nothing is usual for a log from elsewhere, which is read at another pace.
+    """
+    if head.from_log:
+        return Usual({})
+    name, taken, starts = head.name, defaultdict[str, list[float]](list), 0
+    host = _host(run)
+    for other in all_runs()[:_LOOKED_AT]:
+        its = other.read_head()
+        if its.name != name or its.from_log or _host(other) != host:
+            continue
+        for number, start in enumerate(_starts(_first_events(other)), 1):
+            stepped = _first_step(other.attempt(number), step_before(other, number))
+            if stepped is not None and starts < _STARTS:
+                starts += 1
+                for stage, seconds in start.taken(stepped):
+                    taken[stage].append(seconds)
+    medians = {stage: statistics.median(seconds) for stage, seconds in taken.items()}
+    if medians:
+        return Usual({stage: (seconds, seconds) for stage, seconds in medians.items()}, starts)
+    return Usual(
+        {stage: _from_table(_STEP if stage == STAGES[-1] else (stage,), on_cpu=head.on_cpu) for stage in STAGES}
+    )
+
+
+def usual_words(span: Span | None) -> str:
+    """`28s`, `15s–3m 00s`; empty where it is unknown."""
+    if span is None:
+        return ""
+    return "–".join(dict.fromkeys(duration(seconds) if seconds >= 1 else "<1s" for seconds in span))
+
+
+def origin_words(found: Startup, *, on_cpu: bool) -> str:
+    """Where the usual times come from; empty where there are none."""
+    if all(stage.usual is None for stage in found.stages):
+        return ""
+    if found.usual_starts:
+        several = found.usual_starts > 1
+        return (
+            f"median of the last {found.usual_starts} starts of this preset"
+            if several
+            else "the last start of this preset"
+        )
+    return "toy-cpu on two idle cores" if on_cpu else "135M to 7B models; the upper ends are estimates"
+
+
+def stage_lines(found: Startup, *, on_cpu: bool) -> list[str]:
+    """The stages as lines of text: name, state, time and usual time."""
+    lines = []
+    for stage in found.stages:
+        word = "longer than usual" if stage.slow else stage.state
+        seconds = duration(stage.seconds) if stage.seconds is not None else ""
+        usual = f"  usually {usual_words(stage.usual)}" if stage.usual else ""
+        lines.append(f"{NAMES[stage.stage]:<18}{word:<18}{seconds:>7}{usual}".rstrip())
+    origin = origin_words(found, on_cpu=on_cpu)
+    return [*lines, *([f"usual times: {origin}"] if origin else [])]
+
+
+def _from_table(phases: Iterable[str], *, on_cpu: bool) -> Span:
+    spans = [PHASES[phase].cpu if on_cpu else PHASES[phase].gpu for phase in phases]
+    return float(sum(least for least, _ in spans)), float(sum(most for _, most in spans))
+
+
+def _slow(seconds: float | None, usual: Span | None) -> bool:
+    return seconds is not None and usual is not None and seconds > max(_LONGER * usual[1], usual[1] + _AT_LEAST)
+
+
+def _stage(phase: str | None) -> str | None:
+    if phase in _STEP:
+        return STAGES[-1]
+    return phase if phase in STAGES else None
+
+
+def _starts(events: Iterable[Event]) -> list[_Start]:
+    """The starts of all attempts, oldest first. Configuration begins with the process, long before it prints."""
+    found: list[_Start] = []
+    for event in events:
+        match event.what:
+            case StateChange(after="starting"):
+                found.append(_Start(event.t, {STAGES[0]: event.t}))
+            case PhaseChange(phase) if found and (stage := _stage(phase)):
+                found[-1].stages.setdefault(stage, event.t)
+    return found
+
+
+def _first_step(attempt: AttemptDir, before: int) -> float | None:
+    """When the first step after `before` ended."""
+    with contextlib.suppress(OSError), attempt.steps.open("rb") as file:
+        for line in islice(file, 2):
+            if (record := StepRecord.from_line(line)) is not None and record.step > before:
+                return record.t
+    return None
+
+
+def _first_events(run: RunDir) -> list[Event]:
+    with contextlib.suppress(OSError), run.events.open("rb") as file:
+        return [event for line in file.read(_HEAD).splitlines() if (event := Event.from_line(line)) is not None]
+    return []
+
+
+def _host(run: RunDir) -> str | None:
+    return run.attempt(1).read_launch().host

@@ -1,0 +1,280 @@
+"""Trials of fixes: forks of a flagged run from before the flag, one untouched and one with each fix; what came of them.
+
+All is read from the run directories at any time: a trial is a run whose parent is noted with the rule that is tried.
+"""
+
+import functools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.core import paths
+from launcher.metrics import intervals
+from launcher.metrics.store import Series
+from launcher.preset.yaml_text import text_of
+from launcher.record.events import LevelChange, read_events
+from launcher.record.info import Origin, RunInfo
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.levels import Level
+from launcher.record.state import RunState, current
+from launcher.runs.watch.onset import check_counts
+from launcher.runs.watch.scores import Scores
+
+# what every trial sets, the twin too
+PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")
+
+HEALED, PARTLY, NOTHING, BROKE = "healed", "partly", "nothing", "broke"
+REPEATED, DIFFERENT = "repeated", "not repeated"  # of the twin
+GOING, UNFINISHED, UNTOLD = "running", "unfinished", "cannot be told"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one trial shows: the level of the tried rule at its end, and the worst in between; other rules that rose.
+
+    `critical` are those of them that are so at its end; `last` is its last step and `planned` the one it goes to;
+    `scores` its reward by step; `undoes` as in `Origin`, and `started` in unix seconds.
+    """
+
+    run: str
+    changes: tuple[str, ...]
+    state: RunState
+    level: Level
+    worst: Level
+    others: frozenset[str]
+    last: int
+    planned: int
+    scores: Series
+    critical: frozenset[str] = frozenset()
+    undoes: str | None = None
+    started: float = 0.0
+
+    @property
+    def twin(self) -> bool:
+        """Whether nothing was changed."""
+        return not self.changes
+
+    @property
+    def own_reward(self) -> bool:
+        """Whether it has a reward function of its own, whose rewards cannot be compared with those of the others."""
+        return any(change.lstrip("+").startswith(("reward", "custom_reward")) for change in self.changes)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One trial and its verdict, with the reason as words. `reward` is the mean difference to the twin's reward."""
+
+    run: str
+    changes: tuple[str, ...]
+    state: str
+    step: int
+    planned: int
+    level: str
+    verdict: str
+    why: str
+    reward: float | None = None
+    undoes: str | None = None
+
+    @property
+    def told(self) -> str:
+        """What it undoes, and the reason of its verdict, as words."""
+        return "; ".join(filter(None, (self.undoes and f"undoes {self.undoes}", self.why)))
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one rule from one checkpoint of a run; the twin first, then what healed."""
+
+    parent: str
+    rule: str
+    step: int
+    arms: tuple[Arm, ...]
+
+
+def trials_of(parent: str | None = None) -> list[Trials]:
+    """The trials of a run, of all runs when none is named; the newest first."""
+    found: dict[tuple[str, str, int], list[Facts]] = {}
+    for run in all_runs():
+        info = _trial_info(run)
+        if info is None or info.parent is None or (parent is not None and info.parent.run != parent):
+            continue
+        origin = info.parent
+        place = (origin.run, origin.trial or "", origin.step or 0)
+        found.setdefault(place, []).append(_facts(run, info, origin))
+    known = {run: alarms(RunDir(paths.runs_dir() / Path(run).name)) for run, _, _ in found}
+    return [Trials(*place, tuple(judge(each, known[place[0]]))) for place, each in found.items()]
+
+
+def alarms(run: RunDir) -> frozenset[str]:
+    """The rules of which a run had a flag at WARN or CRITICAL."""
+    changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
+    return frozenset(change.rule for change in changes if change.alarming)
+
+
+def judge(found: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
+    """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
+
+    A twin is stopped when its flag is back: what would have risen later, its parent shows. Of several with one verdict
+    those come first whose reward nobody else's beats by more than the noise; then the undoing of a change, then the
+    order in which they were tried.
+    """
+    twin = next((each for each in found if each.twin), None)
+    order = (REPEATED, DIFFERENT, HEALED, PARTLY, BROKE, NOTHING)
+    ranks = {verdict: place for place, verdict in enumerate(order)}
+    judged = [(each, _judged(each, twin, known)) for each in found]
+
+    def place(pair: tuple[Facts, Arm]) -> tuple[bool, int, int, bool, float]:
+        facts, arm = pair
+        better = sum(_beaten(facts, other) for other, own in judged if own.verdict == arm.verdict)
+        return not facts.twin, ranks.get(arm.verdict, len(order)), better, facts.undoes is None, facts.started
+
+    return [arm for _, arm in sorted(judged, key=place)]
+
+
+def _beaten(facts: Facts, by: Facts) -> bool:
+    """Whether another trial's reward is better by more than the noise."""
+    return not (facts.own_reward or by.own_reward) and worse_reward(facts.scores, by.scores)[0]
+
+
+def settled(facts: Facts) -> bool:
+    """Whether more steps would not change the verdict: the flag is CRITICAL again."""
+    return facts.level == Level.CRITICAL
+
+
+def facts_of(run: RunDir) -> Facts | None:
+    """What a run shows that is a trial; None for others."""
+    info = _trial_info(run)
+    return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
+
+
+def _judged(facts: Facts, twin: Facts | None, known: frozenset[str]) -> Arm:
+    alone = twin is None or facts.twin or facts.own_reward
+    worse, difference = (False, None) if alone or twin is None else worse_reward(facts.scores, twin.scores)
+    verdict, why = _verdict(facts, twin, known, worse=worse)
+    state, level = facts.state.state, facts.level.words
+    return Arm(
+        facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference, facts.undoes
+    )
+
+
+def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
+    again = facts.level >= Level.WARN
+    ended = not facts.state.going
+    if facts.twin:
+        if trouble := _trouble(facts, known):
+            return REPEATED, trouble
+        if not ended:
+            return GOING, ""
+        done = facts.last >= facts.planned
+        if not done:
+            return UNFINISHED, facts.state.error or ""
+        return DIFFERENT, "the flag did not rise again, so fixes cannot be judged"
+    if ended and facts.state.failed:
+        reason = facts.state.error or facts.state.state
+        started = len(facts.scores.steps) > 0
+        return (BROKE, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
+    if again and (ended or settled(facts)):
+        return NOTHING, f"the flag is up ({facts.level.words})"
+    if not ended:
+        return GOING, ""
+    well = twin is not None and not twin.state.going and not _trouble(twin, known)
+    if facts.last < facts.planned and not well:
+        return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
+    new = sorted(facts.others - known - (twin.others if twin else frozenset()))
+    if new:
+        return BROKE, f"{' '.join(new)} rose, not without the change"
+    if worse:
+        return BROKE, "the reward is worse than the twin's"
+    if twin is None:
+        return UNTOLD, "there is no twin"
+    if not _trouble(twin, known):
+        whole = twin.last >= twin.planned
+        return UNTOLD, "the flag did not rise in the twin either" if whole else "the twin did not come to its end"
+    if facts.critical:
+        return PARTLY, f"the flag is down, but {' '.join(sorted(facts.critical))} is CRITICAL"
+    shared = len(set(facts.scores.steps) & set(twin.scores.steps))
+    if facts.own_reward:
+        return HEALED, "no flag; its reward function is another than the twin's, so rewards are not compared"
+    few = f"{shared} steps are too few to compare the reward with the twin's"
+    return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
+
+
+def _trouble(twin: Facts, known: frozenset[str]) -> str:
+    """How the twin repeats the trouble of its parent, where `known` rose; "" while it does not.
+
+    Sampling on a GPU is not repeatable: where the parent had several flags, the twin may come to another one of them.
+    """
+    if (level := max(twin.level, twin.worst)) >= Level.WARN:
+        return f"the flag rose again ({level.words})"
+    same = " ".join(sorted(twin.critical & known))
+    return f"{same} is CRITICAL, which rose in the run, too" if same else ""
+
+
+def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
+    """Whether the reward is worse than the twin's by more than the noise, and the mean difference.
+
+    Steps are compared in pairs, as in `compare`: both trials see the same prompts. A reward that is not finite is worse
+    than one that is.
+    """
+    pairs = [(scores.at(step), twin.at(step)) for step in scores.steps]
+    both = [(own, other) for own, other in pairs if own is not None and other is not None and math.isfinite(other)]
+    if any(not math.isfinite(own) for own, _ in both):
+        return True, None
+    gaps = [own - other for own, other in both]
+    if not gaps:
+        return False, None
+    mean, error = statistics.fmean(gaps), intervals.of_steps(gaps)
+    return error is not None and mean + error.reach() < 0, mean
+
+
+def _trial_info(run: RunDir) -> RunInfo | None:
+    """run.yaml of a trial."""
+    try:
+        return _of_trial(run.run_yaml, run.run_yaml.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_trial(path: Path, written: int) -> RunInfo | None:
+    """Parsing one takes 40 ms, and a page asks for those of all runs every few seconds; `written` changes with it."""
+    if b"trial:" not in path.read_bytes():
+        return None
+    info = RunInfo.read(path)
+    return info if info.parent is not None and info.parent.trial else None
+
+
+def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
+    state, scores = current(run), Scores(run)
+    scores.poll()
+    changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
+    alarms = [change for change in changes if change.alarming]
+    rule = origin.trial or ""
+    worst = max((change.after for change in alarms if change.rule == rule), default=Level.OK)
+    ours = {check.rule for check in state.checks if not check_counts(check)} | {rule}
+    critical = {check.rule for check in state.checks if check.level == Level.CRITICAL}
+    level = next((check.level for check in state.checks if check.rule == rule), Level.N_A)
+    begun = origin.step or 0
+    trainer = (info.preset or {}).get("trainer")
+    planned = trainer.get("steps") if isinstance(trainer, dict) else None
+    return Facts(
+        run=run.id,
+        changes=tuple(f"{each.key}={text_of(each.now)}" for each in origin.diff if each.key not in PLAN),
+        state=state,
+        level=level,
+        worst=worst,
+        others=frozenset(change.rule for change in alarms) - ours,
+        last=state.step if state.step is not None else begun,
+        planned=planned if isinstance(planned, int) else state.total or begun,
+        scores=scores.series,
+        critical=frozenset(critical - ours),
+        undoes=origin.undoes,
+        started=info.created or 0.0,
+    )

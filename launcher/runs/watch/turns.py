@@ -1,0 +1,199 @@
+"""Whose turn it is: what each run of the queue waits for, and the GPUs that it would get."""
+
+import contextlib
+import dataclasses
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from launcher import settings
+from launcher.core import paths
+from launcher.core.format import gib
+from launcher.machine.sampler import Sampler, visible
+from launcher.record import queue
+from launcher.record.attempt import LaunchRecord
+from launcher.record.events import Action, read_events
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.queue import Queued
+from launcher.record.state import RunState, current
+from launcher.verl.config import ENGINE_GPUS, GPUS
+
+_ALL = "all"  # GPUs of a machine that does not tell which it has
+_RETRY = 300.0  # seconds in which a retry that was announced has begun
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an entry waits for, in words; it is due when that is None. `gpus` are those that it would get.
+
+    `lost`: it can never be started, for the reason in `waits`. `outside`: it waits for what no supervisor will tell
+    at its end: GPUs that others use, a run that may be retried, the last moments of a supervisor.
+    """
+
+    entry: Queued
+    waits: str | None = None
+    gpus: tuple[str, ...] = ()
+    lost: bool = False
+    outside: bool = False
+
+    @property
+    def due(self) -> bool:
+        return self.waits is None
+
+    @property
+    def state(self) -> str:
+        """skipped, paused, starting or queued."""
+        entry = self.entry
+        if entry.skipped is not None:
+            return "skipped"
+        return "paused" if entry.paused else "starting" if entry.starting else "queued"
+
+
+def turns() -> list[Turn]:
+    """The queue in its order. Without entries nothing else is looked at."""
+    entries = queue.entries()
+    if not entries:
+        return []
+    stopped, machine = queue.paused(), _Machine(entries)
+    found = []
+    for entry in entries:
+        if entry.skipped is not None:
+            turn = Turn(entry, entry.skipped)
+        elif entry.paused or stopped:
+            turn = Turn(entry, "paused" if entry.paused else "the queue is paused")
+        elif entry.host != socket.gethostname():
+            turn = Turn(entry, f"added on {entry.host}, which starts it")
+        else:
+            turn = _after(entry, entries) or machine.place(entry)
+            if entry.starting:
+                turn = dataclasses.replace(turn, waits="preflight")
+        found.append(turn)
+    return found
+
+
+def free_gpus(devices: Sequence[str] | None) -> list[str]:
+    """The GPUs of this machine that nobody uses, of `devices` as CUDA_VISIBLE_DEVICES names them."""
+    return [gpu for gpu, user in _sampled(devices).items() if user is None]
+
+
+def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
+    """What stands in the way of an entry that waits for another run; None when that has finished."""
+    if entry.after is None or entry.now:
+        return None
+    if earlier := next((each for each in entries if each.id == entry.after), None):
+        return Turn(entry, f"after {earlier.id}, which {'was skipped' if earlier.skipped else 'has not started'}")
+    run = RunDir(paths.runs_dir() / entry.after)
+    if not run.path.exists():
+        return Turn(entry, f"run {entry.after}, which had to finish first, was deleted", lost=True)
+    state = current(run, checks=False)
+    if state.going:
+        return Turn(entry, f"after {run.id}, which is {state.state}")
+    if state.state == "failed" and _ending(run, state):
+        return Turn(entry, f"after {run.id}, which is {state.state} and may be retried", outside=True)
+    if state.state != "finished":
+        return Turn(entry, f"run {run.id}, which had to finish first, is {state.state}", lost=True)
+    return None
+
+
+def _ending(run: RunDir, state: RunState) -> bool:
+    """Whether a run that has ended still has its GPUs: its supervisor is there, which may retry it, or has done so."""
+    if state.supervisor is not None and state.supervisor.alive():
+        return True
+    with contextlib.suppress(OSError):
+        if state.state == "failed" and abs(time.time() - run.events.stat().st_mtime) < _RETRY:
+            said = [each.what.verb for each in read_events(run.events) if isinstance(each.what, Action)]
+            return [verb for verb in said if verb in ("retry", "resume")][-1:] == ["retry"]
+    return False
+
+
+class _Machine:
+    """GPUs and the place on the CPU, of which entries take theirs in turn.
+
+    `outside` tells of each GPU, in words, that somebody else has it. An entry that has to wait keeps the free GPUs
+    that it would use, so that smaller ones do not pass it for ever.
+    """
+
+    def __init__(self, entries: Sequence[Queued]) -> None:
+        self.gpus = _sampled(visible(os.environ)) if any(each.needs for each in entries) else {}
+        self.named = {word for each in entries for word in each.gpus}
+        more = self.named - self.gpus.keys()  # UUIDs, and those that are hidden from us
+        self.outside = self.gpus | {word: who for word in more for who in _sampled([word]).values()}
+        self.held: dict[str, str] = {}  # device -> words about the run that has it
+        self.on_cpu: list[str] = []
+        self.cpu_runs = settings.cpu_runs()
+        self.ending = False  # a run is ending, or is about to be retried
+        for run in all_runs():
+            state = current(run, checks=False)
+            ending = not state.going and _ending(run, state)
+            if state.attempt is not None and (state.going or ending):
+                self._hold(run.id, run.attempt(state.attempt).read_launch())
+                self.ending |= ending
+
+    def _hold(self, run: str, launch: LaunchRecord) -> None:
+        if launch.job is not None or launch.host not in (None, socket.gethostname()):
+            return  # it uses other machines
+        if launch.keys.get("trainer.device") == "cpu":
+            self.on_cpu.append(run)
+            return
+        count, engine = launch.keys.get(GPUS), launch.keys.get(ENGINE_GPUS)
+        if isinstance(count, int):  # the replay of a log has none
+            count += engine if isinstance(engine, int) else 0
+            # Ray takes the first ones of those that it sees
+            named = visible(launch.env)
+            devices = named[:count] if named is not None else [*self.gpus][:count] or [_ALL]
+            self.held |= dict.fromkeys(devices, f"is used by {run}")
+
+    def place(self, entry: Queued) -> Turn:
+        """The turn of an entry, which takes what it uses from those behind it."""
+        if not entry.needs:
+            return self._on_cpu(entry)
+        wanted = entry.gpus or (() if self.gpus else (_ALL,))
+        if wanted:
+            blocked = [(each, self._taken(each)) for each in wanted if self._taken(each)]
+            chosen = wanted
+        else:
+            taken = [each for each in self.gpus if self._taken(each)]
+            free = sorted((each for each in self.gpus if each not in taken), key=self.named.__contains__)
+            # of more than there are the preflight tells
+            waits = len(free) < entry.needs <= len(self.gpus) and not entry.now
+            chosen = tuple(free[: entry.needs] if waits else [*free, *taken][: entry.needs])
+            blocked = [(each, self._taken(each)) for each in taken] if waits else []
+        outside = self.ending or any(each not in self.held and self.outside.get(each) for each, _ in blocked)
+        for each in chosen:
+            self.held.setdefault(each, f"is reserved for {entry.id}")
+        gpus = tuple(each for each in chosen if each != _ALL)
+        if entry.now or not blocked:
+            return Turn(entry, None, gpus)
+        count = "" if entry.gpus else f"{entry.needs} GPU{'s' * (entry.needs > 1)}; "
+        words = ", ".join(f"GPU {each} {who}" if each != _ALL else f"the machine {who}" for each, who in blocked)
+        return Turn(entry, count + words, gpus, outside=outside)
+
+    def _on_cpu(self, entry: Queued) -> Turn:
+        others = self.on_cpu[: self.cpu_runs]
+        if len(others) < self.cpu_runs or entry.now:
+            self.on_cpu.append(entry.id)
+            return Turn(entry)
+        return Turn(entry, f"CPU: used by {', '.join(others)}", outside=self.ending)
+
+    def _taken(self, device: str) -> str | None:
+        """Who has a GPU, in words; None when it is free."""
+        found = self.held.get(_ALL) or self.held.get(device)
+        if found is None and device == _ALL:
+            found = next(iter(self.held.values()), None)
+        return found or self.outside.get(device)
+
+
+def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
+    """GPUs, each with the words of who uses it, as far as NVML tells. MIG slices have no number that CUDA takes."""
+    sampler = Sampler(devices)
+    try:
+        gpus = sampler.sample().gpus
+    finally:
+        sampler.close()
+    return {
+        str(gpu.index): f"has {gib(gpu.used or 0)} GiB in use" if gpu.in_use else None
+        for gpu in gpus
+        if isinstance(gpu.index, int) or devices
+    }

@@ -1,0 +1,106 @@
+"""Marks inside a value for what is not known, and the bounds of reading.
+
+A value with a mark goes through assignments, arrays and quotes like any other, so that what it ends up in can be
+told. An unset variable is empty for the script, but worth a question where it is a setting.
+"""
+
+import re
+
+from launcher.core.errors import UserError
+
+_UNKNOWN, _UNSET, _END, _BLANK = "\x01", "\x02", "\x03", "\x04"
+_MARK = re.compile(f"([{_UNKNOWN}{_UNSET}])([^{_END}]*){_END}")
+_STRAY = re.compile(f"[\0{_UNKNOWN}{_UNSET}{_END}{_BLANK}]")
+
+_STEPS = 50_000
+_LETTERS = 4_000_000
+_LONGEST = 1_000_000
+_DEEPEST = 60
+_REASON = 200
+
+
+def unmarked(text: str) -> str:
+    """A script's text without characters that are used as marks."""
+    return _STRAY.sub("", text)
+
+
+def unknown(reason: str) -> str:
+    """A value that is known only when the script runs."""
+    why = " ".join(_MARK.sub("", reason).split())[:_REASON]
+    return f"{_UNKNOWN}{why.replace(' ', _BLANK)}{_END}"  # a mark is one word
+
+
+def unset(name: str) -> str:
+    """The value of a variable that nobody has set."""
+    return f"{_UNSET}{name}{_END}"
+
+
+def is_unknown(text: str) -> bool:
+    """Whether a part of the value is not known; an unset variable is."""
+    return _UNKNOWN in text
+
+
+def is_marked(text: str) -> bool:
+    """Whether there is any mark in the value."""
+    return _UNKNOWN in text or _UNSET in text
+
+
+def plain(text: str) -> str:
+    """The value with all marks removed."""
+    return _MARK.sub("", text) if _END in text else text
+
+
+def without_unset(text: str) -> str:
+    """The value with unset variables empty."""
+    return _MARK.sub(lambda found: found[0] if found[1] == _UNKNOWN else "", text) if _UNSET in text else text
+
+
+def reasons(text: str) -> list[str]:
+    """Why parts of the value are not known, such as `$(date)`."""
+    return [found[2].replace(_BLANK, " ") for found in _MARK.finditer(text) if found[1] == _UNKNOWN]
+
+
+def unset_names(text: str) -> list[str]:
+    """The unset variables in the value."""
+    return [found[2] for found in _MARK.finditer(text) if found[1] == _UNSET]
+
+
+def derived(*sources: str) -> str:
+    """An unknown value made of such values."""
+    found = [why for text in sources for why in (*reasons(text), *(f"${name}" for name in unset_names(text)))]
+    return unknown(", ".join(dict.fromkeys(found)) or "?")
+
+
+def kept(*sources: str) -> str:
+    """The marks of unset variables in values, for what is computed from them."""
+    return "".join(unset(name) for name in dict.fromkeys(name for text in sources for name in unset_names(text)))
+
+
+class Budget:
+    """What may be spent on one script. Every method raises UserError when it is used up."""
+
+    def __init__(self) -> None:
+        self._steps, self._letters, self.depth = _STEPS, _LETTERS, 0
+
+    def step(self, letters: int = 0) -> None:
+        """Charges one command or expansion that reads so many characters."""
+        self._steps -= 1
+        self._letters -= letters
+        if self._steps < 0 or self._letters < 0:
+            raise UserError("the script takes too long to read; it has loops or expansions that do not end")
+
+    def made(self, text: str) -> str:
+        """Counts a new value against the limit, and returns it."""
+        self._letters -= len(text)
+        if len(text) > _LONGEST or self._letters < 0:
+            raise UserError(f"the script makes a value of more than {_LONGEST:,} letters")
+        return text
+
+    def __enter__(self) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.depth = 0
+            raise UserError(f"the script nests more than {_DEEPEST} commands or expansions in each other")
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1

@@ -1,0 +1,146 @@
+"""What a script starts, found by running it with programs that only record how they are called.
+
+bash runs it in an empty folder; the first folder on its PATH holds a stub for every program that could do something,
+and what is not there is recorded, too. Where the system has bubblewrap or unprivileged namespaces, the files of
+this machine are read-only for it and there is no network.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from launcher.core.errors import UserError
+from launcher.scripts.bash import marks
+from launcher.scripts.bash.state import Started
+
+LIMIT_S = 20
+"""Seconds that a script may take; without real programs it needs less than one."""
+
+_MOST = 10_000_000  # bytes that are read of the records
+_REAL = (
+    *("awk", "basename", "bash", "cat", "cut", "date", "dirname", "env", "expr", "false", "gawk", "getopt", "grep"),
+    *("egrep", "fgrep", "head", "hostname", "id", "mawk", "mkdir", "nohup", "nproc", "paste", "printf"),
+    *("readlink", "realpath", "rev", "sed", "seq", "sh", "sort", "tac", "tail", "tee", "tr", "true", "uname", "uniq"),
+    *("wc", "whoami", "xargs", "timeout", "touch", "jq", "bc"),
+)
+"""Programs that compute, and write nowhere but where the script says."""
+
+_STUBS = (
+    *("python", "python2", "python3", "python3.10", "python3.11", "python3.12", "torchrun", "accelerate", "deepspeed"),
+    *("ray", "uv", "pip", "pip3", "conda", "mamba", "git", "wget", "curl", "ssh", "scp", "rsync", "docker", "srun"),
+    *("sbatch", "mpirun", "nvidia-smi", "npu-smi", "rocm-smi", "huggingface-cli", "hf", "wandb", "sudo", "su", "kill"),
+    *("pkill", "killall", "mktemp", "rm", "mv", "cp", "ln", "chmod", "chown", "apt", "apt-get", "sleep", "ping", "nc"),
+)
+
+_UNKNOWN = "PPO-TUI-UNKNOWN"
+_RECORD = r"""#!{bash}
+case "$*" in "-c import torch_npu"*) [ -e /dev/davinci_manager ]; exit;; esac
+record="{records}/$EPOCHREALTIME.$$.$RANDOM"
+{{ printf '%s\0' "$PWD" "${{0##*/}}" "$@"; printf '\0env\0'; {env} -0; }} > "$record.part"
+{mv} "$record.part" "$record"
+[ -t 1 ] || echo {unknown}
+exit 0
+"""
+_START = r"""command_not_found_handle() {{ {folder}/python "--not-found--" "$@"; }}
+"""
+
+
+def sandbox() -> str:
+    """What keeps a script from this machine's files and network: bwrap, unshare, or "" for nothing."""
+    for name, words in (("bwrap", ["bwrap", "--ro-bind", "/", "/", "true"]), ("unshare", ["unshare", "-rmn", "true"])):
+        if shutil.which(name) is None:
+            continue
+        try:
+            if subprocess.run(words, capture_output=True, timeout=5, check=False).returncode == 0:
+                return name
+        except (OSError, subprocess.SubprocessError):
+            continue
+    return ""
+
+
+def record(text: str, folder: str, path: str | None, args: Sequence[str], environ: Mapping[str, str]) -> list[Started]:
+    """What the script starts, in order; its `folder` would be the one it is run in, `path` is its file.
+
+    Raises UserError where there is no bash, and for a script that does not end.
+    """
+    bash = shutil.which("bash")
+    if bash is None:
+        raise UserError("running a script requires bash, which is not on PATH")
+    with tempfile.TemporaryDirectory(prefix="ppo-tui-exec-") as base:
+        place = Path(base)
+        stubs, records, empty = (place / name for name in ("bin", "records", "empty"))
+        for each in (stubs, records, empty):
+            each.mkdir()
+        _fill(stubs, records, bash)
+        start = place / "start"
+        start.write_text(_START.format(folder=stubs), "utf-8")
+        if path is None:
+            path = str(place / "script.sh")
+            Path(path).write_text(text, "utf-8")
+        env = {**environ, "PATH": str(stubs), "BASH_ENV": str(start), "TMPDIR": str(empty), "PWD": str(empty)}
+        _run([*_sandboxed(place), bash, path, *args], empty, env)
+        return [_started(each, str(empty), folder, env) for each in sorted(records.glob("*[0-9]"))]
+
+
+def _fill(stubs: Path, records: Path, bash: str) -> None:
+    text = _RECORD.format(bash=bash, records=records, env=shutil.which("env"), mv=shutil.which("mv"), unknown=_UNKNOWN)
+    for name in _STUBS:
+        (stubs / name).write_text(text, "utf-8")
+        (stubs / name).chmod(0o755)
+    for name in _REAL:
+        if (found := shutil.which(name)) is not None:
+            (stubs / name).symlink_to(found)
+
+
+def _sandboxed(place: Path) -> list[str]:
+    kind = sandbox()
+    if kind == "bwrap":
+        binds = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", str(place), str(place)]
+        return [shutil.which("bwrap") or kind, *binds, "--unshare-all", "--die-with-parent"]
+    if kind == "unshare":
+        # the network goes; the files are made read-only but for our folder, as far as the kernel lets us
+        mount = shutil.which("mount") or "mount"
+        made = f'{mount} --bind "$0" "$0" && {mount} -o remount,bind,ro / 2>/dev/null; cd "$PWD" && exec "$@"'
+        return [shutil.which("unshare") or kind, "-rmnpf", "--kill-child", "/bin/sh", "-c", made, str(place)]
+    return []
+
+
+def _run(command: list[str], folder: Path, env: Mapping[str, str]) -> None:
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise UserError(f"the script did not end within {LIMIT_S} s, though its programs do nothing") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it left in the background
+
+
+def _started(record: Path, empty: str, folder: str, given: Mapping[str, str]) -> Started:
+    with record.open("rb") as file:
+        text = file.read(_MOST).decode(errors="replace")
+    words, _, rest = text.replace(empty, folder).partition("\0\0env\0")
+    where, *argv = words.split("\0")
+    if argv[1:2] == ["--not-found--"]:
+        argv = argv[2:]
+    pairs = (entry.partition("=") for entry in rest.split("\0") if "=" in entry)
+    ours = {"_", "SHLVL", "OLDPWD", "BASH_ENV", "PATH", "PWD", "TMPDIR"}
+    env = {name: _marked(value) for name, _, value in pairs if name not in ours and given.get(name) != value}
+    return Started(tuple(map(_marked, argv)), env, where)
+
+
+def _marked(text: str) -> str:
+    return marks.unmarked(text).replace(_UNKNOWN, marks.unknown("what a program prints"))

@@ -1,0 +1,44 @@
+"""The advantage estimators and policy losses of veRL, from algorithms.toml.
+
+What a module of the user's registers in veRL is used as it is: nothing here limits the names.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.core.tables import read_tables, record
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An estimator or a loss. `group`: it compares several responses to a prompt, so rollout.n is above 1.
+
+    `lacks` is what the new trainer of veRL 0.9 does not pass to it: only the old one runs it.
+    """
+
+    name: str
+    meaning: str
+    paper: str
+    since: str = "0.4.1"
+    group: bool = False
+    lacks: str = ""
+
+
+def estimators() -> Mapping[str, Algorithm]:
+    """Advantage estimators by veRL's name."""
+    return _read()["estimators"]
+
+
+def losses() -> Mapping[str, Algorithm]:
+    """Policy losses by veRL's name."""
+    return _read()["losses"]
+
+
+@functools.cache
+def _read() -> dict[str, dict[str, Algorithm]]:
+    tables = read_tables(Path(__file__).with_suffix(".toml"))
+    return {
+        kind: {name: record(Algorithm, row, name=name) for name, row in rows.items()} for kind, rows in tables.items()
+    }

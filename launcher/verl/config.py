@@ -1,0 +1,143 @@
+"""What everybody asks of a run's veRL configuration, each question answered once, and the names of its parts.
+
+`launcher.health.config.RunConfig` answers from what a run's log says, where much may be unknown;
+`launcher.preset.effective.EffectiveConfig` knows veRL's defaults and answers every question.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, overload
+
+from launcher.verl.algorithms import estimators
+
+ACTOR, ROLLOUT, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.ref"
+MODEL, CRITIC, TRAINER, DATA = "actor_rollout_ref.model", "critic", "trainer", "data"
+REWARD_MODEL, RAY = "reward.reward_model", "ray_kwargs.ray_init"
+
+ESTIMATOR, LOSS_MODE = "algorithm.adv_estimator", f"{ACTOR}.policy_loss.loss_mode"
+GAMMA = "algorithm.gamma"
+KL_IN_REWARD, KL_IN_LOSS = "algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"
+MODEL_PATH, CRITIC_PATH = f"{MODEL}.path", f"{CRITIC}.model.path"
+BATCH, N, NODES, GPUS = f"{DATA}.train_batch_size", f"{ROLLOUT}.n", f"{TRAINER}.nnodes", f"{TRAINER}.n_gpus_per_node"
+PROMPT, RESPONSE = f"{DATA}.max_prompt_length", f"{DATA}.max_response_length"
+MINI, MICRO = f"{ACTOR}.ppo_mini_batch_size", f"{ACTOR}.ppo_micro_batch_size_per_gpu"
+CRITIC_MINI, CRITIC_MICRO = f"{CRITIC}.ppo_mini_batch_size", f"{CRITIC}.ppo_micro_batch_size_per_gpu"
+LOG_PROB, REF_LOG_PROB = f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu", f"{REF}.log_prob_micro_batch_size_per_gpu"
+DYNAMIC, LOG_PROB_DYNAMIC = f"{ACTOR}.use_dynamic_bsz", f"{ROLLOUT}.log_prob_use_dynamic_bsz"
+TOKENS, LOG_PROB_TOKENS = f"{ACTOR}.ppo_max_token_len_per_gpu", f"{ROLLOUT}.log_prob_max_token_len_per_gpu"
+CRITIC_TOKENS = f"{CRITIC}.ppo_infer_max_token_len_per_gpu"
+ULYSSES, CRITIC_ULYSSES = f"{ACTOR}.ulysses_sequence_parallel_size", f"{CRITIC}.fsdp.ulysses_sequence_parallel_size"
+TENSOR, MODEL_LENGTH = f"{ROLLOUT}.tensor_model_parallel_size", f"{ROLLOUT}.max_model_len"
+ENGINE, UTILISATION = f"{ROLLOUT}.name", f"{ROLLOUT}.gpu_memory_utilization"
+ENGINE_GPUS, ENGINE_NODES = f"{ROLLOUT}.n_gpus_per_node", f"{ROLLOUT}.nnodes"
+TRANSFER, HYBRID = f"{ROLLOUT}.checkpoint_engine.backend", "actor_rollout_ref.hybrid_engine"
+TRAINER_MODE, SYNC_STEP = f"{TRAINER}.v1.trainer_mode", f"{TRAINER}.v1.separate_async.parameter_sync_step"
+MAX_AGE, OLD_ONES = f"{TRAINER}.v1.sampler.max_off_policy_threshold", f"{TRAINER}.v1.sampler.max_off_policy_strategy"
+CORRECTION = "algorithm.rollout_correction"
+
+_CLIPS_BY_DESIGN = ("gspo", "cispo", "geo_mean")
+_SWITCHES = {"true": True, "false": False}
+
+
+def ray_address(keys: Mapping[str, Any]) -> str | None:
+    """Where the Ray of a run is, by the keys that it was started with: `local` is its own, None is left to Ray."""
+    return next((value for key, value in keys.items() if key.endswith("ray_init.address")), None)
+
+
+class VerlConfig(ABC):
+    """A configuration of veRL. An answer is None where the keys that it depends on are unknown."""
+
+    @abstractmethod
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a veRL key; `default` when it is unknown."""
+
+    def number(self, key: str) -> float | None:
+        """A key's value as a number; None when it is unknown or is none."""
+        value = self.get(key)
+        if isinstance(value, bool) or value is None:
+            return None
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+    def whole(self, key: str, least: int = 1) -> int | None:
+        """The value of a key that is a whole number of at least `least`; None for anything else."""
+        value = self.get(key)
+        return value if type(value) is int and value >= least else None
+
+    def text(self, key: str) -> str | None:
+        """A key's value as text; None when it is unknown."""
+        value = self.get(key)
+        return None if value is None else str(value)
+
+    @overload
+    def flag(self, key: str) -> bool | None: ...
+    @overload
+    def flag(self, key: str, default: bool) -> bool: ...
+    def flag(self, key: str, default: bool | None = None) -> bool | None:
+        """A key's value as a switch; `default` when it is unknown or is none."""
+        value = self.get(key)
+        if isinstance(value, str):
+            return _SWITCHES.get(value.strip().lower(), default)
+        return bool(value) if isinstance(value, (bool, int)) else default
+
+    @property
+    def kl_in_reward(self) -> bool | None:
+        """Whether the KL penalty is part of the reward."""
+        return self.flag(KL_IN_REWARD)
+
+    @property
+    def kl_in_loss(self) -> bool | None:
+        """Whether the KL is a term of the actor's loss."""
+        return self.flag(KL_IN_LOSS)
+
+    @property
+    def estimator(self) -> str | None:
+        """The advantage estimator: gae, grpo, ..."""
+        return self.text(ESTIMATOR)
+
+    @property
+    def has_critic(self) -> bool | None:
+        """Whether a critic is trained; only GAE needs one, unless `critic.enable` says otherwise.
+
+        veRL: `verl/trainer/ppo/utils.py: need_critic`.
+        """
+        enabled = self.flag("critic.enable")
+        return enabled if enabled is not None or self.estimator is None else self.estimator == "gae"
+
+    @property
+    def discounts(self) -> bool | None:
+        """Whether later rewards are discounted by `algorithm.gamma`; None for estimators that veRL does not have.
+
+        veRL: `verl/trainer/ppo/core_algos.py: compute_gae_advantage_return,
+        compute_reinforce_plus_plus_outcome_advantage`.
+        """
+        return self.estimator in ("gae", "reinforce_plus_plus") if self.estimator in estimators() else None
+
+    @property
+    def has_reference(self) -> bool | None:
+        """Whether a reference policy is needed, for the KL in the reward or in the loss.
+
+        veRL: `verl/trainer/ppo/utils.py: need_reference_policy`.
+        """
+        return self.kl_in_reward or self.kl_in_loss
+
+    @property
+    def group_based(self) -> bool | None:
+        """Whether advantages compare several responses to one prompt."""
+        if self.estimator is None:
+            return None
+        known = estimators().get(self.estimator)
+        return known is not None and known.group
+
+    @property
+    def token_mean(self) -> bool:
+        """Whether losses are means over tokens, so that absolute limits hold; assumed when unknown."""
+        return self.text(f"{ACTOR}.loss_agg_mode") in (None, "token-mean")
+
+    @property
+    def clips_by_design(self) -> str | None:
+        """The policy loss, if it is one whose clipped share is high in healthy runs."""
+        mode = self.text(LOSS_MODE)
+        return mode if mode in _CLIPS_BY_DESIGN else None

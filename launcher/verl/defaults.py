@@ -1,0 +1,198 @@
+"""veRL's own keys and defaults, without importing veRL.
+
+The installed veRL's configuration is composed by Hydra once and cached. Where there is none, a bundled list
+of the published versions answers (`tests/support/verl_wheels.py` writes it). Trees keep their references
+unresolved (`${oc.select:data.max_prompt_length,512}`), so that a key which follows another one can be
+answered for any settings.
+"""
+
+import functools
+import gzip
+import hashlib
+import importlib.resources
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.core import paths
+from launcher.core.files import write_atomic
+
+NEWEST = "0.9.1"
+"""The newest version that is known here; newer ones are taken for this one."""
+
+PPO = "trainer/config/ppo_trainer"
+"""The configuration that `verl.trainer.main_ppo` starts from, below veRL's folder and without `.yaml`."""
+
+# Hydra keeps global state and takes 25 MB: it works in a process of its own.
+_COMPOSE = """
+import json, sys
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+folder, name, *overrides = sys.argv[1:]
+with initialize_config_dir(config_dir=folder, version_base=None):
+    config = compose(config_name=name, overrides=overrides)
+    print(json.dumps(OmegaConf.to_container(config, resolve=False)))
+"""
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
+_WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
+
+Tree = dict[str, Any]
+
+
+def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree:
+    """The configuration `config` of veRL `version` below its folder `verl`, with these group choices; or the bundled
+    one, which knows no choice but Megatron.
+
+    The first call takes half a second for each installed version and choice, later ones a millisecond.
+    """
+    megatron = "megatron" in config or "model_engine=megatron" in groups
+    return composed(version, verl, groups, config) or bundled(version, "megatron" if megatron else "dp")
+
+
+@functools.cache
+def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
+    """What Hydra makes of the installed veRL's configuration; None where there is none, or it refuses a choice."""
+    file = verl / f"{config}.yaml" if verl else None
+    if verl is None or file is None or not file.is_file():
+        return None
+    folder = file.parent
+    mark = hashlib.sha256(f"{file} {folder.stat().st_mtime_ns} {groups}".encode()).hexdigest()[:8]
+    cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
+    if not cache.is_file():
+        usual = verl / "trainer" / "config"
+        search = [] if folder == usual else [f"hydra.searchpath=['file://{usual}']"]  # theirs needs `import verl`
+        command = [sys.executable, "-c", _COMPOSE, str(folder), file.stem, *search, *groups]
+        done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
+        if done.returncode != 0:
+            return None
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(cache, done.stdout)
+    found: Tree = orjson.loads(cache.read_bytes())
+    return found
+
+
+@functools.cache
+def bundled(version: str, engine: str = "dp") -> Tree:
+    """The configuration of the newest published version that is not newer than `version`, for FSDP ("dp") or
+    "megatron".
+    """
+    place, found = _index(version), Tree()
+    for key, spans in _bundle()[engine].items():
+        for first, last, default in spans:
+            if first <= place <= last:
+                node = found
+                *above, name = key.split(".")
+                for part in above:
+                    node = node.setdefault(part, {})
+                node[name] = default
+    return found
+
+
+def published() -> list[str]:
+    """The published versions whose keys are known, oldest first."""
+    found: list[str] = _bundle()["versions"]
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def life(key: str) -> tuple[str, str | None]:
+    """The version a key or block came with, and the one it was gone with; ("", None) for an unknown one.
+
+    What may be added below an empty block (`model.override_config`) lives as long as the block.
+    """
+    versions = _bundle()["versions"]
+    lives = [span for known, span in _lives().items() if known == key or known.startswith(f"{key}.")]
+    if not lives:
+        parent = key.rpartition(".")[0]
+        return life(parent) if parent in _lives() else ("", None)
+    first, last = min(span[0] for span in lives), max(span[1] for span in lives)
+    return versions[first], versions[last + 1] if last + 1 < len(versions) else None
+
+
+def leaf(tree: Tree, key: str) -> tuple[bool, Any]:
+    """Whether the tree has the key, and what stands there (a block is a mapping)."""
+    node: Any = tree
+    for name in key.split("."):
+        if not isinstance(node, dict) or name not in node:
+            return False, None
+        node = node[name]
+    return True, node
+
+
+def leaves(tree: Tree, above: str = "") -> Iterator[str]:
+    """The keys of everything that has a value; empty blocks are values, Hydra's own marks are none."""
+    for name, value in tree.items():
+        if name != "_target_":
+            key = f"{above}.{name}" if above else name
+            if isinstance(value, dict) and value:
+                yield from leaves(value, key)
+            else:
+                yield key
+
+
+def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The blocks of which veRL makes objects, each with its place."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            key = f"{above}.{name}" if above else name
+            if "_target_" in value:
+                yield key, value
+            yield from blocks(value, key)
+
+
+def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
+    """The value that a default of `key` stands for; `look_up(key, otherwise)` gives those of other keys."""
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    name, otherwise = match[1], match[2]
+    if name.startswith("."):
+        name = key.rpartition(".")[0] + name
+    return look_up(name, resolve(_literal(otherwise), key, look_up))
+
+
+def referred(value: str) -> str | None:
+    """The key that a text refers to as a whole and without an alternative: `${data.train_batch_size}`."""
+    match = _REFERENCE.fullmatch(value)
+    return match[1] if match and match[2] is None and "oc.select" not in value else None
+
+
+def number(version: str) -> tuple[int, ...]:
+    """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
+    found = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    return (*found, *[0] * (3 - len(found)))
+
+
+def _index(version: str) -> int:
+    """The place of a version among the published ones; that of the newest one before it."""
+    older = [number(known) <= number(version) for known in _bundle()["versions"]]
+    return max(0, sum(older) - 1)
+
+
+@functools.cache
+def _bundle() -> dict[str, Any]:
+    packed = importlib.resources.files("launcher.verl").joinpath("verl_keys.json.gz").read_bytes()
+    found: dict[str, Any] = orjson.loads(gzip.decompress(packed))
+    return found
+
+
+@functools.cache
+def _lives() -> dict[str, tuple[int, int]]:
+    return {key: (spans[0][0], spans[-1][1]) for key, spans in _bundle()["dp"].items()}
+
+
+def _literal(text: str | None) -> Any:
+    text = "null" if text is None else text.strip()
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip("\"'")

@@ -1,0 +1,155 @@
+"""The interpreter that runs veRL, which need not be ours: veRL pins numpy, ray and torch."""
+
+import contextlib
+import functools
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import orjson
+
+from launcher.core.errors import UserError
+
+REQUIREMENTS_CPU = Path(__file__).with_name("requirements-cpu.txt")
+CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
+"""Distributions of the one package `cupy`."""
+
+PACKAGES = (
+    "verl",
+    "vllm",
+    "sglang",
+    "torch",
+    "transformers",
+    "ray",
+    "flash-attn",
+    "flashinfer-python",
+    "TransferQueue",
+    "tensordict",
+    "trl",
+    "peft",
+    "datasets",
+    "pyarrow",
+    "numpy",
+    "orjson",
+    "torchdata",
+    "accelerate",
+    "codetiming",
+    "dill",
+    "hydra-core",
+    "pandas",
+    "liger-kernel",
+    *CUPY,
+    "nixl",
+    "mooncake-transfer-engine",
+    "nvidia-ml-py",
+    "pynvml",
+    "wandb",
+    "tensorboard",
+    "mlflow",
+    "swanlab",
+    "clearml",
+    "trackio",
+    "weave",
+)
+
+# Asked without importing any of them: that would take half a minute.
+_PROBE = """
+import importlib.metadata as m, importlib.util as u, json, os, re, sys
+def version(name):
+    try: return m.version(name)
+    except m.PackageNotFoundError: return None
+found, torch = u.find_spec("verl"), u.find_spec("torch")
+cuda = None
+if torch and torch.origin:
+    try: cuda = re.search(r"^cuda\\b[^=]*= *'([^']+)'", open(
+        os.path.join(os.path.dirname(torch.origin), "version.py")).read(), re.M)
+    except OSError: pass
+def folder(spec): return (list(spec.submodule_search_locations or []) or [None])[0] if spec else None
+print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) for n in sys.argv[1:]},
+  "verl": folder(found), "sglang": folder(u.find_spec("sglang")),
+  "requires": (m.requires("verl") or []) if version("verl") else [], "cuda": cuda and cuda[1]}))
+"""
+
+
+@dataclass(frozen=True)
+class VerlEnv:
+    """An interpreter and what is installed beside it.
+
+    `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
+    CUDA that torch was built for ("13.0"), None for a torch without; `sglang_path` is SGLang's folder.
+    """
+
+    python: str
+    python_version: str
+    packages: dict[str, str] = field(hash=False)
+    verl_path: Path | None
+    requires: tuple[str, ...] = ()
+    cuda: str | None = None
+    sglang_path: Path | None = None
+
+    @property
+    def verl(self) -> str | None:
+        """Version of veRL, None when it is not installed."""
+        return self.packages.get("verl")
+
+
+def interpreter(preset_python: str | None) -> str:
+    """PPO_TUI_PYTHON, else the preset's `python:`, else our own interpreter."""
+    return os.environ.get("PPO_TUI_PYTHON") or preset_python or sys.executable
+
+
+@functools.cache
+def probe(python: str) -> VerlEnv:
+    """What is installed with `python` (0.1 s, kept for the life of the process)."""
+    path = str(Path(python).expanduser())
+    try:
+        done = subprocess.run(
+            [path, "-c", _PROBE, *PACKAGES],
+            capture_output=True,
+            timeout=60,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            cwd="/",  # a folder named verl where we stand is not an installed one
+        )
+        found = orjson.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError(
+            f"the interpreter '{python}' cannot be used ({reason})",
+            "set PPO_TUI_PYTHON or the preset's 'python' to the Python that has veRL",
+        ) from None
+    packages = {name: version for name, version in found["packages"].items() if version}
+    verl, sglang = (Path(found[name]) if found[name] else None for name in ("verl", "sglang"))
+    return VerlEnv(path, found["python"], packages, verl, tuple(found["requires"]), found["cuda"], sglang)
+
+
+def of(python: str | None, own: Path | None = None) -> VerlEnv:
+    """The environment of a preset's interpreter; `own` is the folder of a veRL that is taken before the installed."""
+    env = probe(interpreter(python))
+    if own is None:
+        return env
+    version = env.verl or "0"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        version = (own / "version" / "version").read_text("utf-8").strip() or version
+    return replace(env, packages=env.packages | {"verl": version}, verl_path=own, requires=())
+
+
+def require(python: str | None, own: Path | None = None) -> VerlEnv:
+    """The environment of a run, as `of`; veRL must be in it."""
+    env = of(python, own)
+    if env.verl is None:
+        raise UserError(
+            f"veRL is not installed for {env.python}",
+            f"run `{install_command(env.python, gpu=False)}` for the CPU or `{install_command(env.python, gpu=True)}` "
+            "for a GPU, or set PPO_TUI_PYTHON to the Python that has it",
+        )
+    return env
+
+
+def install_command(python: str, *, gpu: bool) -> str:
+    """The command that installs veRL for an interpreter; the file for the CPU is ours and names torch's index."""
+    what = "'verl[vllm]==0.9.1'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
+    return f"{shlex.quote(python)} -m pip install {what}"
