@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign import GROUPS, SHIPPED, SHORT
+
 from experiments import HOST
 
 GIB = 2**30

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO
 
 from launcher import gap
-from launcher.console.recognize import is_script, is_verl_output
 from launcher.errors import UserError
 from launcher.files import beside
 from launcher.metrics.records import parse_record
@@ -53,6 +52,8 @@ def log_file(word: str) -> LogFile:
 
 def _of_verl(path: Path) -> LogFile:
     """The file as a log. Raises UserError for one that veRL has not written."""
+    from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
+
     start = next(chunks(path), b"")
     if not start:
         raise UserError(f"{path} is empty", _EXPECTED)
