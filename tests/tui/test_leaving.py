@@ -143,7 +143,7 @@ async def test_a_key_that_does_nothing_here_says_why(make: SimpleNamespace, warn
         await settled(pilot)
         for key, why in (
             ("Q", "Q (queue) does nothing here; it works in: list, launch"),
-            ("R", "resume: stop the run first"),
+            ("R", "No preset is recorded"),
             ("w", "w (save) does nothing here; it works in: editor"),
         ):
             await pilot.press(key)
