@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
     from launcher.record.layout import RunDir
+    from tui.pages import Page
 
 
 class Navigation(Protocol):
@@ -20,11 +21,11 @@ class Navigation(Protocol):
 
     marked: list[Path]
 
-    def show_run(self, run: Path, *, read_only: bool) -> None:
-        """The dashboard of a run, in the place of the present screen."""
+    def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
+        """The dashboard of a run, in the place of `page`; what was opened over that meanwhile is closed first."""
 
-    def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
-        """Runs and presets, in the place of the present screen; the cursor is on the run `current`."""
+    def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
+        """Runs and presets, in the place of `page`; the cursor is on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
         """The runs that wait for their turn, over the present screen."""

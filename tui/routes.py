@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
     from launcher.record.layout import RunDir
+    from tui.pages import Page
 
 
 class Routes:
@@ -22,15 +23,15 @@ class Routes:
         self._app = app
         self.marked: list[Path] = []
 
-    def show_run(self, run: Path, *, read_only: bool) -> None:
+    def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
         from tui.screens.dashboard import DashboardScreen
 
-        self._show(DashboardScreen(run, read_only=read_only))
+        self._show(DashboardScreen(run, read_only=read_only), page, forward=True)
 
-    def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
+    def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
         from tui.screens.runs import RunsScreen
 
-        self._show(RunsScreen(read_only=read_only, current=current))
+        self._show(RunsScreen(read_only=read_only, current=current), page, forward=False)
 
     def show_queue(self, *, read_only: bool) -> None:
         from tui.screens.queue import QueueScreen
@@ -52,9 +53,9 @@ class Routes:
 
         return await self._app.push_screen_wait(LaunchScreen(preset, after=after))
 
-    def _show(self, screen: Screen[None]) -> None:
-        """In the place of the present screen; the first one lies over Textual's own, which stays."""
-        if len(self._app.screen_stack) > 1:
-            self._app.switch_screen(screen)
+    def _show(self, screen: Screen[None], page: Page[Any] | None, *, forward: bool) -> None:
+        """In the place of a page; the first one lies over Textual's own, which stays."""
+        if page is not None:
+            page.give_way(screen, forward=forward)
         else:
             self._app.push_screen(screen)
