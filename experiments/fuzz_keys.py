@@ -22,12 +22,14 @@ def main() -> None:
     parser.add_argument("--presses", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", choices=PAGES, default="")
+    parser.add_argument("--first", type=int, default=0, help="number of the first round, to repeat one that failed")
     asked = parser.parse_args()
     report, begun = Report(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder, harmless(Path(folder)) as template:
-        asyncio.run(fuzz(template, Path(folder), asked.presses, asked.seed, report, only=asked.page))
+        asyncio.run(fuzz(template, Path(folder), asked.presses, asked.seed, report, only=asked.page, first=asked.first))
     seconds = time.monotonic() - begun
     print(f"screens: {', '.join(f'{name} {count}' for name, count in report.seen.most_common())}")
+    print(f"began on another page: {', '.join(report.astray) or 'none'}")
     print(f"{report.presses} presses, {report.quits} quits, {len(report.wrong)} failures; {seconds:.0f} s")
     sys.exit(bool(report.wrong))
 

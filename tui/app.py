@@ -99,11 +99,11 @@ class PpoTui(App[None]):
         if self.request.preset is not None:
             edit_preset(self, self.request.preset, self.request.field, read_only=read_only)
         elif self.request.run is not None:
-            self.routes.show_run(Path(self.request.run), read_only=read_only)
+            self.routes.show_run(Path(self.request.run), None, read_only=read_only)
         elif self.request.compare:
             self.routes.compare([Path(run) for run in self.request.compare])
         else:
-            self.routes.show_runs(read_only=read_only)
+            self.routes.show_runs(None, read_only=read_only)
         for complaint in self._complaints:
             self.notify(complaint, title="Keys", severity="warning", markup=False, timeout=20)
 

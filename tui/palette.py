@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from textual import on
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -77,7 +77,8 @@ class RunPlaces(_Places):
         from launcher.record.layout import all_runs
         from launcher.record.state import current
 
-        show = partial(navigation(self.app).show_run, read_only=bool(getattr(self.screen, "read_only", False)))
+        page, read_only = cast("Page[Any]", self.screen), bool(getattr(self.screen, "read_only", False))
+        show = partial(navigation(self.app).show_run, page=page, read_only=read_only)
         for run in all_runs():
             yield _Place(f"Run {run.id}", current(run, checks=False).state, partial(show, run.path))
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from launcher.record.layout import RunDir
     from launcher.runs.watch.reader import RunReader
     from tui.kit.charts.lens import Lens
+    from tui.kit.page import Page
 
 
 class Routes:
@@ -24,15 +25,15 @@ class Routes:
         self._app = app
         self.marked: list[Path] = []
 
-    def show_run(self, run: Path, *, read_only: bool) -> None:
+    def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
         from tui.pages.dashboard.screen import DashboardScreen
 
-        self._show(DashboardScreen(run, read_only=read_only))
+        self._show(DashboardScreen(run, read_only=read_only), page, forward=True)
 
-    def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
+    def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
         from tui.pages.runs.screen import RunsScreen
 
-        self._show(RunsScreen(read_only=read_only, current=current))
+        self._show(RunsScreen(read_only=read_only, current=current), page, forward=False)
 
     def show_queue(self, *, read_only: bool) -> None:
         from tui.pages.queue.screen import QueueScreen
@@ -99,9 +100,9 @@ class Routes:
 
         return await self._app.push_screen_wait(LaunchScreen(preset, after=after))
 
-    def _show(self, screen: Screen[None]) -> None:
-        """In the place of the present screen; the first one lies over Textual's own, which stays."""
-        if len(self._app.screen_stack) > 1:
-            self._app.switch_screen(screen)
+    def _show(self, screen: Screen[None], page: Page[Any] | None, *, forward: bool) -> None:
+        """In the place of a page; the first one lies over Textual's own, which stays."""
+        if page is not None:
+            page.give_way(screen, forward=forward)
         else:
             self._app.push_screen(screen)

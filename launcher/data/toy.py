@@ -26,6 +26,7 @@ from launcher.data import gsm8k, schema
 RECIPE = "1"  # raise it when what is built changes: folders of another recipe are built anew
 OPERANDS = range(2, 7)  # 25 questions, sums of one and of two digits
 COPIES = 64  # of each question in train.parquet, so that a batch of any usual size fits an epoch
+_DOCTOR = "check its packages with 'ppo-tui doctor'"
 INSTRUCTION = 'Give the answer after "####".'
 
 # Shares of the right sum and of the favourite mistake after the warm-up; the rest is any sum.
@@ -250,14 +251,14 @@ def _build_with(python: str, folder: Path, progress: Callable[[str], None]) -> N
             text=True,
         )
     except OSError as error:
-        raise UserError(f"the toy model could not be built with {python}: {error.strerror}") from None
+        raise UserError(f"the toy model could not be built with {python}: {error.strerror}", _DOCTOR) from None
     line = ""
     with process:
         assert process.stdout is not None
         for line in map(str.strip, process.stdout):
             progress(line)
     if process.returncode != 0:
-        raise UserError(f"the toy model could not be built with {python}: {line}")
+        raise UserError(f"the toy model could not be built with {python}: {line}", _DOCTOR)
 
 
 def _recipe(folder: Path) -> str | None:

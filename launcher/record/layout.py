@@ -34,6 +34,7 @@ from launcher.record.lock import locked
 
 _HIDDEN = ".new-"
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')
+_HOME = "set PPO_TUI_HOME to another folder"
 _ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
 
@@ -222,13 +223,19 @@ def all_runs() -> list[RunDir]:
 
 
 def require_readable() -> None:
-    """Raises UserError where the folder of the runs cannot be read: it then has runs that no list shows."""
+    """Makes the folder of the runs where it is missing.
+
+    Raises UserError where it cannot be made, or cannot be read: it then has runs that no list shows.
+    """
     try:
         os.scandir(paths.runs_dir()).close()
     except FileNotFoundError:
-        return
+        try:
+            paths.runs_dir().mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot create {paths.runs_dir()}: {error.strerror}", _HOME) from None
     except OSError as error:
-        raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}") from None
+        raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}", _HOME) from None
 
 
 def _created(run: RunDir) -> float:

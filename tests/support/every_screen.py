@@ -66,7 +66,7 @@ async def settled(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-async def walk(pilot: Pilot[Any], screen: str) -> None:
+async def walk(pilot: Pilot[Any], screen: str, looks: int = 6000) -> None:
     """Along the road to a screen, from the dashboard."""
     if screen in MAKERS:
         pilot.app.push_screen(MAKERS[screen]())
@@ -74,6 +74,6 @@ async def walk(pilot: Pilot[Any], screen: str) -> None:
     for key in ROADS.get(screen, ()):
         before = pilot.app.screen
         await pilot.press(key)
-        await until(pilot, lambda before=before: pilot.app.screen is not before)
+        await until(pilot, lambda before=before: pilot.app.screen is not before, looks)
         await pilot.pause()
     assert type(pilot.app.screen).__name__ == screen, pilot.app.said

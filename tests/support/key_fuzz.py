@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -114,6 +114,7 @@ class Report:
     quits: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    astray: list[str] = field(default_factory=list)  # rounds that began on another page than meant
 
 
 class Watched(PpoTui):
@@ -128,10 +129,21 @@ class Watched(PpoTui):
 
 
 async def fuzz(
-    template: Path, folder: Path, presses: int, seed: int, report: Report, *, most: int = 100, only: str = ""
+    template: Path,
+    folder: Path,
+    presses: int,
+    seed: int,
+    report: Report,
+    *,
+    most: int = 100,
+    only: str = "",
+    first: int = 0,
 ) -> None:
-    """Presses keys in rounds of `most`: each on another page, at another size, in a fresh copy of the home."""
-    home, number, end = folder / "copy", 0, report.presses + presses
+    """Presses keys in rounds of `most`, from round `first` on.
+
+    Each round is on another page, at another size, in a fresh copy of the home.
+    """
+    home, number, end = folder / "copy", first, report.presses + presses
     while report.presses < end:
         random_ = random.Random(f"{seed} {number}")
         page = only or PAGES[number % len(PAGES)]
@@ -158,9 +170,10 @@ async def _round(
     app = Watched(ScreenRequest(run=str(RunDir(home / "runs" / "7f3a1c-toy-cpu").path)))
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: getattr(app.screen, "reader", None) is not None)
-        with suppress(AssertionError):  # a message, or what was missed, may lie over the page that the road is from
-            await walk(pilot, page)
-        report.seen[page] += 1
+        try:
+            await walk(pilot, page, looks=100)
+        except AssertionError:
+            report.astray.append(f"{page} {size}: {type(app.screen).__name__}")
         begun = report.presses
         while report.presses - begun < presses and not app.left:
             names = _act(app, random_)
@@ -169,8 +182,8 @@ async def _round(
             if random_.random() < 0.8:
                 await pilot.pause(random_.choice((0, 0, 0.02, 0.1)))
             report.seen[type(app.screen).__name__] += 1
-            assert app.left or app.is_running, "it ended"
-            assert app._exception is None, "it failed"
+            assert app._exception is None, f"it failed: {app._exception!r}"
+            assert app.left or app.is_running, f"it ended on {type(app.screen).__name__}"
             assert len(app.screen_stack) > 1, "no page is left"
         if not app.left:
             await pilot.pause()

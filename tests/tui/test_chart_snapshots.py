@@ -15,7 +15,7 @@ Compare = Callable[..., bool]
     ("size", "theme", "keys"),
     [
         ((80, 24), "dark", ["a", "a", "left", "left", "plus"]),
-        ((80, 24), "light", ["t", "y"]),
+        ((80, 24), "light", ["t", "L"]),
         ((160, 48), "dark", ["a", "t", "t", "left"]),
         ((50, 18), "dark", ["f", "left"]),
     ],

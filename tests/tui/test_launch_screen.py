@@ -1,5 +1,7 @@
 """The launch of a preset: what it comes to, findings, fixes, refusal and force."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.lines import Lines
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.editor.screen import EditorScreen
-from tui.pages.launch.plan_rows import plan, settings_with
+from tui.pages.launch.plan_rows import examine, plan, settings_with
 from tui.pages.launch.screen import LaunchScreen
 
 GOOD = """
@@ -333,3 +335,14 @@ def test_looks(
         await until(pilot, lambda: not screen.doing)
 
     assert snap_compare(make.app(), terminal_size=size, run_before=shown)
+
+
+def test_without_verl_sw_1_has_the_command_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    monkeypatch.setenv("PPO_TUI_PYTHON", str(tmp_path / "bare/bin/python"))
+    launch = plan("toy-cpu", [])
+    assert launch.command.startswith("no command: ") and launch.subject is not None
+    found = [*launch.findings, *examine(launch.subject, lambda _: None, lambda: False)]
+    assert "PRESET" not in {each.id for each in found}
+    assert ["pip install -r" in each.fix for each in found if each.id == "SW-1"] == [True]

@@ -143,7 +143,7 @@ async def test_a_key_that_does_nothing_here_says_why(make: SimpleNamespace, warn
         await settled(pilot)
         for key, why in (
             ("Q", "Q (queue) does nothing here; it works in: list, launch"),
-            ("R", "resume: stop the run first"),
+            ("R", "No preset is recorded"),
             ("w", "w (save) does nothing here; it works in: editor"),
         ):
             await pilot.press(key)
@@ -228,3 +228,46 @@ async def test_a_path_is_typed_into_the_import_and_entered(make: SimpleNamespace
         app.screen.query_one(TextArea).insert(path)
         at_once(pilot, ["enter"])
         await until(pilot, lambda: type(app.screen).__name__ == "AskScreen")
+
+
+async def test_late_work_waits_for_what_was_opened_over_its_page(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await in_list(pilot)
+        page = app.screen
+        assert isinstance(page, Page)
+        app.action_help()
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen) and app.screen.is_mounted)
+        app.routes.show_run(warned, page, read_only=False)
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+        assert app.screen_stack[1:] == [app.screen]
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "backspace"])
+async def test_the_way_back_to_the_list_ends_there(make: SimpleNamespace, warned: Path, key: str) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        at_once(pilot, [key] * 5)
+        await in_list(pilot)
+        await pilot.pause(0.1)
+        assert app.is_running and isinstance(app.screen, RunsScreen)
+
+
+async def test_a_burst_that_cancels_a_paste_leaves_the_page_below(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        page = app.screen
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LogScreen) and app.screen.is_mounted)
+        log = app.screen
+        app.push_screen(PasteScreen("Text?", "", lambda text: None))
+        await until(pilot, lambda: isinstance(app.screen, PasteScreen) and app.screen.is_mounted)
+        at_once(pilot, ["escape"] * 5)
+        await until(pilot, lambda: app.screen is not page and not isinstance(app.screen, PasteScreen))
+        await pilot.pause(0.1)
+        assert app.screen is log

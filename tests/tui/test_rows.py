@@ -30,6 +30,14 @@ def test_spread_keeps_the_right_side_whole(left: Row, right: Row, limit: int) ->
         assert both.endswith("".join(text for text, _ in right))
 
 
+def test_blanks_at_the_end_are_cut_without_an_ellipsis() -> None:
+    assert spread([("curve   ", "text"), ("  ", "dim")], [("v", "dim")], 7) == [
+        ("curve", "text"),
+        (" ", "text"),
+        ("v", "dim"),
+    ]
+
+
 def test_what_is_cut_keeps_a_blank_before_the_right_side() -> None:
     both = spread([("31 lines with 'Training'", "notice")], [("line 1,210 ", "dim")], 30)
     assert "".join(text for text, _ in both) == "31 lines with 'Tr… line 1,210 "

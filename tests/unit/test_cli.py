@@ -258,3 +258,18 @@ def test_the_screen_opens_without_typer(
             ("/nowhere/abc" if words else None, words[:1] == ["watch"])
         ]
     )
+
+
+def test_a_home_that_cannot_be_made_is_an_error(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    for words in (["runs"], ["runs", "--json"], ["status", "last"]):
+        done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
+        wrong, action = done.stderr.splitlines()
+        assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot create /proc/nope/runs: ")
+        assert action == "hint: set PPO_TUI_HOME to another folder"
+
+
+def test_resume_of_an_imported_run_has_a_hint(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    run = ppo_tui("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
+    done = ppo_tui("resume", "last")
+    wrong, action = done.stderr.splitlines()
+    assert done.returncode == 2 and "was imported and has no checkpoint" in wrong and action.startswith("hint: "), run

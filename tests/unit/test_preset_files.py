@@ -95,7 +95,7 @@ def test_extends_takes_names_and_relative_paths_and_the_nearer_file_wins(write):
     assert (preset.actor.lr, preset.critic.lr, preset.critic.weight_decay) == (1e-6, 2e-5, None)
     assert preset.health == {"a": {"b": 3, "c": 2}}
     assert preset.env == {"A": "1", "B": "true"}
-    assert load(write("extends: toy-cpu\n")).preset.trainer.steps == 80
+    assert load(write("extends: toy-cpu\n")).preset.trainer.steps == 60
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ def test_grpo_has_no_critic_and_counts_responses() -> None:
 
 def test_the_toy_run_ends_by_its_steps() -> None:
     found = shipped("toy-cpu", 512)
-    assert (found.steps_an_epoch, found.steps, found.early) == (8, 80, False)
-    assert (found.validations, found.checkpoints, found.kept) == (9, 0, 0)
+    assert (found.steps_an_epoch, found.steps, found.early) == (8, 60, False)
+    assert (found.validations, found.checkpoints, found.kept) == (7, 6, 3)
     assert found.actor.micro == 32 and found.actor.micro_batches == 1
 
 

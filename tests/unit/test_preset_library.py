@@ -116,7 +116,7 @@ def test_a_shadow_that_gets_another_name_uncovers_the_shipped_one(write):
     assert summary("toy-cpu").shadows
     library.rename("toy-cpu", "short-toy")
     assert load("short-toy").preset.trainer.steps == 3
-    assert load("toy-cpu").preset.trainer.steps == 80
+    assert load("toy-cpu").preset.trainer.steps == 60
     assert not summary("toy-cpu").shadows
 
 
@@ -226,7 +226,7 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     assert ppo_tui("preset", "copy", "toy-cpu", "mine").stdout == f"{presets / 'mine.yaml'}\n"
     assert ppo_tui("preset", "rename", "mine", "yours").returncode == 0
     assert "trainer.steps" in ppo_tui("preset", "show", "yours").stdout
-    assert json.loads(ppo_tui("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 80
+    assert json.loads(ppo_tui("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 60
     assert ppo_tui("preset", "delete", "yours").returncode == 2  # nobody can be asked
     assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
     refused = ppo_tui("preset", "delete", "toy-cpu")

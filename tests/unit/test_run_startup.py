@@ -125,7 +125,7 @@ def test_without_earlier_starts_the_table_tells_and_a_log_from_elsewhere_has_non
 ) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run = run_with("mine", "aaa0-mine", T, step=None)
-    assert usual_start(run, Head("mine", True, frozenset({"preset"}))).spans["ray"] == (5.0, 20.0)
+    assert usual_start(run, Head("mine", True, frozenset({"preset"}))).spans["ray"] == (8.0, 35.0)
     assert usual_start(run, Head("mine", False, frozenset({"preset"}))).spans["ray"] == (10.0, 60.0)
     assert usual_start(run, Head("mine", True, frozenset({"replay_of"}))).spans == {}
 

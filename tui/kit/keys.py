@@ -162,9 +162,9 @@ KEYS: dict[str, list[Binding]] = {
         *_moves(letters=False, up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
     ],
     "paste": [
-        _shown("paste.submit", "f2", "submit", "continue", "Use the text", priority=True),
-        _hidden("paste.enter", "enter", "enter", "end", "Use a path; in other texts begin a line", priority=True),
-        _shown("paste.cancel", "escape", "dismiss(None)", "cancel", "Cancel", priority=True),
+        _shown("paste.submit", "f2", "submit", "continue", "Use the text"),
+        _hidden("paste.enter", "enter", "submit", "end", "Use a path; in other texts begin a line"),
+        _shown("paste.cancel", "escape", "dismiss(None)", "cancel", "Cancel"),
     ],
     "help": [_shown("help.close", "escape,q,question_mark", "dismiss", "close", "Close the help"), *_TEXT],
     "runs": [

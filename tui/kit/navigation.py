@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from launcher.record.layout import RunDir
     from launcher.runs.watch.reader import RunReader
     from tui.kit.charts.lens import Lens
+    from tui.kit.page import Page
 
 
 class Navigation(Protocol):
@@ -22,11 +23,11 @@ class Navigation(Protocol):
 
     marked: list[Path]
 
-    def show_run(self, run: Path, *, read_only: bool) -> None:
-        """The dashboard of a run, in the place of the present screen."""
+    def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
+        """The dashboard of a run, in the place of `page`; what was opened over that meanwhile is closed first."""
 
-    def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
-        """Runs and presets, in the place of the present screen; the cursor is on the run `current`."""
+    def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
+        """Runs and presets, in the place of `page`; the cursor is on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
         """The runs that wait for their turn, over the present screen."""

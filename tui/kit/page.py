@@ -1,7 +1,8 @@
 """What all pages and dialogs have in common: each is left once, and nothing is left in its place."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
@@ -21,23 +22,33 @@ class Page(Offers, Screen[ResultT]):
 
     left = False
     """Whether it is closed or closing: keys that were pressed on it are dropped."""
-    _pending: tuple[ResultT | None] | None = None  # the result of a page that another one still covers
+    _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
         """Closes this page, once. One that is covered closes as soon as it is on top again."""
-        if self.left:
+        return self._close(partial(super().dismiss, result), forward=False)
+
+    def give_way(self, to: Screen[Any], *, forward: bool) -> None:
+        """Closes this page as `dismiss` does, with another one in its place.
+
+        Keys that were pressed on this page go to a page that lies `forward`. The way back ends where it ends.
+        """
+        self._close(partial(self.app.switch_screen, to), forward=forward)
+
+    def _close(self, close: Callable[[], AwaitComplete], *, forward: bool) -> AwaitComplete:
+        if self.left or not is_open(self):
             return AwaitComplete()
         if self.is_active:
-            self.left = True
+            self.left = not forward
             self.workers.cancel_node(self)  # its widgets go one by one: nothing may still be shown in them
-            return super().dismiss(result)
-        if is_open(self) and self._pending is None:
-            self._pending = (result,)
+            return close()
+        if self._pending is None:
+            self._pending = partial(self._close, close, forward=forward)
         return AwaitComplete()
 
     def on_screen_resume(self) -> None:
         if self._pending is not None:
-            self.dismiss(*self._pending)
+            self._pending()
 
 
 class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from the first base

@@ -16,6 +16,8 @@ from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
 from launcher.runs.watch.checkpoints import checkpoint
 from launcher.verl import env as verl_env
 
+_NEW_RUN = "press e on it in 'ppo-tui' for a preset with its settings, and start that with 'ppo-tui run'"
+
 
 def resume(
     run: RunDir,
@@ -43,11 +45,11 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
             f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
         )
     if state.state == "imported":
-        raise UserError(f"run {run.id} was imported and has no checkpoint to resume from")
+        raise UserError(f"run {run.id} was imported and has no checkpoint to resume from", _NEW_RUN)
     step, folder = checkpoint(run, step)
     info = run.read_info()
     if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was not started from a preset and cannot be resumed")
+        raise UserError(f"run {run.id} was not started from a preset and cannot be resumed", _NEW_RUN)
     loaded = restore(info.name, info.preset, settings)
     check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)

@@ -7,7 +7,6 @@ from launcher.record.events import Event, LevelChange
 from launcher.record.info import Head
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
-from launcher.runs.watch.checkpoints import checkpoint_steps
 
 
 class Verb(Enum):
@@ -33,6 +32,8 @@ _ENDED = "the run has ended"
 
 def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) -> Refusals:
     """What cannot be done to the run as it is now. Lists its checkpoints."""
+    from launcher.runs.watch.checkpoints import checkpoint_steps  # with the whole reader, for which no frame waits
+
     found: dict[Verb, str] = {}
     kept = checkpoint_steps(run)
     if state.going:

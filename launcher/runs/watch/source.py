@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from launcher.console.recognize import is_script, is_verl_output
 from launcher.core import gap
 from launcher.core.errors import UserError
 from launcher.core.files import beside
@@ -53,6 +52,8 @@ def log_file(word: str) -> LogFile:
 
 def _of_verl(path: Path) -> LogFile:
     """The file as a log. Raises UserError for one that veRL has not written."""
+    from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
+
     start = next(chunks(path), b"")
     if not start:
         raise UserError(f"{path} is empty", _EXPECTED)

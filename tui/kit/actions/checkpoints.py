@@ -15,34 +15,36 @@ from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:
     from textual.app import App
-    from textual.screen import Screen
 
     from launcher.runs.watch.reader import RunReader
+    from tui.kit.page import Page
 
 T = TypeVar("T")
 
 
-async def resume_run(app: App[Any], run: RunDir) -> None:
+async def resume_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and resumes the run from it. Runs in a worker."""
     from launcher.runs.act.resume import resume
+
+    app = page.app
 
     def act(step: int, force: bool) -> RunDir:
         return resume(run, narrate=narrator(app), step=step, force=force)
 
     if await _from_checkpoint(app, run, f"Resume {run.id} from the checkpoint at step", act) is not None:
-        navigation(app).show_run(run.path, read_only=False)
+        navigation(app).show_run(run.path, page, read_only=False)
 
 
-def begin_fork(screen: Screen[Any], reader: RunReader) -> None:
+def begin_fork(page: Page[Any], reader: RunReader) -> None:
     """Forks the run that a page is about, in a worker of the page."""
-    screen.run_worker(fork_run(screen.app, reader.dir), exclusive=True, group="start")
+    page.run_worker(fork_run(page, reader.dir), exclusive=True, group="start")
 
 
-async def fork_run(app: App[Any], run: RunDir) -> None:
+async def fork_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
     from launcher.runs.act.fork import fork, fork_step, fork_steps
 
-    kept = [0, *fork_steps(run)]
+    app, kept = page.app, [0, *fork_steps(run)]
     there = f"Checkpoints: {', '.join(map(str, kept[1:])) or 'none'}; 0 is the start of the run"
     try:
         step = fork_step(run)
@@ -62,25 +64,28 @@ async def fork_run(app: App[Any], run: RunDir) -> None:
     question = f"Fork {run.id}: step of the checkpoint, then KEY=VALUE changes"
     begun = await _unless_refused(app, act, lambda try_: ask_and_do(app, question, f"{step} ", try_, wrong, there))
     if begun is not None:
-        navigation(app).show_run(begun.path, read_only=False)
+        navigation(app).show_run(begun.path, page, read_only=False)
 
 
-async def evaluate_run(app: App[Any], run: RunDir) -> None:
+async def evaluate_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and opens the run that scores it on the test split. Runs in a worker."""
     from launcher.runs.act.evaluate import evaluate
+
+    app = page.app
 
     def act(step: int, force: bool) -> RunDir:
         return evaluate(run, (), step, narrator(app), force=force)
 
     begun = await _from_checkpoint(app, run, f"Evaluate {run.id} from the checkpoint at step", act)
     if begun is not None:
-        navigation(app).show_run(begun.path, read_only=False)
+        navigation(app).show_run(begun.path, page, read_only=False)
 
 
-async def merge_run(app: App[Any], run: RunDir) -> None:
+async def merge_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and writes it as a Hugging Face model. Runs in a worker."""
     from launcher.runs.act.merge import MergeError, merge
 
+    app = page.app
     step = await _ask_step(app, run, f"Merge {run.id} into a Hugging Face model from the checkpoint at step", int)
     if step is None:
         return

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from launcher.record.layout import RunDir
     from launcher.runs.watch.reader import RunReader
+    from tui.kit.page import Page
 
 _FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a folder for TensorBoard"
 
@@ -82,7 +83,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
         await _stop(app, [run])
 
 
-async def note_run(app: App[Any], run: RunDir) -> None:
+async def note_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the note and the tags of a run. Runs in a worker."""
     from launcher.record.control import refuse_later
     from launcher.record.note import RunNote, read_note
@@ -96,7 +97,7 @@ async def note_run(app: App[Any], run: RunDir) -> None:
         return True
 
     hint = "Words starting with # are tags"
-    await ask_and_do(app, f"Note for {run.id}", str(read_note(run.note)), write, lambda _: None, hint)
+    await ask_and_do(page.app, f"Note for {run.id}", str(read_note(run.note)), write, lambda _: None, hint)
 
 
 async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:

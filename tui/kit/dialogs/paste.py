@@ -7,11 +7,24 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.widgets import Static, TextArea
 
 from launcher.core.text import clean
 from tui.kit.keys import KEYS
 from tui.kit.page import Dialog
+
+
+class _Area(TextArea):
+    """Leaves an enter behind a whole text to the dialog: Textual's takes each."""
+
+    def __init__(self, text: str, whole: Callable[[str], bool]) -> None:
+        super().__init__(text, compact=True, soft_wrap=False)
+        self._whole = whole
+
+    def on_key(self, event: Key) -> None:
+        if event.key == "enter" and self._whole(self.text):
+            event.prevent_default()
 
 
 class PasteScreen(Dialog[str | None]):
@@ -39,7 +52,7 @@ class PasteScreen(Dialog[str | None]):
         with Vertical(id="dialog"):
             yield Static(Content(self._question), id="question")
             yield Static(Content(self._details), id="details")
-            yield TextArea(self._text, compact=True, soft_wrap=False)
+            yield _Area(self._text, self._whole)
             yield Static("", id="wrong")
             yield from self.hints()
 
@@ -53,19 +66,6 @@ class PasteScreen(Dialog[str | None]):
             self.query_one("#wrong", Static).update("")
 
     def action_submit(self) -> None:
-        self.query_one(TextArea).call_later(self._take)  # behind the keys that it has not seen yet
-
-    def action_enter(self) -> None:
-        self.query_one(TextArea).call_later(self._enter)
-
-    def _enter(self) -> None:
-        area = self.query_one(TextArea)
-        if self._whole(area.text):
-            self._take()
-        else:
-            area.replace("\n", *area.selection)
-
-    def _take(self) -> None:
         text = self.query_one(TextArea).text
         if wrong := self.objection(self._wrong, text):
             self._refused = text

@@ -74,10 +74,19 @@ def fit(row: Row, limit: int) -> Row:
 
 def spread(left: Row, right: Row, limit: int) -> Row:
     """`left` and `right` at both ends of `limit` cells, a blank between; what does not fit is cut from `left`."""
+    left = _without_end_blanks(left)
     right = crop(right, limit)
     room = limit - width(right)
     apart = bool(right) and not right[0][0].startswith(" ")
     return [*fit(crop(left, room - apart), room), *right]
+
+
+def _without_end_blanks(row: Row) -> Row:
+    """The row without the blanks at its end, which need no ellipsis where they are cut."""
+    kept = list(row)
+    while kept and kept[-1][0].isspace():
+        kept.pop()
+    return [*kept[:-1], (kept[-1][0].rstrip(" "), kept[-1][1])] if kept else []
 
 
 def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:

@@ -135,7 +135,7 @@ class CompareScreen(ChartScreen):
         if len(self.app.screen_stack) > 2:  # the app's own is the first
             self.dismiss()
         else:  # it was opened by `ppo-tui compare`
-            navigation(self.app).show_runs(read_only=False)
+            navigation(self.app).show_runs(self, read_only=False)
 
 
 def _read(directories: Sequence[Path]) -> list[Compared]:

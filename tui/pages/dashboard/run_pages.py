@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.app import App
 from textual.binding import ActiveBinding, BindingType
 
 from launcher.metrics.store import SeriesStore
@@ -15,6 +14,7 @@ from tui.kit.charted import ChartScreen
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
 from tui.kit.offers import run_refusal
+from tui.kit.page import Page
 
 ROOMY = 110  # columns from which the footer has room for every page
 LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit")}
@@ -124,13 +124,13 @@ class RunPages(ChartScreen):
 
         self._change(merge_run, "merge")
 
-    def _change(self, act: Callable[[App[Any], RunDir], Awaitable[None]], group: str) -> None:
+    def _change(self, act: Callable[[Page[Any], RunDir], Awaitable[None]], group: str) -> None:
         """Does something to the run in a worker."""
         if self.reader is not None:
-            self.run_worker(act(self.app, self.reader.dir), exclusive=True, group=group)
+            self.run_worker(act(self, self.reader.dir), exclusive=True, group=group)
 
     def action_runs(self) -> None:
-        navigation(self.app).show_runs(read_only=self.read_only, current=self.directory)
+        navigation(self.app).show_runs(self, read_only=self.read_only, current=self.directory)
 
     def action_neighbour(self, distance: int) -> None:
         from launcher.record.layout import all_runs
@@ -138,6 +138,6 @@ class RunPages(ChartScreen):
         runs = [run.path for run in all_runs()]
         at = runs.index(self.directory) + distance if self.directory in runs else 0
         if 0 <= at < len(runs):
-            navigation(self.app).show_run(runs[at], read_only=self.read_only)
+            navigation(self.app).show_run(runs[at], self, read_only=self.read_only)
         else:
             self.notify("No newer run" if distance < 0 else "No older run")

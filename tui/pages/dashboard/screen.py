@@ -261,7 +261,7 @@ class DashboardScreen(RunPages):
         from tui.kit.actions.checkpoints import resume_run
 
         assert self.reader is not None
-        self.run_worker(resume_run(self.app, self.reader.dir), exclusive=True, group="start")
+        self.run_worker(resume_run(self, self.reader.dir), exclusive=True, group="start")
 
     def action_stop(self) -> None:
         from tui.kit.actions.runs import stop_run

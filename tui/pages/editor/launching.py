@@ -17,9 +17,12 @@ from tui.kit.navigation import navigation
 if TYPE_CHECKING:
     from textual.app import App
 
+    from tui.kit.page import Page
 
-async def launch_draft(app: App[Any], draft: Draft) -> None:
+
+async def launch_draft(page: Page[Any], draft: Draft) -> None:
     """Opens the launch of a draft, and the dashboard when a run was started; fixes can come back from it."""
+    app = page.app
     try:
         loaded = draft.loaded()
         if draft.changed or (draft.is_new and draft.run):
@@ -39,7 +42,7 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
     earlier = RunDir(paths.runs_dir() / draft.run) if draft.run else None
     outcome = await navigation(app).launch(loaded, earlier)
     if isinstance(outcome, Path):
-        navigation(app).show_run(outcome, read_only=False)
+        navigation(app).show_run(outcome, page, read_only=False)
     else:
         apply(app, draft, outcome)
 

@@ -321,6 +321,6 @@ class EditorScreen(Page[None]):
 
     async def _launch(self) -> None:
         if not self._area.refused():
-            await launch_draft(self.app, self.draft)
+            await launch_draft(self, self.draft)
             if self.is_current:  # no run was started
                 self.on_form_area_edited()

@@ -54,8 +54,9 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
         return Plan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:
         command = command_line(preview(preset, settings, RUN))
-    except UserError as wrong:  # veRL is not installed
-        return Plan(essentials, f"no command: {wrong}", [checks.refused(wrong), *findings], what)
+    except UserError as wrong:
+        found = [checks.refused(wrong), *findings] if _has_verl(what) else findings  # SW-1 follows
+        return Plan(essentials, f"no command: {wrong}", found, what)
     return Plan(essentials, command, findings, what)
 
 
@@ -78,11 +79,18 @@ def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[
     from launcher.data import toy
 
     try:
-        toy.ensure_for(what.loaded.preset.model.path, what.python, progress)
+        if _has_verl(what):
+            toy.ensure_for(what.loaded.preset.model.path, what.python, progress)
     except (UserError, OSError) as wrong:
-        yield checks.refused(UserError(str(wrong)))
-        return
+        yield checks.refused(wrong if isinstance(wrong, UserError) else UserError(str(wrong)))
     yield from checks.slow(what, progress, cancelled)
+
+
+def _has_verl(what: Subject) -> bool:
+    from launcher.verl import env as verl_env
+
+    preset = what.loaded.preset
+    return verl_env.of(preset.python, preset.own_verl).verl is not None
 
 
 def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:

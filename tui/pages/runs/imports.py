@@ -12,7 +12,7 @@ from tui.kit.navigation import navigation
 from tui.pages.runs.preset_actions import import_preset, is_path, named_file, no_script
 
 if TYPE_CHECKING:
-    from textual.app import App
+    from tui.kit.page import Page
 
 _LARGEST_SCRIPT = 1 << 20  # bytes
 _SAID = (
@@ -21,15 +21,17 @@ _SAID = (
 )
 
 
-async def import_anything(app: App[Any]) -> None:
+async def import_anything(page: Page[Any]) -> None:
     """Asks until there is something to import, or the user cancels. Runs in a worker."""
     typed = ""
-    while (text := await app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))) is not None:
+    while (
+        text := await page.app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))
+    ) is not None:
         typed = text
         if (log := _log(text)) is None:
-            await import_preset(app, text)
+            await import_preset(page.app, text)
             return
-        if await _import_log(app, log):
+        if await _import_log(page, log):
             return
 
 
@@ -52,15 +54,15 @@ def _log(text: str) -> Path | None:
     return path
 
 
-async def _import_log(app: App[Any], log: Path) -> bool:
+async def _import_log(page: Page[Any], log: Path) -> bool:
     """Makes a run of it and shows that one; whether it could."""
     from launcher.runs.act.import_logs import import_logs
 
-    app.notify(f"Importing {log.name}", markup=False)
+    page.app.notify(f"Importing {log.name}", markup=False)
     try:
         runs = await asyncio.to_thread(import_logs, [str(log)])
     except (UserError, OSError) as error:
-        app.notify(str(error), title="Not imported", severity="error", markup=False, timeout=20)
+        page.app.notify(str(error), title="Not imported", severity="error", markup=False, timeout=20)
         return False
-    navigation(app).show_run(runs[0].path, read_only=False)
+    navigation(page.app).show_run(runs[0].path, page, read_only=False)
     return True

@@ -12,7 +12,7 @@ from tui.kit.actions.background import in_background, in_terminal
 from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:
-    from textual.app import App
+    from tui.kit.page import Page
 
 
 _FAILED = {
@@ -22,7 +22,7 @@ _FAILED = {
 }
 
 
-async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
+async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
     """The dashboard of a run of another machine, or its list, until the user leaves it; of a cluster a job as a run.
 
     `run` is empty for the machine itself.
@@ -30,6 +30,7 @@ async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, r
     from launcher.machine.hosts import there
     from launcher.runs.act.attach_job import attach_job
 
+    app = page.app
     try:
         if not cluster:
             command = "watch" if read_only else "attach"
@@ -41,7 +42,7 @@ async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, r
         elif run:
             app.notify(f"Following job {run} of {name} …", timeout=3, markup=False)
             found = await in_background(partial(attach_job, name, run))
-            navigation(app).show_run(found.path, read_only=False)
+            navigation(app).show_run(found.path, page, read_only=False)
     except SuspendNotSupported:
         app.notify(f"This terminal cannot be handed over; use ppo-tui --host {name}", severity="error", markup=False)
     except (OSError, UserError) as error:

@@ -179,7 +179,7 @@ class RunsScreen(Page[None]):
         elif event.key.startswith(QUEUED):
             self.action_queue()
         elif event.key.startswith(THERE):
-            opening = open_elsewhere(self.app, *self.lines.place(event.key), read_only=self.read_only)
+            opening = open_elsewhere(self, *self.lines.place(event.key), read_only=self.read_only)
             self.run_worker(opening, exclusive=True, group="start")
         elif self.read_only:
             self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
@@ -301,7 +301,7 @@ class RunsScreen(Page[None]):
     def action_import(self) -> None:
         from tui.pages.runs.imports import import_anything
 
-        self._change(import_anything(self.app), "keep")
+        self._change(import_anything(self), "keep")
 
     async def _keep_preset(self, what: str, name: str) -> None:
         from tui.pages.runs import preset_actions as presets
@@ -317,12 +317,12 @@ class RunsScreen(Page[None]):
         self._poll()
 
     async def _note(self, run: RunDir) -> None:
-        await note_run(self.app, run)
+        await note_run(self, run)
         if await asyncio.to_thread(self.list.refresh):
             self._fill()
 
     def _show_run(self, run: Path) -> None:
-        navigation(self.app).show_run(run, read_only=self.read_only)
+        navigation(self.app).show_run(run, self, read_only=self.read_only)
 
     async def _start(self, preset: str) -> None:
         """Shows what the run comes to, and opens it once its supervisor lives."""

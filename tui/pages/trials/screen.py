@@ -101,7 +101,7 @@ class TrialsScreen(Page[None]):
         edit_run(self.app, self._tried.read_info(), read_only=self.read_only, settings=changes)
 
     def on_items_chosen(self, event: Items.Chosen) -> None:
-        navigation(self.app).show_run(find(event.name).path, read_only=self.read_only)
+        navigation(self.app).show_run(find(event.name).path, self, read_only=self.read_only)
 
 
 def _said(run: RunDir) -> str:
