@@ -18,7 +18,8 @@ _ARROWS: dict[Direction, str] = {"raise": " ↑", "lower": " ↓", "set": " →"
 class Fix:
     """One thing to try: a veRL key with a direction, or advice without a key.
 
-    `old` is what the key was called in earlier veRL versions; `fits` says for which runs it makes sense.
+    `value` is the one to set, and for the other directions the one that a trial takes; `note` is in words. `old` is
+    what the key was called in earlier veRL versions; `fits` says for which runs it makes sense.
     """
 
     key: str = ""
@@ -26,27 +27,33 @@ class Fix:
     note: str = ""
     fits: Fits = "any"
     old: str = ""
+    value: float | str | None = None
+
+    @property
+    def words(self) -> str:
+        """What stands behind the direction: the value to set, then the note."""
+        return " ".join(filter(None, (str(self.value) if self.direction == "set" else "", self.note)))
 
     def suggest(self, config: RunConfig) -> Suggestion:
         """`actor_rollout_ref.actor.optim.lr ↓ 2–5× (now 1e-06)`."""
         if not self.key:
             return Suggestion(None, self.note)
         key = self.old if self.old and self.old in config and self.key not in config else self.key
-        note = f" {self.note}" if self.note else ""
+        words = f" {self.words}" if self.words else ""
         present = f" (now {config.get(key)})" if config.get(key) is not None else ""
-        return Suggestion(key, f"{key}{_ARROWS[self.direction]}{note}{present}")
+        return Suggestion(key, f"{key}{_ARROWS[self.direction]}{words}{present}")
 
 
-def _lower(key: str, note: str = "", fits: Fits = "any", old: str = "") -> Fix:
-    return Fix(key, "lower", note, fits, old)
+def _lower(key: str, note: str = "", fits: Fits = "any", old: str = "", value: float | None = None) -> Fix:
+    return Fix(key, "lower", note, fits, old, value)
 
 
-def _raise(key: str, note: str = "", fits: Fits = "any") -> Fix:
-    return Fix(key, "raise", note, fits)
+def _raise(key: str, note: str = "", fits: Fits = "any", value: float | None = None) -> Fix:
+    return Fix(key, "raise", note, fits, value=value)
 
 
-def _set(key: str, note: str, fits: Fits = "any") -> Fix:
-    return Fix(key, "set", note, fits)
+def _set(key: str, value: float | str, note: str = "", fits: Fits = "any") -> Fix:
+    return Fix(key, "set", note, fits, value=value)
 
 
 def _say(note: str, fits: Fits = "any") -> Fix:
@@ -74,12 +81,12 @@ _GPU_MEMORY = (
     _lower(f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu"),
     _lower(f"{_ROLLOUT}.gpu_memory_utilization"),
     _lower("data.max_response_length"),
-    _set(f"{_ACTOR}.fsdp_config.param_offload", "True"),
-    _set(f"{_ACTOR}.fsdp_config.optimizer_offload", "True"),
-    _set("actor_rollout_ref.model.enable_gradient_checkpointing", "True"),
+    _set(f"{_ACTOR}.fsdp_config.param_offload", True),
+    _set(f"{_ACTOR}.fsdp_config.optimizer_offload", True),
+    _set("actor_rollout_ref.model.enable_gradient_checkpointing", True),
 )
 _HOST_MEMORY = (
-    _set(f"{_ACTOR}.fsdp_config.param_offload", "False if the GPU has room"),
+    _set(f"{_ACTOR}.fsdp_config.param_offload", False, "if the GPU has room"),
     _lower("data.dataloader_num_workers"),
     _say("look for other processes on this host; when memory runs out, the kernel kills the largest process"),
 )
@@ -87,7 +94,7 @@ _SIGNAL = (
     _say("check the answer parser and the prompt format on samples"),
     _say("use easier data if nothing is solved; stop or use harder data if everything is solved"),
     _raise(f"{_ROLLOUT}.n", fits="groups"),
-    _set("algorithm.filter_groups.enable", "True", fits="groups"),
+    _set("algorithm.filter_groups.enable", True, fits="groups"),
     _raise("data.train_batch_size", f"with {_ACTOR}.ppo_mini_batch_size, where few responses are solved or wrong"),
 )
 
@@ -104,9 +111,9 @@ FIXES: dict[str, Sequence[Fix]] = {
         ),
     ),
     "KL-0": (
-        _set(f"{_ROLLOUT}.temperature", "1.0"),
-        _set(f"{_ROLLOUT}.top_p", "1"),
-        _set(f"{_ROLLOUT}.top_k", "-1"),
+        _set(f"{_ROLLOUT}.temperature", 1.0),
+        _set(f"{_ROLLOUT}.top_p", 1),
+        _set(f"{_ROLLOUT}.top_k", -1),
         _say("use the same model for the reference; do not force a minimum length"),
     ),
     "KL-1": (_LOWER_LR, _FEWER_EPOCHS, *_KL_AFTER_ALL),
@@ -120,14 +127,14 @@ FIXES: dict[str, Sequence[Fix]] = {
     ),
     "CLIP-1": (*_SMALL_STEPS, _say("the usual cause: several mini-batches per step with a large learning rate")),
     "ENT-1": (
-        _set(f"{_ACTOR}.entropy_coeff", "0.001–0.01"),
-        _raise(f"{_ROLLOUT}.temperature", "up to 1.2"),
+        _set(f"{_ACTOR}.entropy_coeff", 0.001, "to 0.01"),
+        _raise(f"{_ROLLOUT}.temperature", "up to 1.2", value=1.2),
         _LOWER_LR,
-        _raise(f"{_ACTOR}.clip_ratio_high", "0.28"),
+        _raise(f"{_ACTOR}.clip_ratio_high", "0.28", value=0.28),
     ),
     "ENT-2": (
-        _lower(f"{_ACTOR}.entropy_coeff", "or 0"),
-        _lower(f"{_ROLLOUT}.temperature", "to 1.0"),
+        _lower(f"{_ACTOR}.entropy_coeff", "or 0", value=0),
+        _lower(f"{_ROLLOUT}.temperature", "to 1.0", value=1.0),
         _LOWER_LR,
         _say("check MIS-1: rollout and training must agree"),
         _lower(f"{_ACTOR}.clip_ratio_high"),
@@ -177,12 +184,12 @@ FIXES: dict[str, Sequence[Fix]] = {
     ),
     "CRIT-1": (
         _lower("critic.optim.lr", fits="critic"),
-        _raise("trainer.critic_warmup", "10–20 steps", fits="critic"),
+        _raise("trainer.critic_warmup", "10–20 steps", fits="critic", value=10),
         _lower("critic.cliprange_value", fits="critic"),
         _say("check the scale of the reward"),
     ),
     "DISC-1": (
-        _set(GAMMA, "1.0, so that all tokens of a response get its reward"),
+        _set(GAMMA, 1.0, "so that all tokens of a response get its reward"),
         _say("if the reward is given within the response: discounting may be meant; mute this check"),
     ),
     "GRAD-1": (
@@ -202,7 +209,7 @@ FIXES: dict[str, Sequence[Fix]] = {
     ),
     "MIS-1": (
         Fix(f"{_ROLLOUT}.dtype", "check", "must match the training dtype"),
-        _set(f"{_ROLLOUT}.enforce_eager", "True, as a test"),
+        _set(f"{_ROLLOUT}.enforce_eager", True, "as a test"),
         _set("algorithm.rollout_correction.rollout_is", "token"),
         _lower("trainer.v1.separate_async.parameter_sync_step"),
     ),
@@ -224,12 +231,12 @@ FIXES: dict[str, Sequence[Fix]] = {
     "GROUP-1": (
         _say("all right: use harder data; all wrong: use easier data, or check the answer parser on samples"),
         _raise(f"{_ROLLOUT}.n", "more responses differ more often", fits="groups"),
-        _set("algorithm.filter_groups.enable", "True", fits="groups"),
+        _set("algorithm.filter_groups.enable", True, fits="groups"),
     ),
     "TEXT-1": (
         _READ_SAMPLES,
         _say("make the reward function give nothing for what is repeated, copied, or has no answer"),
-        _raise(f"{_ROLLOUT}.temperature", "up to 1.2"),
+        _raise(f"{_ROLLOUT}.temperature", "up to 1.2", value=1.2),
         *_STRONGER_KL,
     ),
     "EVICT-1": (
@@ -241,7 +248,7 @@ FIXES: dict[str, Sequence[Fix]] = {
     ),
     "WAIT-1": (
         _raise(f"{_ROLLOUT}.n_gpus_per_node", "if the trainer waits"),
-        _set("trainer.v1.separate_async.hybrid_rollout.enable_switch", "True, if the trainer waits"),
+        _set("trainer.v1.separate_async.hybrid_rollout.enable_switch", True, "if the trainer waits"),
         _raise("trainer.n_gpus_per_node", "if the rollout waits"),
         _raise("trainer.v1.sampler.max_off_policy_threshold", "if the rollout waits"),
     ),

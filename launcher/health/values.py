@@ -1,6 +1,5 @@
-"""The value with which an advised fix is tried: the advice names a direction, a trial needs a number."""
+"""The value with which an advised fix is tried: its own, or one that follows from the present value."""
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,8 +8,6 @@ from launcher.health.fixes import FIXES, Fix
 from launcher.record.check import Suggestion
 from launcher.verl.config import BATCH, MINI, VerlConfig
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*×)")  # `0.001` of `0.001–0.01`, no `2–5×`
-_WORD = re.compile(r"[\w.-]+")
 _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from step 0: past at a checkpoint
 _RATE = 0.1  # below, a value is a rate or a coefficient, whose scale is logarithmic
 _COEFFICIENT = 0.001  # veRL's own for the KL, in the loss and in the reward
@@ -38,22 +35,19 @@ def tried_values(
 
 
 def tried_value(fix: Fix, now: Any, before: Any = None) -> Any:
-    """The value from before the last change, or the one that the note names, where it lies in the fix's direction.
+    """The value from before the last change, or the fix's own, where it lies in the fix's direction.
 
     Else a fifth or five times a rate, half or twice a count; a coefficient of 0 becomes 0.001. None where nothing is
     known.
     """
     if fix.direction == "set":
-        word = _WORD.match(fix.note)
-        return _typed(word[0]) if word else None
+        return fix.value
     if fix.direction == "check" or isinstance(now, bool) or not isinstance(now, int | float):
         return None
     if isinstance(before, int | float) and _leads(fix, now, before):
         return before
-    named = _NUMBER.search(fix.note)
-    if named:
-        value = _typed(named[0])
-        return value if _leads(fix, now, value) else None
+    if isinstance(fix.value, int | float):
+        return fix.value if _leads(fix, now, fix.value) else None
     if now == 0:
         return _COEFFICIENT if fix.direction == "raise" and fix.key.endswith("_coef") else None
     factor = 2.0 if isinstance(now, int) or now >= _RATE else 5.0
@@ -73,14 +67,3 @@ def together(key: str, value: Any, config: VerlConfig) -> dict[str, Any]:
 
 def _leads(fix: Fix, now: float, value: float) -> bool:
     return value < now if fix.direction == "lower" else value > now
-
-
-def _typed(word: str) -> Any:
-    if word in ("True", "False"):
-        return word == "True"
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return word

@@ -110,7 +110,7 @@ def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..
 @pytest.mark.slow
 def test_the_supervisor_keeps_the_checkpoint_from_before_the_flag(parent: RunDir) -> None:
     onset = first_onset(parent)
-    assert onset is not None and (onset.rule, onset.rose, onset.step) == ("KL-1", 8, 6)
+    assert onset is not None and (onset.rule, onset.rose, onset.step) == ("KL-1", 9, 7)
     assert (parent.protected / "global_step_4" / "actor").is_dir(), "KL-4 and TRUNC-1 belong to the same trouble"
     assert [path.name for path in parent.protected.iterdir()] == ["global_step_4"]
     assert checkpoint_steps(parent) == [4, 8, 12] and fork_step(parent) == 4
@@ -127,7 +127,7 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
 
     changes = [["actor.lr=1e-5"], ["actor.clip_ratio=0.05"], ["kl.loss_coef=0.002"]]
     planned = plan(parent, None, changes)
-    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 20, 0, 0)
+    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 21, 0, 0)
     assert planned.seconds and planned.wall == 4 * planned.seconds and planned.arms[0] == ()
     runs = carry_out(planned, begin=beginning(make), poll=0.05)
     assert len(runs) == 4

@@ -196,7 +196,7 @@ def flag_advice(key: str) -> list[str]:
     for rule in ALL:
         for fix in FIXES.get(rule.id, ()):
             if key and fix.key == key:
-                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.note else ''} {fix.note}".rstrip()
+                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.note else ''} {fix.words}".rstrip()
                 rules.setdefault(advice, []).append(rule.id)
     return [
         f"when {', '.join(ids[:-1])}{' or ' * (len(ids) > 1)}{ids[-1]} is on: {each}" for each, ids in rules.items()
