@@ -17,7 +17,7 @@ from waiting import PATIENCE
 
 VERSIONS = ("0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.7.1", "0.8.0", "0.9.0", "0.9.1")
 CACHE = Path("~/.cache/ppo-tui-tests/verl-wheels").expanduser()
-BUNDLE = Path(__file__).parents[2] / "launcher" / "preset" / "verl_keys.json.gz"
+BUNDLE = Path(__file__).parents[2] / "launcher" / "verl" / "verl_keys.json.gz"
 
 # One process composes for many runs, and veRL's 40 files only once: that takes longer than all overrides.
 COMPOSE = """

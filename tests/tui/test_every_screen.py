@@ -192,7 +192,7 @@ async def test_no_text_of_a_file_acts_on_the_terminal(make: SimpleNamespace, hom
                 assert found is None, (screen, found, painted[max(found.start() - 80, 0) : found.end() + 40])
                 await pilot.press(key)
             if screen == "RunsScreen":
-                app.routes.show_run(run.path, read_only=False)
+                app.routes.show_run(run.path, None, read_only=False)
                 await until(pilot, lambda: type(app.screen).__name__ == "DashboardScreen")
                 dashboard = app.screen
             while app.screen is not dashboard:

@@ -107,7 +107,7 @@ def test_no_color_means_none_and_the_states_can_still_be_read(
 ) -> None:
     terminal = attach(terminals, warned, {**env, "NO_COLOR": "1"})
     terminal.wait_for(lambda text: "▲ WARN KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀"))
-    for key, shows in (("h", "Unrewarded drift"), ("h", "checks"), ("?", "Keys")):
+    for key, shows in (("h", "Unrewarded drift KL-4"), ("h", "step 62/80"), ("?", "Keys")):
         terminal.send(key)
         terminal.wait_for(lambda text, shows=shows: shows in text)
     assert SGR.search(terminal.raw), "bold is no colour"

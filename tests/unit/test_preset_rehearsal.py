@@ -97,7 +97,7 @@ def test_a_small_model_keeps_tokenizer_vocabulary_and_kind(tmp_path: Path, toy_b
     heads = {"num_attention_heads": 14, "num_key_value_heads": 2, "hidden_size": 896}
     sizes = {**heads, "num_hidden_layers": 24, "layer_types": ["full_attention"] * 24, "vocab_size": 151936}
     (large / "config.json").write_text(json.dumps(config | sizes))
-    script = Path(launcher.__path__[0]) / "preflight" / "small_model.py"
+    script = Path(launcher.__path__[0]) / "check" / "small_model.py"
     request = json.dumps({"model": str(large), "trust": False, "folder": str(tmp_path / "small")})
     done = subprocess.run([sys.executable, str(script)], input=request, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"path": str(tmp_path / "small")}

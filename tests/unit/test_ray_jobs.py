@@ -315,7 +315,7 @@ def test_a_missing_or_wrong_token_is_told(
     (error,) = cluster.checks(subject(load("toy-cpu", [f"cluster.address={head.gcs}"])))
     assert error.id == "CLUSTER-2" and "its token is missing here, or is another one" in error.message
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with pytest.raises(UserError, match="requires a token: set RAY_AUTH_TOKEN"):
+    with pytest.raises(UserError, match="requires a token; set RAY_AUTH_TOKEN"):
         Cluster(head.address).jobs()
     refused = submit(head.address, tmp_path)
     assert "requires a token" in str(wait_for(refused, lambda state: not state.live).error)

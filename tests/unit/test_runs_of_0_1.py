@@ -194,7 +194,7 @@ def test_the_list_of_runs(ppo_tui: Command) -> None:
 def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> None:
     (line,) = ppo_tui("status", run.id, "--json")
     found, before = json.loads(line), stored(run.state)
-    assert found.keys() - before.keys() <= {"schema"}
+    assert found.keys() - before.keys() <= {"schema", "startup"}
     for key in before.keys() - {"checks", "exit"}:
         assert found[key] == before[key], key
     said = ppo_tui("status", run.id)
@@ -215,7 +215,7 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
 def test_health_judges_it_as_version_0_1_did(
     name: str, sentence: str, flags: list[tuple[str, int, str]], ppo_tui: Command
 ) -> None:
-    assert ppo_tui("health", name)[-1].startswith(sentence)
+    assert ppo_tui("health", name)[0].startswith(sentence)
     *changes, last = map(json.loads, ppo_tui("health", name, "--json"))
     loud = ("NOTICE", "WARN", "CRITICAL")
     high = [(change["rule"], change["step"], change["to"]) for change in changes if change["to"] in loud]

@@ -114,7 +114,7 @@ def test_who_lacks_verl_is_told_the_file_that_installs_it(stranger: Path, words:
 def test_the_screen_opens(stranger: Path) -> None:
     terminal = Terminal([str(stranger)], os.environ)
     try:
-        terminal.wait_for(lambda text: "toy-cpu" in text and "No runs yet" in text)
+        terminal.wait_for(lambda text: "toy-cpu" in text and "Start a new run" in text)
         terminal.send("q")
         terminal.process.wait(PATIENCE)
     finally:
