@@ -128,8 +128,9 @@ bench-million: setup
 corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
 	@$(EXPERIMENT)/corpus_run.py $(ARGS)
 
-pictures: setup  # draw the README pictures from recorded runs
+pictures: setup  # draw the README pictures, and every page into .pictures/; ARGS="queue --size 80x24" selects
 	@PPO_TUI_HOME=$$(mktemp -d) bench/pictures.sh
+	@$(EXPERIMENT)/page_pictures.py .pictures $(ARGS)
 
 strings: setup  # print every string that users read, file by file
 	@$(EXPERIMENT)/strings.py

@@ -45,7 +45,8 @@ def painted(svg: str, columns: int, rows: int) -> Image.Image:
     for colour, x, y, width, height in backgrounds:
         left, top = round(x / _CELL) * WIDTH, round(y / _LINE) * HEIGHT
         right, bottom = left + round(width / _CELL) * WIDTH, top + round(height / _LINE) * HEIGHT
-        draw.rectangle((left, top, right - 1, bottom - 1), colour)
+        if right > left and bottom > top:
+            draw.rectangle((left, top, right - 1, bottom - 1), colour)
     for name, x, y, text in _TEXT.findall(svg):
         if name in styles:
             colour, bold = styles[name]
