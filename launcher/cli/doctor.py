@@ -20,7 +20,7 @@ def doctor(json: Json = False) -> None:
     from launcher.check import hardware, login, software
     from launcher.check.finding import in_order
     from launcher.check.machine import here
-    from launcher.cli.check import finding_lines, verdict
+    from launcher.cli.checking import finding_lines, verdict
     from launcher.verl import env as verl_env
 
     python, machine = verl_env.interpreter(None), here()

@@ -45,9 +45,10 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare runs side by side: what is better, with intervals, and the settings that differ."""
-    from launcher.runs.watch import compare as core
-    from launcher.runs.watch import contrast
-    from launcher.runs.watch.groups import groups
+    from launcher.compare import comparison as core
+    from launcher.compare import contrast
+    from launcher.compare.groups import groups
+    from launcher.runs.watch.run_settings import differences as settings_that_differ
 
     if tag is not None and runs:
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
@@ -58,7 +59,7 @@ def compare(
     for each in compared:
         each.poll()
     facts, infos = [each.facts() for each in compared], [each.info for each in compared]
-    differences, of_run = core.differences(infos), [group + 1 for group in groups(infos)]
+    differences, of_run = settings_that_differ(infos), [group + 1 for group in groups(infos)]
     judged = contrast.contrasts(compared)
     assumed = contrast.assumptions(compared, judged)
     if json:

@@ -150,7 +150,7 @@ def delete(
 def refusals() -> Iterator[None]:
     """Prints all that the preflight refuses and ends in exit code 1."""
     from launcher.check.gate import FORCE, Refused
-    from launcher.cli.check import finding_lines, verdict
+    from launcher.cli.checking import finding_lines, verdict
 
     try:
         yield

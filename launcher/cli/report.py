@@ -13,7 +13,7 @@ from launcher.core.format import duration, number, roughly
 from launcher.core.text import near_hint
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.check import Check
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
@@ -71,7 +71,7 @@ def runs(json: Json = False) -> None:
         rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
     if json:
         return
-    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queue.entries()]
+    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queued.entries()]
     if len(rows) == 1:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
@@ -220,7 +220,7 @@ def _shown(data: Mapping[str, float]) -> list[str]:
 
 def health(source: Source, config: Config = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
-    from launcher.runs.watch.checklist import judged
+    from launcher.runs.watch.run_checklist import judged
 
     found = _resolve(source)
     checklist, changes = judged(found, config or [])
@@ -281,7 +281,7 @@ def selftest(
 
 def diagnose(source: Source, json: Json = False) -> None:
     """Show why a run ended and how to fix it."""
-    from launcher.runs.watch.diagnosis import diagnosis
+    from launcher.runs.watch.run_diagnosis import diagnosis
     from launcher.runs.watch.stall import stall_report
 
     found = _resolve(source)

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from launcher.cli import (
-    check,
+    checking,
     checkpoint,
     clean,
+    comparisons,
     data,
     doctor,
     export,
@@ -18,11 +19,10 @@ from launcher.cli import (
     logs,
     note,
     preset,
-    queue,
+    queueing,
     report,
     reward,
     sweep,
-    trials,
 )
 from launcher.cli.output import say
 from launcher.cli.parsing import Commands, wrong_use
@@ -39,11 +39,25 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, trials, note, sweep, clean, keys):
+for module in (
+    launch,
+    checking,
+    doctor,
+    report,
+    preset,
+    logs,
+    export,
+    checkpoint,
+    comparisons,
+    note,
+    sweep,
+    clean,
+    keys,
+):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")
-app.add_typer(queue.app, name="queue")
+app.add_typer(queueing.app, name="queue")
 app.add_typer(reward.app, name="reward")
 
 

@@ -30,7 +30,7 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import stored
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.act.queue import add
+from launcher.runs.act.queue_runner import add
 from launcher.verl import env as verl_env
 from tui import app as app_module
 from tui.app import PpoTui

@@ -31,7 +31,7 @@ from launcher.record.state import RunState, current
 from launcher.runs.act.delete import size
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import adopt, kept, spawn_supervisor, write_launch
-from launcher.runs.watch.diagnosis import diagnosis
+from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers

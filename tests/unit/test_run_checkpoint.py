@@ -17,8 +17,8 @@ from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
 from launcher.runs.act.evaluate import evaluate, scores
 from launcher.runs.act.merge import MergeError, merge
-from launcher.runs.watch.attempts import last_settings
 from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.run_settings import last_settings
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 

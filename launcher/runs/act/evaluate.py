@@ -6,8 +6,8 @@ from launcher.core.errors import UserError
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
 from launcher.runs.act.start import start
-from launcher.runs.watch.attempts import last_settings
 from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.steps import steps
 
 SCORES = ("val-core/", "val-aux/")  # how veRL's validation figures begin, the headline ones first

@@ -10,8 +10,8 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
-from launcher.runs.watch.attempts import last_settings
 from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.run_settings import last_settings
 from launcher.verl import env as verl_env
 from launcher.verl import versions
 

@@ -7,8 +7,7 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs
-from launcher.runs.watch.attempts import last_settings
-from launcher.runs.watch.compare import differences
+from launcher.runs.watch.run_settings import differences, last_settings
 
 
 def origin(

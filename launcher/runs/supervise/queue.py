@@ -6,7 +6,7 @@ import sys
 import time
 
 from launcher.core import paths
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.process import ATTEMPT, RUN
 
 _AGAIN = 20.0  # seconds between two looks of a screen
@@ -14,23 +14,23 @@ _woken = 0.0
 
 
 def wake(*, again: bool = False) -> None:
-    """Starts `launcher.runs.act.queue`, unless nothing waits or one is there.
+    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is there.
 
     `again`: of one that looks all the time, which is worth a process now and then. Raises OSError.
     """
     global _woken
     if again and time.monotonic() - _woken < _AGAIN:
         return
-    if queue.paused() or not any(each.waits for each in queue.entries()):
+    if queued.paused() or not any(each.waits for each in queued.entries()):
         return
     _woken = time.monotonic()
-    with queue.alone() as nobody:
+    with queued.alone() as nobody:
         if not nobody:
             return
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
     with (paths.queue_dir() / "queue.log").open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.runs.act.queue"],
+            [sys.executable, "-m", "launcher.runs.act.queue_runner"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from launcher.record.events import Action, read_events
 from launcher.record.layout import RunDir
-from launcher.runs.watch.attempts import last_settings
 from launcher.runs.watch.checkpoints import latest_checkpoint
+from launcher.runs.watch.run_settings import last_settings
 
 _PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
 _MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})

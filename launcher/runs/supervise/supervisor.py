@@ -31,7 +31,7 @@ from launcher.runs.supervise.job import JobDriver
 from launcher.runs.supervise.ray_token import ray_authentication
 from launcher.runs.supervise.retry import retry, wait_before_retry
 from launcher.runs.supervise.stalled import StallReport
-from launcher.runs.watch.diagnosis import Outcome, outcome
+from launcher.runs.watch.run_diagnosis import Outcome, outcome
 
 TICK = 0.5  # seconds between two looks
 

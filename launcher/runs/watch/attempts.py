@@ -1,38 +1,14 @@
-"""What the attempts of a run tell: what the newest was started with, how long all of them took."""
+"""What the attempts of a run tell: how long all of them took."""
 
-import contextlib
-import dataclasses
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from launcher.core.errors import UserError
-from launcher.record.events import Action, read_events
-from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 
 Spans = Mapping[int, tuple[float, float]]
 """Attempt -> begin and end of its steps, unix seconds."""
-
-
-def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
-    """run.yaml with the settings of the newest resume laid over its preset, and these settings.
-
-    A resume starts from the run's own preset, not from the resume before it.
-    """
-    info, settings = run.read_info(), _resumed_with(run)
-    if settings and info.preset is not None:
-        from launcher.preset.files import restore
-
-        with contextlib.suppress(UserError):  # the preset of another ppo-tui
-            info = dataclasses.replace(info, preset=restore(info.name, info.preset, settings).snapshot())
-    return info, settings
-
-
-def _resumed_with(run: RunDir) -> tuple[str, ...]:
-    resumes = [event.what for event in read_events(run.events) if isinstance(event.what, Action)]
-    return next((action.settings for action in reversed(resumes) if action.verb == "resume"), ())
 
 
 def elapsed(

@@ -7,7 +7,7 @@ import typer
 from launcher.cli.output import Json, Preset, Settings, put, put_json, put_table, say
 from launcher.cli.parsing import Commands
 from launcher.core.errors import UserError
-from launcher.record import queue
+from launcher.record import queued
 
 app = typer.Typer(
     cls=Commands,
@@ -53,7 +53,7 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
     else:
         say("the queue is empty; add a run with 'ppo-tui queue add PRESET'")
-    if queue.paused():
+    if queued.paused():
         say("the queue is paused; 'ppo-tui queue resume' resumes it")
 
 
@@ -71,7 +71,7 @@ def add(
     json: Json = False,
 ) -> None:
     """Add a run to the queue and print the id that it will have."""
-    from launcher.runs.act.queue import add as put_in
+    from launcher.runs.act.queue_runner import add as put_in
 
     entry = put_in(preset, settings or [], after=after, gpus=gpus, force=force)
     if json:
@@ -84,20 +84,20 @@ def add(
 def pause(run: Maybe = None) -> None:
     """Pause a run of the queue, or the whole queue. Runs that have started continue."""
     if run is None:
-        queue.pause(on=True)
+        queued.pause(on=True)
         say("paused the queue")
     else:
-        entry = queue.find(run)
-        queue.change(entry, paused=True, now=False)
+        entry = queued.find(run)
+        queued.change(entry, paused=True, now=False)
         say(f"paused {entry.id}")
 
 
 @app.command()
 def resume(run: Maybe = None) -> None:
     """Resume a paused run, or the whole queue. A run that was skipped is tried again."""
-    from launcher.runs.act.queue import resume as let_go
+    from launcher.runs.act.queue_runner import resume as let_go
 
-    entry = None if run is None else queue.find(run)
+    entry = None if run is None else queued.find(run)
     let_go(entry)
     say("resumed the queue" if entry is None else f"resumed {entry.id}")
 
@@ -105,11 +105,11 @@ def resume(run: Maybe = None) -> None:
 @app.command()
 def start(run: Queued) -> None:
     """Start a run of the queue now, even if its GPUs are in use. The preflight can still refuse it."""
-    from launcher.runs.act.queue import begin_now
+    from launcher.runs.act.queue_runner import begin_now
 
-    if queue.paused():
+    if queued.paused():
         raise UserError("the queue is paused", "'ppo-tui queue resume' resumes it")
-    entry = queue.find(run)
+    entry = queued.find(run)
     begin_now(entry)
     say(f"starting {entry.id}; if the preflight refuses it, 'ppo-tui queue' shows why")
 
@@ -120,17 +120,17 @@ def move(
     to: Annotated[int, typer.Argument(metavar="PLACE", min=1, help="Its new place in the queue; 1 is the first.")],
 ) -> None:
     """Move a run to another place in the queue."""
-    entry = queue.find(run)
-    ids = [each.id for each in queue.entries()]
-    queue.move(entry, to - 1 - ids.index(entry.id) if entry.id in ids else 0)
+    entry = queued.find(run)
+    ids = [each.id for each in queued.entries()]
+    queued.move(entry, to - 1 - ids.index(entry.id) if entry.id in ids else 0)
     say(f"{entry.id} is at place {min(to, len(ids))} of {len(ids)}")
 
 
 @app.command()
 def remove(run: Queued) -> None:
     """Take a run out of the queue."""
-    from launcher.runs.act.queue import remove as take_out
+    from launcher.runs.act.queue_runner import remove as take_out
 
-    entry = queue.find(run)
+    entry = queued.find(run)
     take_out(entry)
     say(f"removed {entry.id} from the queue")

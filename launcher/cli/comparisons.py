@@ -13,7 +13,7 @@ from launcher.core.format import number
 from launcher.record.layout import find
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.trials import Trials
+    from launcher.compare.trial_verdicts import Trials
 
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
@@ -46,8 +46,8 @@ def try_(
 
     The trials are runs of the queue: side by side on free GPUs, else one after another.
     """
-    from launcher.runs.act.trials import carry_out, plan
-    from launcher.runs.watch.trials import trials_of
+    from launcher.compare.trial_runs import carry_out, plan
+    from launcher.compare.trial_verdicts import trials_of
 
     parent = find(run)
     planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
@@ -69,7 +69,7 @@ def trials(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
 ) -> None:
     """Show what came of trials: which fixes healed, did nothing, or broke something else."""
-    from launcher.runs.watch.trials import trials_of
+    from launcher.compare.trial_verdicts import trials_of
 
     found = trials_of(find(run).id if run else None)
     if not found and not json:

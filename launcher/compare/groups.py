@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from launcher.metrics.store import Series
 from launcher.record.info import RunInfo
-from launcher.runs.watch.compare import settings
+from launcher.runs.watch.run_settings import settings
 
 _VERSIONS = "versions."
 
