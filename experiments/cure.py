@@ -31,7 +31,7 @@ from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.runs.act.stop import stop
-from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.history import Onset, first_onset
 
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
 ATTEMPTS = 2

@@ -27,8 +27,8 @@ def merge(
     json: Json = False,
 ) -> None:
     """Convert a checkpoint into a Hugging Face model. Prints its folder."""
-    from launcher.runs.act.merge import MergeError
-    from launcher.runs.act.merge import merge as make
+    from launcher.runs.act.use_checkpoint import MergeError
+    from launcher.runs.act.use_checkpoint import merge as make
 
     try:
         folder = make(find(run), step, to, say)
@@ -52,7 +52,7 @@ def eval_(
     """Evaluate a checkpoint on the test split. This is a separate run without training."""
     from launcher.cli.plain import follow
     from launcher.metrics.records import jsonable
-    from launcher.runs.act.evaluate import SCORES, evaluate, scores
+    from launcher.runs.act.use_checkpoint import SCORES, evaluate, scores
 
     with refusals():
         begun = evaluate(find(run), settings or [], step, say, force=force)

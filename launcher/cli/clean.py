@@ -21,7 +21,8 @@ def clean(
     json: Json = False,
 ) -> None:
     """Remove processes and Ray folders of ended runs, and runs and checkpoints beyond `keep:` of config.yaml."""
-    from launcher.runs.act import leftovers, retention
+    from launcher.runs.act import removal as leftovers
+    from launcher.runs.act import removal as retention
     from launcher.settings import read_keep
 
     keep = read_keep()
@@ -46,8 +47,8 @@ def clean(
                 "add --yes, or --dry-run to see what would be removed",
             )
         typer.confirm(f"Remove these {len(rows)}?", abort=True, err=True)
-    retention.remove(surplus)
-    stuck = leftovers.remove(left)
+    retention.remove_excess(surplus)
+    stuck = leftovers.remove_leftovers(left)
     for each in stuck:
         say(f"could not remove {each.name}")
     say(f"removed {len(rows) - len(stuck)} of {len(rows)}")

@@ -47,7 +47,7 @@ def compare(
     """Compare runs side by side: what is better, with intervals, and the settings that differ."""
     from launcher.compare import comparison as core
     from launcher.compare import contrast
-    from launcher.compare.groups import groups
+    from launcher.compare.comparison import groups
     from launcher.runs.watch.run_settings import differences as settings_that_differ
 
     if tag is not None and runs:

@@ -133,8 +133,8 @@ def delete(
     run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 ) -> None:
     """Delete a run and its checkpoints."""
-    from launcher.runs.act.delete import check
-    from launcher.runs.act.delete import delete as remove
+    from launcher.runs.act.removal import check
+    from launcher.runs.act.removal import delete as remove
 
     found = find(run)
     check(found)

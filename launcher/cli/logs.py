@@ -38,8 +38,8 @@ def replay(
     json: Json = False,
 ) -> None:
     """Replay a log as a live run."""
-    from launcher.runs.act.replay import start
+    from launcher.runs.act.import_logs import replay as play
 
     if not 0 < speed < float("inf"):
         raise UserError(f"--speed {speed} is not allowed", "use a number above 0, such as 20")
-    follow(ctx, start(log, speed), detach, plain, json)
+    follow(ctx, play(log, speed), detach, plain, json)

@@ -22,13 +22,13 @@ Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the
 @app.callback(invoke_without_command=True)
 def show(ctx: typer.Context, json: Json = False) -> None:
     """List the queue in its order, and what each run waits for."""
-    from launcher.runs.supervise.queue import wake
+    from launcher.runs.supervise.spawn import wake_queue
     from launcher.runs.watch.turns import turns
 
     if ctx.invoked_subcommand is not None:
         return
     found = turns()
-    wake()
+    wake_queue()
     for turn in found if json else ():
         entry = turn.entry
         put_json(

@@ -45,16 +45,15 @@ def register(app: typer.Typer) -> None:
 def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
-    from launcher.runs.supervise.queue import wake
-    from launcher.runs.supervise.spawn import adopt
-    from launcher.runs.watch.attempts import elapsed
+    from launcher.runs.supervise.spawn import adopt, wake_queue
+    from launcher.runs.watch.history import elapsed
     from launcher.runs.watch.scores import best_and_last
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     directory.require_readable()
     states = [(run, current(run, checks=False)) for run in directory.all_runs()]
     adopted = {run.id for run in adopt(states)}
-    wake()
+    wake_queue()
     for run, before in states:
         state = current(run, checks=False) if run.id in adopted else before
         (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
@@ -114,7 +113,7 @@ def _headline(state: RunState) -> dict[str, object]:
 def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
     from launcher.runs.supervise.spawn import kept
-    from launcher.runs.watch.lineage import lineage
+    from launcher.runs.watch.run_settings import lineage
     from launcher.runs.watch.startup import stage_lines, startup_of
 
     found = directory.find(run)
@@ -281,8 +280,8 @@ def selftest(
 
 def diagnose(source: Source, json: Json = False) -> None:
     """Show why a run ended and how to fix it."""
+    from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import diagnosis
-    from launcher.runs.watch.stall import stall_report
 
     found = _resolve(source)
     result = diagnosis(found)

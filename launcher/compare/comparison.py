@@ -4,22 +4,22 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number
 from launcher.health import keys, verdict
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
-from launcher.metrics.store import SeriesStore
+from launcher.metrics.store import Series, SeriesStore
 from launcher.metrics.timing import seconds_of
 from launcher.preset.yaml_text import shown
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.note import read_note
 from launcher.record.state import RunState, current
-from launcher.runs.watch.attempts import elapsed
-from launcher.runs.watch.run_settings import Difference, last_settings
+from launcher.runs.watch.history import elapsed
+from launcher.runs.watch.run_settings import Difference, last_settings, settings
 from launcher.runs.watch.steps import StepTail
 
 FEWEST, MOST, MOST_TAGGED = 2, 8, 64
@@ -193,3 +193,42 @@ def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list
     """The differences as rows of words, one column a run; a value that is not set is its default."""
     heading = ["SETTING", *(run.id for run in runs)]
     return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in found)]
+
+
+_VERSIONS = "versions."
+
+
+class Band(NamedTuple):
+    """Mean, lowest and highest value of several runs at the steps that all of them have."""
+
+    mean: Series
+    low: Series
+    high: Series
+
+
+def groups(infos: Sequence[RunInfo]) -> list[int]:
+    """The group of each run, counted from 0 in the order of the runs; one without a preset is alone."""
+    found: dict[object, int] = {}
+    return [found.setdefault(_alike(info, place), len(found)) for place, info in enumerate(infos)]
+
+
+def _alike(info: RunInfo, place: int) -> object:
+    if info.preset is None:
+        return place
+    known = settings(info).items()
+    return frozenset(
+        (key, repr(value)) for key, value in known if not key.endswith("seed") and not key.startswith(_VERSIONS)
+    )
+
+
+def band(runs: Sequence[Series]) -> Band:
+    """The values of several runs, step by step; a step is left out that one of them has no finite value of."""
+    found = Band(Series(), Series(), Series())
+    steps = set(runs[0].steps).intersection(*(run.steps for run in runs[1:]))
+    for step in sorted(steps):
+        values = [value for run in runs if (value := run.at(step)) is not None and math.isfinite(value)]
+        if len(values) == len(runs):
+            found.mean.append(step, math.fsum(values) / len(values))
+            found.low.append(step, min(values))
+            found.high.append(step, max(values))
+    return found

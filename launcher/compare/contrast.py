@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from launcher.compare.comparison import Compared
-from launcher.compare.groups import groups
+from launcher.compare.comparison import Compared, groups
 from launcher.core.format import number
 from launcher.health import keys
 from launcher.metrics import intervals, names

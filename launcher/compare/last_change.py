@@ -12,7 +12,7 @@ from launcher.record.events import Action, LevelChange, read_events
 from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
-from launcher.runs.watch.onset import Onset
+from launcher.runs.watch.history import Onset
 from launcher.runs.watch.run_settings import differences, last_settings
 
 _APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # where and how long, not what is learned

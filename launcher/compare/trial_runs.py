@@ -31,7 +31,7 @@ from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_p
 from launcher.runs.act.queue_runner import add
 from launcher.runs.act.start import Narrate, silent
 from launcher.runs.act.stop import stop
-from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import free_gpus
 from launcher.verl import hydra

@@ -24,7 +24,7 @@ from pilots import picture, until
 from textual.events import Key, MouseDown, MouseUp, Paste
 from whole_run import whole_run
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId

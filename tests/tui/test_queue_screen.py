@@ -27,7 +27,7 @@ HOME = (80, 24)
 def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started."""
     for module in ("launcher.runs.act.queue_runner", "tui.pages.queue.screen", "tui.pages.runs.screen"):
-        monkeypatch.setattr(f"{module}.wake", lambda **_: None)
+        monkeypatch.setattr(f"{module}.wake_queue", lambda **_: None)
     monkeypatch.setattr("launcher.runs.watch.turns._sampled", lambda _: dict.fromkeys("0123"))
 
 

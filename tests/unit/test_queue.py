@@ -238,7 +238,7 @@ def test_a_start_that_was_killed_is_made_anew() -> None:
 
 
 def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(going, "wake", lambda: None)
+    monkeypatch.setattr(going, "wake_queue", lambda: None)
     file = tmp_path / "mine.yaml"
     file.write_text("extends: toy-cpu\nactor:\n  lr: 1e-5\n")
     first = going.add(str(file), ["trainer.steps=3"])

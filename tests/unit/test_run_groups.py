@@ -1,6 +1,6 @@
 import math
 
-from launcher.compare.groups import band, groups
+from launcher.compare.comparison import band, groups
 from launcher.metrics.store import Series
 from launcher.record.info import RunInfo
 

@@ -16,8 +16,8 @@ from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, HostSample, MachineSample
 from launcher.record.state import RunState
-from launcher.runs.act.delete import delete, size
 from launcher.runs.act.import_logs import import_logs
+from launcher.runs.act.removal import delete, size
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch import reader as reading
 from launcher.runs.watch.reader import RunReader

@@ -33,10 +33,10 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.fork import fork_step, planned_fork
-from launcher.runs.act.relaunch import origin
+from launcher.runs.act.start import origin
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.checkpoints import checkpoint_steps
-from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import earlier_steps, steps
 
@@ -210,7 +210,7 @@ def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
 def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     parent: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(going, "wake", lambda: None)  # nothing starts
+    monkeypatch.setattr(going, "wake_queue", lambda: None)  # nothing starts
     planned = plan(parent, None, [["actor.lr=1e-5"]])
     planned = replace(planned, arms=(*planned.arms, ("trainer.gpus=2",)))
     twin = beginning(lambda _, first, last: recorded(first, last))

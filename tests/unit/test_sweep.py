@@ -26,7 +26,7 @@ from launcher.runs.supervise.behind import Behind
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    monkeypatch.setattr(going, "wake", lambda: None)  # nothing starts
+    monkeypatch.setattr(going, "wake_queue", lambda: None)  # nothing starts
 
 
 def test_every_combination_has_its_seeds() -> None:

@@ -20,7 +20,7 @@ from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
 from launcher.runs.act.start import start
-from launcher.runs.supervise.queue import wake
+from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
 
 POLL = 2.0  # seconds between two looks for what no supervisor tells
@@ -64,14 +64,14 @@ def add(
         origin=origin,
     )
     entry.save()
-    wake()
+    wake_queue()
     return entry
 
 
 def begin_now(entry: Queued) -> None:
     """Starts an entry at the next look, whatever the machine has free; also one that was skipped. Raises OSError."""
     queued.change(entry, now=True, paused=False, skipped=None)
-    wake()
+    wake_queue()
 
 
 def resume(entry: Queued | None) -> None:
@@ -80,7 +80,7 @@ def resume(entry: Queued | None) -> None:
         queued.pause(on=False)
     else:
         queued.change(entry, paused=False, skipped=None)
-    wake()
+    wake_queue()
 
 
 def remove(entry: Queued) -> None:

@@ -19,7 +19,7 @@ from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, RunState, current
-from launcher.runs.act.delete import delete
+from launcher.runs.act.removal import delete
 from launcher.runs.act.start import start
 from launcher.runs.act.stop import stop
 from launcher.runs.watch.run_diagnosis import diagnosis

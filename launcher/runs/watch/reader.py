@@ -18,7 +18,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
-from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.possible import Refusals, refusals
 from launcher.runs.watch.startup import Startup, Usual, startup, step_before, usual_start

@@ -1,4 +1,4 @@
-"""The settings of a run: what its newest attempt was started with, and what differs between runs."""
+"""The settings of a run: those of its newest attempt, where they came from, what differs between runs."""
 
 import contextlib
 import dataclasses
@@ -8,7 +8,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.record.events import Action, read_events
-from launcher.record.info import RunInfo
+from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir
 
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
@@ -77,3 +77,21 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             found[f"{prefix}{key}"] = value
     return found
+
+
+def lineage(origin: Origin | None, arrow: str = "→") -> str:
+    """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run that came from no other."""
+    if origin is None:
+        return ""
+    from launcher.preset.yaml_text import text_of
+
+    def value(value: object) -> str:
+        return "unset" if value is None else text_of(value)
+
+    if origin.step is None:
+        began = f"with the settings of {origin.run}"
+    else:
+        at = f"at step {origin.step}" if origin.step else "from its start"
+        began = f"fork of {origin.run} {at}" + (f", trial for {origin.trial}" if origin.trial else "")
+    changes = ", ".join(f"{each.key} {value(each.before)} {arrow} {value(each.now)}" for each in origin.diff)
+    return f"{began}: {changes}" if changes else f"{began}, no change"

@@ -135,7 +135,7 @@ def _which(runs: Sequence[RunDir]) -> str:
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Asks once, telling what it frees, and deletes ended runs; one that is live refuses it. Runs in a worker."""
     from launcher.core.format import gib
-    from launcher.runs.act.delete import check, delete, size
+    from launcher.runs.act.removal import check, delete, size
 
     try:
         for run in runs:

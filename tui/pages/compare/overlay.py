@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from launcher.compare.comparison import Compared
-from launcher.compare.groups import band, groups
+from launcher.compare.comparison import Compared, band, groups
 from launcher.core.format import number
 from tui.kit.charts.figures import Figure
 from tui.kit.charts.lens import Lens

@@ -9,9 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
-from launcher.compare.comparison import Compared, notes
+from launcher.compare.comparison import Compared, groups, notes
 from launcher.compare.contrast import Contrast, assumptions, contrasts
-from launcher.compare.groups import groups
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.watch.run_settings import differences

@@ -13,7 +13,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.record import queued
 from launcher.record.queued import Queued
-from launcher.runs.supervise.queue import wake
+from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.drawing.rows import Row
@@ -128,7 +128,7 @@ class QueueScreen(Page[None]):
             self.notify(str(error), severity="error", markup=False)
             return
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(wake, again=True)
+            await asyncio.to_thread(wake_queue, again=True)
         if self.query(LineTable):
             self._turns = {turn.entry.id: turn for turn in found}
             if (works := (bool(found), queued.paused())) != self._works:  # the footer paints itself whole
