@@ -1,13 +1,13 @@
-"""Commands that try the fixes of a flag, and show what came of them."""
+"""Commands that put runs side by side, try the fixes of a flag, and show what came of them."""
 
 import re
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.launch import Force, Run, refusals
-from launcher.cli.output import Json, put, put_json, put_table, say
+from launcher.cli.launch import refusals
+from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, put_table, say
+from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.record.layout import find
@@ -18,10 +18,59 @@ if TYPE_CHECKING:
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands of this module."""
-    app.command(name="try")(try_)
-    app.command()(trials)
+def compare(
+    ctx: typer.Context,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs.")] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="Compare the runs with this tag: those of a sweep.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
+    json: Json = False,
+) -> None:
+    """Compare runs side by side: what is better, with intervals, and the settings that differ."""
+    from launcher.compare import comparison as core
+    from launcher.compare import contrast
+    from launcher.compare.comparison import groups
+    from launcher.runs.watch.run_settings import differences as settings_that_differ
+
+    if tag is not None and runs:
+        raise UserError("compare expects runs or --tag, not both", "leave one of them out")
+    found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
+    if not (plain or json) and on_terminal() and len(found) <= core.MOST:
+        raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
+    compared = [core.Compared(run) for run in found]
+    for each in compared:
+        each.poll()
+    facts, infos = [each.facts() for each in compared], [each.info for each in compared]
+    differences, of_run = settings_that_differ(infos), [group + 1 for group in groups(infos)]
+    judged = contrast.contrasts(compared)
+    assumed = contrast.assumptions(compared, judged)
+    if json:
+        changed = [{"key": entry.key, "values": entry.values} for entry in differences]
+        against = [each.to_json() for each in judged]
+        told = {"groups": of_run, "contrasts": against, "assumptions": assumed}
+        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed, **told})
+        return
+    rows = core.fact_rows(facts)
+    by_group = tag is not None
+    put_table(contrast.arm_rows(compared) if by_group else [*rows, ["group", *map(str, of_run)]])
+    if judged:
+        put("")
+        put_table(contrast.contrast_rows(judged))
+    elif repeated := contrast.spread_rows(compared):
+        put("")
+        put_table(repeated)
+    for line in assumed:
+        put(line)
+    for note in core.notes(compared):
+        say(note)
+    if by_group:
+        return
+    if differences:
+        put("")
+        put_table(core.difference_rows(found, differences))
+    elif all(info.preset is not None for info in infos):
+        say("the runs have the same settings and versions")
 
 
 def try_(
@@ -38,7 +87,7 @@ def try_(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
     at: Annotated[int | None, typer.Option(min=0, help="Step of the checkpoint (default: before the flag).")] = None,
     most: Annotated[int, typer.Option(min=1, help="Try at most so many fixes.")] = 3,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -55,10 +104,7 @@ def try_(
     for line in planned.lines:
         say(line)
     say(f"cost: {planned.cost}")
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UserError(f"trials of run {parent.id} without a terminal require a confirmation", "add --yes")
-        typer.confirm("Start the trials?", abort=True, err=True)
+    confirm("Start the trials?", yes, f"trying fixes of run {parent.id}")
     with refusals():
         carry_out(planned, say, force=force)
     found = next(each for each in trials_of(parent.id) if (each.rule, each.step) == (planned.onset.rule, planned.step))

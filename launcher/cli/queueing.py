@@ -1,10 +1,12 @@
-"""`ppo-tui queue`: runs that wait for their turn."""
+"""`ppo-tui queue`: runs that wait for their turn; `ppo-tui sweep` puts many of them there."""
 
+import secrets
+from itertools import zip_longest
 from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Json, Preset, Settings, put, put_json, put_table, say
+from launcher.cli.output import Force, Json, Preset, Settings, put_json, put_result, put_table, say
 from launcher.cli.parsing import Commands
 from launcher.core.errors import UserError
 from launcher.record import queued
@@ -67,17 +69,14 @@ def add(
     gpus: Annotated[
         str | None, typer.Option("--gpus", metavar="0,1", help="Use these GPUs (default: any that are free).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Add a run to the queue and print the id that it will have."""
     from launcher.runs.act.queue_runner import add as put_in
 
     entry = put_in(preset, settings or [], after=after, gpus=gpus, force=force)
-    if json:
-        put_json({"run": entry.id})
-    else:
-        put(entry.id)
+    put_result(entry.id, {"run": entry.id}, json)
 
 
 @app.command()
@@ -134,3 +133,33 @@ def remove(run: Queued) -> None:
     entry = queued.find(run)
     take_out(entry)
     say(f"removed {entry.id} from the queue")
+
+
+def sweep(
+    preset: Preset,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE[,VALUE]", help="Settings and their values, beside the preset's 'sweep:'."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,
+    stop_behind: Annotated[
+        bool, typer.Option("--stop-behind", help="End runs whose reward is behind the median of the others.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Queue a run for every combination of values and seeds, and print their ids. A CRITICAL check ends a run."""
+    from launcher.runs.act import sweep as core
+
+    tag = tag.removeprefix("#") if tag is not None else f"sweep-{secrets.token_hex(2)}"
+    runs = core.arms(preset, settings or [], seeds, behind=tag if stop_behind else None)
+    entries = [] if dry_run else core.sweep(preset, runs, tag, force=force)
+    ids = [entry.id for entry in entries]
+    for id, its in zip_longest(ids, runs):
+        put_result("  ".join([*([id] if id else []), " ".join(its)]), {"run": id, "tag": tag, "settings": its}, json)
+    if dry_run:
+        say(f"{len(runs)} runs would be queued; leave --dry-run out to queue them")
+    else:
+        say(f"queued {len(runs)} runs; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.launch import Run
-from launcher.cli.output import Json, Keys, put, put_json, put_table, say
+from launcher.cli.output import Json, Keys, Run, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number, roughly
 from launcher.core.text import near_hint
@@ -34,12 +33,6 @@ Config = Annotated[
         help="Configuration that a log lacks; can be repeated: veRL keys, gpu_total_gb, host_total_gb.",
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands of this module."""
-    for command in (runs, hosts, status, metrics, health, selftest, diagnose):
-        app.command()(command)
 
 
 def runs(json: Json = False) -> None:
@@ -215,6 +208,25 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT)
     found = [next((name for name in group if name in data), "") for group in groups]
     return [*filter(None, found), *sorted(filter(is_validation_score, data))]
+
+
+def export(
+    source: Source,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="File that ends in .csv, .jsonl, .parquet, .svg or .tfevents, or a folder for TensorBoard.",
+        ),
+    ],
+    key: Keys = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Export the metrics of a run or a log to a file. The file extension sets the format."""
+    from launcher.export.formats import export as write
+    from launcher.runs.watch.source import resolve
+
+    put(str(write(resolve(source), to, key or [], force=force)))
 
 
 def health(source: Source, config: Config = None, json: Json = False) -> None:

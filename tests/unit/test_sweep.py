@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli import sweep as commands
+from launcher.cli import queueing as commands
 from launcher.compare.comparison import Compared, tagged
 from launcher.compare.contrast import arm_rows
 from launcher.core.errors import UserError
