@@ -24,14 +24,14 @@ from typing import Any
 from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, SAVE, STEPS, Fault, read
 from cure_page import PAGE, text
 
+from launcher.compare.trial_runs import Plan, carry_out
+from launcher.compare.trial_verdicts import alarms, trials_of
 from launcher.core import paths
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.runs.act.stop import stop
-from launcher.runs.act.trials import Plan, carry_out
-from launcher.runs.watch.onset import Onset, first_onset
-from launcher.runs.watch.trials import alarms, trials_of
+from launcher.runs.watch.history import Onset, first_onset
 
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
 ATTEMPTS = 2

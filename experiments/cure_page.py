@@ -6,7 +6,7 @@ from typing import Any
 
 from cure_faults import EARLY, FAULTS, FORK, HEALTHY, ROOT, STEPS, Fault, read
 
-from launcher.runs.watch.trials import BROKE, DIFFERENT, HEALED, NOTHING, PARTLY, REPEATED, UNTOLD
+from launcher.compare.trial_verdicts import BROKE, DIFFERENT, HEALED, NOTHING, PARTLY, REPEATED, UNTOLD
 
 NOTES = {  # of faults that nothing healed
     "entropy coefficient below 0": (

@@ -26,7 +26,7 @@ from textual.screen import Screen
 from textual.theme import Theme, ThemeProvider
 from textual.types import CSSPathType
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from tui.kit import terminal
 from tui.kit.actions.editing import edit_preset
 from tui.kit.drawing.glyphs import to_ascii

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from launcher.cli.screen_request import ScreenRequest
+    from launcher.cli.screen import ScreenRequest
     from launcher.settings import Settings
 
 # objects after which Python looks for garbage; at its own 700 that is a tenth of a start, which makes none

@@ -1,4 +1,4 @@
-"""Commands that start, follow and end runs."""
+"""Commands that start, take in, follow and end runs."""
 
 import contextlib
 import sys
@@ -8,22 +8,12 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Detach, Json, Plain, Preset, Settings, fail, put, put_json, put_table, say
+from launcher.cli.output import Detach, Force, Json, Plain, Preset, Run, Settings, Step, fail, put_run, put_table, say
 from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir, find
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
-
-Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
-Step = Annotated[int | None, typer.Option("--step", help="Step of the checkpoint to use instead of the newest.")]
-Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands of this module."""
-    for command in (run, attach, watch, stop, resume, fork, delete):
-        app.command()(command)
 
 
 def run(
@@ -129,28 +119,38 @@ def fork(
     follow(ctx, started, detach, plain, json)
 
 
-def delete(
-    run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+def import_(
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz.")],
+    json: Json = False,
 ) -> None:
-    """Delete a run and its checkpoints."""
-    from launcher.runs.act.delete import check
-    from launcher.runs.act.delete import delete as remove
+    """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
+    from launcher.runs.act.import_logs import import_logs
 
-    found = find(run)
-    check(found)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UserError(f"deleting run {found.id} without a terminal requires a confirmation", "add --yes")
-        typer.confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", abort=True, err=True)
-    remove(found)
-    say(f"deleted run {found.id}")
+    for run in import_logs(logs):
+        put_run(run, json)
+
+
+def replay(
+    ctx: typer.Context,
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")],
+    speed: Annotated[float, typer.Option(help="Speed relative to the original run.")] = 20.0,
+    detach: Detach = False,
+    plain: Plain = False,
+    json: Json = False,
+) -> None:
+    """Replay a log as a live run."""
+    from launcher.runs.act.import_logs import replay as play
+
+    if not 0 < speed < float("inf"):
+        raise UserError(f"--speed {speed} is not allowed", "use a number above 0, such as 20")
+    follow(ctx, play(log, speed), detach, plain, json)
 
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
     """Prints all that the preflight refuses and ends in exit code 1."""
     from launcher.check.gate import FORCE, Refused
-    from launcher.cli.check import finding_lines, verdict
+    from launcher.cli.checking import finding_lines, verdict
 
     try:
         yield
@@ -164,10 +164,8 @@ def refusals() -> Iterator[None]:
 
 def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:
     """After a start: print the id, or show the run until it ends or the user leaves."""
-    if json:
-        put_json({"run": run.id, "dir": str(run.path)})
-    elif detach:
-        put(run.id)
+    if json or detach:
+        put_run(run, json)
     if not (detach or (json and not plain)):
         _show(ctx, run, plain, read_only=False, quiet=json)
 

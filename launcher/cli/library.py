@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Json, Preset, put, put_json, put_table, say
+from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.parsing import Commands
 from launcher.core.errors import UserError
 from launcher.core.files import beside
@@ -54,17 +54,12 @@ def rename(preset: Own, new: New) -> None:
 
 
 @app.command()
-def delete(
-    preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
-) -> None:
+def delete(preset: Own, yes: Yes = False) -> None:
     """Delete one of your presets. A shipped preset of the same name becomes visible again."""
     from launcher.preset import library
 
     library.own(preset)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UserError(f"deleting preset {preset} without a terminal requires a confirmation", "add --yes")
-        typer.confirm(f"Delete your preset {preset}?", abort=True, err=True)
+    confirm(f"Delete your preset {preset}?", yes, f"deleting preset {preset}")
     uncovered = library.delete(preset)
     say(f"deleted preset {preset}" + ("; the shipped preset of that name is visible again" if uncovered else ""))
 
@@ -83,7 +78,7 @@ def import_(
         bool,
         typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     name: Annotated[str | None, typer.Option(help="Name of the preset (default: the script's name).")] = None,
     json: Json = False,
 ) -> None:
@@ -110,8 +105,13 @@ def import_(
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")
-    if run and not yes:
-        _ask_to_run(script)
+    if run:
+        from launcher.scripts.bash.recording import sandbox
+
+        kept = (
+            "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
+        )
+        confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", yes, "--exec")
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
     try:
         path, found = library.add_script(source, wanted, lossy=lossy)
@@ -129,15 +129,6 @@ def import_(
         say(f"hint: {finding.fix}")
     put(str(path))
     say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
-
-
-def _ask_to_run(script: str) -> None:
-    from launcher.scripts.bash.recording import sandbox
-
-    if not sys.stdin.isatty():
-        raise UserError("--exec without a terminal requires a confirmation", "add --yes")
-    kept = "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
-    typer.confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", abort=True, err=True)
 
 
 @app.command()

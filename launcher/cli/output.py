@@ -1,6 +1,6 @@
 """How commands speak: stdout is data, stderr is narration."""
 
-import json
+import json as plain_json
 import shutil
 import sys
 import textwrap
@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from launcher.core.errors import UserError
 from launcher.core.secrets import redact_tree
 from launcher.core.text import clean, escaped
+from launcher.record.layout import RunDir
 
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
 
@@ -20,6 +22,10 @@ Preset = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset,
 Settings = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys to set.")]
 Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; can be repeated.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and return.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
+Step = Annotated[int | None, typer.Option("--step", help="Step of the checkpoint to use instead of the newest.")]
 Plain = Annotated[
     bool, typer.Option("--plain", help="Print lines instead of opening the screen: one per step and flag.")
 ]
@@ -42,13 +48,35 @@ def put(text: str) -> None:
     print(clean(text), flush=True)
 
 
+def put_result(text: str, value: Any, json: bool) -> None:
+    """The one result of a command: an object with `--json`, else a line."""
+    if json:
+        put_json(value)
+    else:
+        put(text)
+
+
+def put_run(run: RunDir, json: bool) -> None:
+    """The run that a command has made."""
+    put_result(run.id, {"run": run.id, "dir": str(run.path)}, json)
+
+
+def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> None:
+    """Asks before something is done that cannot be undone. Raises UserError where nobody can answer."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UserError(f"{what} without a terminal requires a confirmation", hint)
+    typer.confirm(question, abort=True, err=True)
+
+
 def put_json(value: Any) -> None:
     r"""One JSON object. What a terminal would act on is written as `\uXXXX`, secrets as `***`."""
     value = redact_tree(value)
     try:
         text = orjson.dumps(value).decode()
     except TypeError:  # halves of surrogate pairs (a file name that is not UTF-8), numbers of more than 64 bits
-        text = json.dumps(value)
+        text = plain_json.dumps(value)
     sys.stdout.write(escaped(text) + "\n")
     sys.stdout.flush()
 

@@ -10,12 +10,6 @@ from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands of this module."""
-    for function in (presets, recipes, command, edit):
-        app.command()(function)
-
-
 def presets(json: Json = False) -> None:
     """List your presets and the shipped ones. Recommends one for this machine."""
     from launcher.check import machine

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.launch import Run
-from launcher.cli.output import Json, Keys, put, put_json, put_table, say
+from launcher.cli.output import Json, Keys, Run, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number, roughly
 from launcher.core.text import near_hint
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.check import Check
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
@@ -36,25 +35,18 @@ Config = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands of this module."""
-    for command in (runs, hosts, status, metrics, health, selftest, diagnose):
-        app.command()(command)
-
-
 def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
-    from launcher.runs.supervise.queue import wake
-    from launcher.runs.supervise.spawn import adopt
-    from launcher.runs.watch.attempts import elapsed
+    from launcher.runs.supervise.spawn import adopt, wake_queue
+    from launcher.runs.watch.history import elapsed
     from launcher.runs.watch.scores import best_and_last
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     directory.require_readable()
     states = [(run, current(run, checks=False)) for run in directory.all_runs()]
     adopted = {run.id for run in adopt(states)}
-    wake()
+    wake_queue()
     for run, before in states:
         state = current(run, checks=False) if run.id in adopted else before
         (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
@@ -71,7 +63,7 @@ def runs(json: Json = False) -> None:
         rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
     if json:
         return
-    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queue.entries()]
+    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queued.entries()]
     if len(rows) == 1:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
@@ -114,7 +106,7 @@ def _headline(state: RunState) -> dict[str, object]:
 def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
     from launcher.runs.supervise.spawn import kept
-    from launcher.runs.watch.lineage import lineage
+    from launcher.runs.watch.run_settings import lineage
     from launcher.runs.watch.startup import stage_lines, startup_of
 
     found = directory.find(run)
@@ -218,9 +210,28 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     return [*filter(None, found), *sorted(filter(is_validation_score, data))]
 
 
+def export(
+    source: Source,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="File that ends in .csv, .jsonl, .parquet, .svg or .tfevents, or a folder for TensorBoard.",
+        ),
+    ],
+    key: Keys = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Export the metrics of a run or a log to a file. The file extension sets the format."""
+    from launcher.export.formats import export as write
+    from launcher.runs.watch.source import resolve
+
+    put(str(write(resolve(source), to, key or [], force=force)))
+
+
 def health(source: Source, config: Config = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
-    from launcher.runs.watch.checklist import judged
+    from launcher.runs.watch.run_checklist import judged
 
     found = _resolve(source)
     checklist, changes = judged(found, config or [])
@@ -281,8 +292,8 @@ def selftest(
 
 def diagnose(source: Source, json: Json = False) -> None:
     """Show why a run ended and how to fix it."""
-    from launcher.runs.watch.diagnosis import diagnosis
-    from launcher.runs.watch.stall import stall_report
+    from launcher.runs.watch.history import stall_report
+    from launcher.runs.watch.run_diagnosis import diagnosis
 
     found = _resolve(source)
     result = diagnosis(found)

@@ -5,26 +5,8 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import (
-    check,
-    checkpoint,
-    clean,
-    data,
-    doctor,
-    export,
-    keys,
-    launch,
-    library,
-    logs,
-    note,
-    preset,
-    queue,
-    report,
-    reward,
-    sweep,
-    trials,
-)
-from launcher.cli.output import say
+from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, reward, upkeep
+from launcher.cli.output import Json, put_json, put_table, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.screen import Screen
 from launcher.core.errors import UserError
@@ -39,12 +21,6 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, trials, note, sweep, clean, keys):
-    module.register(app)
-app.add_typer(data.app, name="data")
-app.add_typer(library.app, name="preset")
-app.add_typer(queue.app, name="queue")
-app.add_typer(reward.app, name="reward")
 
 
 @app.callback(invoke_without_command=True)
@@ -75,6 +51,36 @@ def root(
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         raise typer.Exit(ctx.obj.open())
+
+
+def keys(ctx: typer.Context, json: Json = False) -> None:
+    """List the keys of the screen by id. Change them under `keys:` in config.yaml."""
+    found, complaints = ctx.obj.keys()
+    for complaint in complaints:
+        say(f"warning: {complaint}")
+    if json:
+        for key in found:
+            put_json(key)
+        return
+    changed = [key["id"] for key in found if key["keys"] != key["default"]]
+    put_table(
+        [(key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"]) for key in found]
+    )
+    if changed:
+        say("* changed in config.yaml")
+
+
+for command in (
+    *(launch.run, launch.attach, launch.watch, launch.stop, launch.resume, launch.fork, upkeep.delete),
+    *(checking.check, checking.doctor),
+    *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
+    *(preset.presets, preset.recipes, preset.command, preset.edit),
+    *(launch.import_, launch.replay, comparisons.compare, report.export, upkeep.merge, upkeep.eval_),
+    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys),
+):
+    app.command(command.__name__.rstrip("_"))(command)
+for name, group in (("data", data), ("preset", library), ("queue", queueing), ("reward", reward)):
+    app.add_typer(group.app, name=name)
 
 
 def command_line(screen: Screen) -> int | str | None:

@@ -1,14 +1,33 @@
 """The way from the command line to the screen, which is handed in: nothing here imports it."""
 
+import dataclasses
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from launcher.cli.screen_request import ScreenRequest
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.settings import Settings, read
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenRequest:
+    """Which screen to open, and how it may behave.
+
+    `run` is the path of a run directory; None opens the list of runs and presets. `read_only` refuses every
+    action that writes to a run. `compare` are the paths of runs to put side by side. `preset` (a name or a
+    path) is to be edited, from `field` on.
+    """
+
+    run: str | None = None
+    read_only: bool = False
+    compare: tuple[str, ...] = ()
+    preset: str | None = None
+    field: str | None = None
+    settings: Settings = dataclasses.field(default_factory=Settings)
+
 
 OpenScreen = Callable[[ScreenRequest], int]
 ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]

@@ -12,7 +12,7 @@ from launcher.core.errors import UserError
 from launcher.record.damage import later, schema
 from launcher.record.json import SCHEMA, Record
 from launcher.record.layout import RunDir
-from launcher.record.lock import lock, locked
+from launcher.record.process import lock, locked
 
 VERBS = frozenset({"stop", "mute", "unmute"})
 

@@ -1,9 +1,10 @@
-"""What of a run cannot be read as it was written: damaged fields, and records of a later ppo-tui."""
+"""Damage to a run: unreadable fields, records of a later ppo-tui, and errors inside its supervisor (failures.json)."""
 
 import contextlib
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import orjson
 
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, mapping_of
-from launcher.record.json import SCHEMA, Record
+from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
 from launcher.record.note import RunNote
 
@@ -82,3 +83,32 @@ def _of_settings(path: Path, whole: bool, stamp: tuple[int, int] | None) -> tupl
         value = mapping_of(text)
     fields = RunInfo.examine(value)[1] if value else ("not YAML",)
     return tuple(f"{path.name}: {field}" for field in fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Record):
+    """An error of ppo-tui in one part of a supervisor, its place in the code, and how often it was raised.
+
+    Times are unix seconds. `traceback` is that of the first time; state.json repeats the record without it.
+    """
+
+    part: str
+    error: str
+    place: str
+    attempt: int | None = None
+    times: int = 1
+    first: float | None = None
+    last: float | None = None
+    traceback: str = field(default="", metadata=RARE)
+
+    def __str__(self) -> str:
+        """`failures.json: steps: KeyError: 'x' (12 times)`, in the form of `record.damage`."""
+        times = f" ({self.times} times)" if self.times > 1 else ""
+        return f"failures.json: {self.part}: {self.error}{times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failures(Record):
+    """All of a run, the oldest first."""
+
+    failures: tuple[Failure, ...] = ()

@@ -30,7 +30,7 @@ from launcher.core.files import read_json
 from launcher.core.text import hint_of, nearest
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import Head, RunInfo, read_name
-from launcher.record.lock import locked
+from launcher.record.process import locked
 
 _HIDDEN = ".new-"
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')

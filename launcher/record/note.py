@@ -1,10 +1,16 @@
-"""note.json: what the user says about a run, with tags that lists find and group it by."""
+"""What a user leaves of a visit: note.json with the tags that lists find runs by, and the time of the last look.
+
+The time of the last look is not part of the run: it lies in the cache folder, one file per run.
+"""
 
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher.record.json import RARE, Record
+from launcher.core import paths
+from launcher.core.files import read_json, write_json
+from launcher.record.json import RARE, SCHEMA, Record
 
 _TAG = re.compile(r"(?:^|\s)#(\w[\w.-]*)")
 
@@ -35,3 +41,16 @@ def read_note(path: Path) -> RunNote:
 def is_tag(word: str) -> bool:
     """Whether a word, without its #, can be a tag."""
     return RunNote.parse(f"#{word}") == RunNote(tags=(word,))
+
+
+def last_look(run_id: str) -> float | None:
+    """Unix seconds of the last look at a run; None when nobody ever looked."""
+    found = read_json(paths.cache_dir() / "seen" / f"{run_id}.json").get("t")
+    return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+
+def looked(run_id: str, t: float | None = None) -> None:
+    """Notes that somebody looked at a run at `t`, now by default. Raises OSError."""
+    folder = paths.cache_dir() / "seen"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{run_id}.json", {"schema": SCHEMA, "t": time.time() if t is None else t})

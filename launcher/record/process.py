@@ -1,4 +1,4 @@
-"""Processes: identity that survives pid reuse, whole process sessions, and all that a run started.
+"""Processes: identity that survives pid reuse, process sessions, all that a run started, and locks between them.
 
 Ray gives its workers process groups of their own, but they stay in the driver's process *session*. What left it is
 found by `PPO_TUI_RUN` in its environment, among the user's own processes. Nothing is found by its name, so that
@@ -6,6 +6,7 @@ nothing of anybody else is touched.
 """
 
 import contextlib
+import fcntl
 import functools
 import os
 from collections.abc import Iterator
@@ -167,3 +168,31 @@ def _environments() -> Iterator[tuple[int, set[bytes]]]:
                 content = (folder / "environ").read_bytes()
                 if RUN.encode() in content and _lives(pid):
                     yield pid, set(content.split(b"\0"))
+
+
+def lock(path: Path) -> int | None:
+    """Takes the lock of a folder, or of a file, which is made; it is held until the descriptor is closed.
+
+    None where the file system has no locks. Raises BlockingIOError where another process holds it, OSError.
+    """
+    how = os.O_RDONLY if path.is_dir() else os.O_CREAT | os.O_RDWR
+    descriptor = os.open(path, how | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            raise
+        return None
+    return descriptor
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Holds a lock; False where the file system has none. Raises as `lock` does."""
+    held = lock(path)
+    try:
+        yield held is not None
+    finally:
+        if held is not None:
+            os.close(held)

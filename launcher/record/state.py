@@ -17,8 +17,7 @@ import orjson
 from launcher.core import clock
 from launcher.record.attempt import Exit
 from launcher.record.check import Check
-from launcher.record.damage import damage, later, schema_of
-from launcher.record.failure import Failure
+from launcher.record.damage import Failure, damage, later, schema_of
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, session_members

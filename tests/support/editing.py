@@ -5,7 +5,7 @@ from typing import Any
 from pilots import until
 from textual.pilot import Pilot
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from tui.app import PpoTui
 from tui.kit.widgets.lines import Lines
 from tui.pages.editor.form import FormLines

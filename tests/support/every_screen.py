@@ -10,8 +10,8 @@ from textual.screen import Screen
 
 from launcher.preset.drafts import open_draft
 from launcher.record.layout import all_runs
-from launcher.runs.watch.diagnosis import Explanation
 from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.run_diagnosis import Explanation
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.paste import PasteScreen

@@ -24,13 +24,13 @@ from pilots import picture, until
 from textual.events import Key, MouseDown, MouseUp, Paste
 from whole_run import whole_run
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import stored
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.act.queue import add
+from launcher.runs.act.queue_runner import add
 from launcher.verl import env as verl_env
 from tui import app as app_module
 from tui.app import PpoTui

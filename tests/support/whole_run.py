@@ -15,10 +15,9 @@ from launcher.record.info import Edit, Origin, Preflight, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
-from launcher.record.note import RunNote
+from launcher.record.note import RunNote, looked
 from launcher.record.process import ProcessId
 from launcher.record.state import Rollout, RunState
-from launcher.runs.watch.missed import looked
 
 STEPS = 24
 _DUMP = "{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}}},\n 'trainer': {'total_epochs': 1}}"

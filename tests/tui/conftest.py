@@ -14,7 +14,7 @@ from typing import Any
 import caches
 import pytest
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
 from launcher.health.checklist import Checklist
 from launcher.health.verdict import sort
@@ -25,9 +25,9 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, HostSample, MachineSample, ProcessesSample
+from launcher.record.note import looked
 from launcher.record.process import ProcessId
 from launcher.record.state import Rollout, RunState
-from launcher.runs.watch.missed import looked
 from launcher.settings import Settings
 from tui.app import PpoTui
 

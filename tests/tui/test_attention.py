@@ -17,8 +17,8 @@ from textual.pilot import Pilot
 from waiting import PATIENCE
 
 from launcher.record.attempt import Exit
+from launcher.record.note import last_look, looked
 from launcher.record.state import RunState
-from launcher.runs.watch.missed import last_look, looked
 from launcher.runs.watch.reader import RunReader
 from tui.kit import terminal
 from tui.pages.dashboard.attention import Notices, title

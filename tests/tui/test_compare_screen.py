@@ -169,7 +169,8 @@ async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> No
 
 
 def test_wild_settings_stay_in_their_columns() -> None:
-    from launcher.runs.watch.compare import Compared, Difference
+    from launcher.compare.comparison import Compared
+    from launcher.runs.watch.run_settings import Difference
 
     runs = [SimpleNamespace(run=SimpleNamespace(id=f"{n}abc")) for n in range(4)]
     wild: list[Compared] = runs  # type: ignore[assignment]
@@ -193,7 +194,7 @@ async def test_it_fits_any_terminal(make: SimpleNamespace, runs: list[Path], siz
 
 
 def test_contrasts_fit_any_width() -> None:
-    from launcher.runs.watch.contrast import Contrast
+    from launcher.compare.contrast import Contrast
 
     found = [
         Contrast("reward", 1, 2, (5001, 10000), (-1234.5, 1.5e-7), -0.1, -99999.5, 1e-9, result="cannot be told apart"),

@@ -10,7 +10,7 @@ import pytest
 from pilots import until
 from textual.pilot import Pilot
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from tui.app import PpoTui
 from tui.pages.editor.draft_checks import DraftChecks
 from tui.pages.editor.side import EditorSide

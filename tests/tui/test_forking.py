@@ -9,10 +9,10 @@ import pytest
 from pilots import drawn, until
 from textual.widgets import Input, Static
 
+from launcher.compare.trial_runs import Plan
 from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
-from launcher.runs.act.trials import Plan
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.widgets.charts import MetricChart
@@ -126,7 +126,7 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
         attempts=[make.recorded(9)], state=make.ended("finished", checks=sick), preset=SNAPSHOT, events=[rose]
     )
     begun: list[Plan] = []
-    monkeypatch.setattr("launcher.runs.act.trials.start_apart", begun.append)
+    monkeypatch.setattr("launcher.compare.trial_runs.start_apart", begun.append)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)

@@ -11,9 +11,9 @@ from pilots import drawn, message
 from pilots import until as shown
 from textual.pilot import Pilot
 
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.process import ProcessId
-from launcher.record.queue import Queued
+from launcher.record.queued import Queued
 from tui.kit.widgets.line_table import LineTable, RunTable
 from tui.kit.widgets.lines import Lines
 from tui.pages.queue.screen import QueueScreen
@@ -26,8 +26,8 @@ HOME = (80, 24)
 @pytest.fixture(autouse=True)
 def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started."""
-    for module in ("launcher.runs.act.queue", "tui.pages.queue.screen", "tui.pages.runs.screen"):
-        monkeypatch.setattr(f"{module}.wake", lambda **_: None)
+    for module in ("launcher.runs.act.queue_runner", "tui.pages.queue.screen", "tui.pages.runs.screen"):
+        monkeypatch.setattr(f"{module}.wake_queue", lambda **_: None)
     monkeypatch.setattr("launcher.runs.watch.turns._sampled", lambda _: dict.fromkeys("0123"))
 
 
@@ -47,7 +47,7 @@ def fill(make: SimpleNamespace) -> list[str]:
         entry("0e55-toy-cpu", "toy-cpu", paused=True, needs=0, place=5.0),
     ):
         waiting.save()
-    return [each.id for each in queue.entries()]
+    return [each.id for each in queued.entries()]
 
 
 async def opened(pilot: Pilot[Any]) -> None:
@@ -75,18 +75,18 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make: Simple
         await pilot.pause()
         assert "0b22-ppo: GPU 1 is reserved for 0a11-ppo" in drawn(app, Lines, 1)
         await pilot.press("J")
-        await until(pilot, lambda: [each.id for each in queue.entries()][1:3] == [ids[2], ids[1]])
+        await until(pilot, lambda: [each.id for each in queued.entries()][1:3] == [ids[2], ids[1]])
         await pilot.press("Z")
-        await until(pilot, lambda: queue.find("0b22").paused)
+        await until(pilot, lambda: queued.find("0b22").paused)
         await until(pilot, lambda: app.screen.query_one(LineTable).cursor == "0b22-ppo")
         await pilot.press("S")
-        await until(pilot, lambda: queue.find("0b22").now and not queue.find("0b22").paused)
+        await until(pilot, lambda: queued.find("0b22").now and not queued.find("0b22").paused)
         await pilot.press("D")
         await until(pilot, lambda: len(app.screen_stack) == 4)
         await pilot.press("y")
-        await until(pilot, lambda: "0b22-ppo" not in [each.id for each in queue.entries()])
+        await until(pilot, lambda: "0b22-ppo" not in [each.id for each in queued.entries()])
         await pilot.press("asterisk")
-        await until(pilot, queue.paused)
+        await until(pilot, queued.paused)
         await until(pilot, lambda: "paused" in drawn(app, Lines))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
@@ -102,7 +102,7 @@ async def test_a_page_that_only_watches_changes_nothing(make: SimpleNamespace) -
             await pilot.press(key)
             await pilot.pause()
             assert message(app).startswith("Read-only")
-        assert [each.id for each in queue.entries()] == ids and not queue.paused()
+        assert [each.id for each in queued.entries()] == ids and not queued.paused()
 
 
 async def test_a_launch_is_queued_instead_of_started(make: SimpleNamespace) -> None:
@@ -116,7 +116,7 @@ async def test_a_launch_is_queued_instead_of_started(make: SimpleNamespace) -> N
         await until(pilot, lambda: type(app.screen).__name__ == "LaunchScreen" and app.screen.plan.subject is not None)
         await pilot.press("Q")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
-        (entry,) = queue.entries()
+        (entry,) = queued.entries()
         assert entry.name == "toy-cpu" and entry.needs == 0 and message(app).startswith(f"Queued {entry.id}")
 
 

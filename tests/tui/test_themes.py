@@ -139,7 +139,7 @@ def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned:
     code = (
         "import asyncio, sys\n"
         "from rich.color import ColorSystem\n"
-        "from launcher.cli.screen_request import ScreenRequest\n"
+        "from launcher.cli.screen import ScreenRequest\n"
         "from launcher.settings import Settings\n"
         "from tui.app import PpoTui\n"
         "async def main():\n"

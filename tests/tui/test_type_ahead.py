@@ -6,7 +6,7 @@ import pytest
 from pilots import at_once, until
 from textual.widgets import Input
 
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from launcher.runs.act.import_logs import import_logs
 from tui.app import PpoTui
 from tui.pages.editor.form import FormLines

@@ -16,7 +16,7 @@ from waiting import wait_for, wait_until
 from launcher.record.events import read_events
 from launcher.record.state import current
 from launcher.runs.supervise.spawn import kept
-from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers

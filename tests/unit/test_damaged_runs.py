@@ -16,7 +16,7 @@ from launcher.core.errors import UserError
 from launcher.record.control import request
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.runs.act.delete import delete
+from launcher.runs.act.removal import delete
 from launcher.runs.act.stop import stop
 
 

@@ -10,7 +10,7 @@ from launcher.console.search import Search, containing
 from launcher.core import gap
 from launcher.core.errors import UserError
 from launcher.core.tail import Tail
-from launcher.runs.act.delete import size
+from launcher.runs.act.removal import size
 from launcher.runs.supervise.disk import ConsoleLimit
 from launcher.runs.watch.source import chunks
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import orjson
 import pytest
 
+from launcher.compare.trial_verdicts import trials_of
 from launcher.core.format import GIB
 from launcher.record.events import Action, LevelChange, Note
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
-from launcher.runs.watch.checklist import judged
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.trials import trials_of
+from launcher.runs.watch.run_checklist import judged
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (

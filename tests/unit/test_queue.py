@@ -11,17 +11,17 @@ import pytest
 import typer
 from fake_nvml import FakeGpu, FakeNvml
 
-from launcher.cli import queue as commands
+from launcher.cli import queueing as commands
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.preset.translate import Launch
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir, appearing, create
 from launcher.record.process import ProcessId
-from launcher.record.queue import Queued
+from launcher.record.queued import Queued
 from launcher.record.state import RunState
-from launcher.runs.act import queue as going
+from launcher.runs.act import queue_runner as going
 from launcher.runs.supervise.spawn import write_launch
 from launcher.runs.watch.turns import turns
 
@@ -43,8 +43,8 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> list[FakeGpu]:
     return found
 
 
-def queued(id: str, needs: int = 1, **values: Any) -> Queued:
-    entry = Queued(id, id, {}, os.uname().nodename, needs, queue.new_place(), time.time(), **values)
+def enqueue(id: str, needs: int = 1, **values: Any) -> Queued:
+    entry = Queued(id, id, {}, os.uname().nodename, needs, queued.new_place(), time.time(), **values)
     entry.save()
     return entry
 
@@ -74,10 +74,10 @@ def chosen() -> dict[str, tuple[str, ...]]:
 
 def test_several_sets_of_gpus_are_used_side_by_side(gpus: list[FakeGpu]) -> None:
     run = live("a", {"trainer.n_gpus_per_node": 2}, CUDA_VISIBLE_DEVICES="0,2")
-    queued("any")
-    queued("named", 2, gpus=("0", "1"))
-    queued("large", 2)
-    queued("small")
+    enqueue("any")
+    enqueue("named", 2, gpus=("0", "1"))
+    enqueue("large", 2)
+    enqueue("small")
     assert chosen() == {"any": ("3",)}, "GPU 1 is free, and another one names it"
     found = waits()
     assert found["named"] == f"GPU 0 is used by {run.id}"
@@ -89,7 +89,7 @@ def test_several_sets_of_gpus_are_used_side_by_side(gpus: list[FakeGpu]) -> None
 
 def test_a_run_without_named_gpus_has_the_first_ones(gpus: list[FakeGpu]) -> None:
     live("a", {"trainer.n_gpus_per_node": 3})
-    queued("x")
+    enqueue("x")
     assert chosen() == {"x": ("3",)}
 
 
@@ -101,9 +101,9 @@ def test_a_run_has_the_gpus_that_its_shell_named(gpus: list[FakeGpu], monkeypatc
         apart = {"trainer.n_gpus_per_node": 1, "actor_rollout_ref.rollout.n_gpus_per_node": 1}
         shell.setenv("CUDA_VISIBLE_DEVICES", "2,3")
         other = live("b", apart)
-    queued("x", 1)
-    queued("y", gpus=("1",))
-    queued("z", gpus=("3",))
+    enqueue("x", 1)
+    enqueue("y", gpus=("1",))
+    enqueue("z", gpus=("3",))
     assert chosen() == {"x": ("0",)}
     assert waits()["y"] == f"GPU 1 is used by {run.id}" and waits()["z"] == f"GPU 3 is used by {other.id}"
 
@@ -112,8 +112,8 @@ def test_memory_that_others_hold_keeps_a_gpu_from_the_queue(gpus: list[FakeGpu])
     for gpu in gpus:
         gpu.used = 20 * GIB
     gpus[3].used = GIB
-    queued("free")
-    queued("waits", gpus=("1",))
+    enqueue("free")
+    enqueue("waits", gpus=("1",))
     free, waiting = turns()
     assert free.due and free.gpus == ("3",)
     assert waiting.waits == "GPU 1 has 20.0 GiB in use" and waiting.outside
@@ -126,31 +126,31 @@ def test_gpus_by_uuid_and_those_that_this_shell_may_not_use(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     gpus[1].used = 20 * GIB
-    queued("named", gpus=("GPU-1",))
-    queued("any")
+    enqueue("named", gpus=("GPU-1",))
+    enqueue("any")
     assert waits()["named"] == "GPU GPU-1 has 20.0 GiB in use"
     assert chosen() == {"any": ("2",)}
 
 
 def test_where_gpus_cannot_be_told_one_run_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeNvml([], broken="Driver Not Loaded").install(monkeypatch)
-    queued("a")
-    queued("b")
+    enqueue("a")
+    enqueue("b")
     assert chosen() == {"a": ()} and waits()["b"] == "1 GPU; the machine is reserved for a"
 
 
 def test_more_gpus_than_there_are_is_for_the_preflight_to_refuse(gpus: list[FakeGpu]) -> None:
     live("a", {"trainer.n_gpus_per_node": 1})
-    queued("x", 8)
+    enqueue("x", 8)
     assert waits()["x"] is None
 
 
 def test_runs_on_the_cpu_wait_for_each_other_and_for_no_gpu(home: Path) -> None:
     run = live("a", {"trainer.device": "cpu", "trainer.n_gpus_per_node": 1})
-    queued("x", 0)
+    enqueue("x", 0)
     assert waits() == {"x": f"CPU: used by {run.id}"}
     (home / "config.yaml").write_text("cpu_runs: 2\n")
-    queued("y", 0)
+    enqueue("y", 0)
     assert waits() == {"x": None, "y": f"CPU: used by {run.id}, x"}
     (home / "config.yaml").write_text("cpu_runs: many\n")
     with pytest.raises(UserError, match=r"config.yaml, line 1: cpu_runs: 'many' is not allowed"):
@@ -159,8 +159,8 @@ def test_runs_on_the_cpu_wait_for_each_other_and_for_no_gpu(home: Path) -> None:
 
 def test_a_run_follows_another_one_only_when_that_finishes() -> None:
     run = live("a", {})
-    queued("x", 0, after=run.id)
-    queued("y", 0, after="x")
+    enqueue("x", 0, after=run.id)
+    enqueue("y", 0, after="x")
     assert waits() == {"x": f"after {run.id}, which is running", "y": "after x, which has not started"}
     become(run, "finished")
     assert waits()["x"] is None
@@ -172,8 +172,8 @@ def test_a_run_follows_another_one_only_when_that_finishes() -> None:
 def test_a_failed_run_that_is_to_be_retried_keeps_its_place() -> None:
     run = live("a", {"trainer.device": "cpu"})
     become(run, "failed")
-    queued("x", 0)
-    queued("y", 0, after=run.id)
+    enqueue("x", 0)
+    enqueue("y", 0, after=run.id)
     assert [turn.due or turn.lost for turn in turns()] == [True, True]
     EventLog(run.events).add(Action("retry", step=3))
     assert [turn.due or turn.lost for turn in turns()] == [False, False]
@@ -183,54 +183,54 @@ def test_a_failed_run_that_is_to_be_retried_keeps_its_place() -> None:
 
 
 def test_what_is_paused_skipped_or_of_another_machine_is_not_started() -> None:
-    entry = queued("x", 0)
-    queue.change(entry, paused=True)
-    queue.change(queued("y", 0), skipped="no veRL")
-    dataclasses.replace(queued("z", 0), host="elsewhere").save()
+    entry = enqueue("x", 0)
+    queued.change(entry, paused=True)
+    queued.change(enqueue("y", 0), skipped="no veRL")
+    dataclasses.replace(enqueue("z", 0), host="elsewhere").save()
     assert waits() == {"x": "paused", "y": "no veRL", "z": "added on elsewhere, which starts it"}
-    queue.change(entry, paused=False)
+    queued.change(entry, paused=False)
     assert waits()["x"] is None
-    queue.pause(on=True)
+    queued.pause(on=True)
     assert waits()["x"] == "the queue is paused"
 
 
 def test_started_now_is_started_whatever_the_machine_does(gpus: list[FakeGpu]) -> None:
     live("a", {"trainer.n_gpus_per_node": 4})
-    queue.change(queued("x", gpus=("1",)), now=True)
-    queue.change(queued("y", 2), now=True)
+    queued.change(enqueue("x", gpus=("1",)), now=True)
+    queued.change(enqueue("y", 2), now=True)
     assert chosen() == {"x": ("1",), "y": ("0", "1")}
 
 
 def test_the_order_can_be_changed() -> None:
     for id in "abcd":
-        queued(id, 0)
-    queue.move(queue.find("d"), -2)
-    assert [each.id for each in queue.entries()] == ["a", "d", "b", "c"]
-    queue.move(queue.find("a"), 99)
-    assert [each.id for each in queue.entries()] == ["d", "b", "c", "a"]
+        enqueue(id, 0)
+    queued.move(queued.find("d"), -2)
+    assert [each.id for each in queued.entries()] == ["a", "d", "b", "c"]
+    queued.move(queued.find("a"), 99)
+    assert [each.id for each in queued.entries()] == ["d", "b", "c", "a"]
 
 
 def test_an_entry_whose_run_is_there_waits_no_longer_and_damaged_ones_hide_no_other() -> None:
-    entry = queued("0f-x", 0)
-    queue.change(entry, starter=ProcessId.of(os.getpid()))
-    entry = queue.find("0f")
+    entry = enqueue("0f-x", 0)
+    queued.change(entry, starter=ProcessId.of(os.getpid()))
+    entry = queued.find("0f")
     assert turns()[0].state == "starting"
     with pytest.raises(UserError, match="is being started"):
         going.remove(entry)
     with appearing("x", entry.id) as (run, _):
         pass
-    assert run.id == entry.id and queue.entries() == []
+    assert run.id == entry.id and queued.entries() == []
     assert not [*paths.queue_dir().glob("*.json")], "it would come back when the run is deleted"
     with pytest.raises(FileExistsError), appearing("x", entry.id):
         pass
     (paths.queue_dir() / "1.json").write_text("{")
     (paths.queue_dir() / "2.json").write_text('{"id": "2", "name": 3}')
-    queued("y", 0)
-    assert [each.id for each in queue.entries()] == ["y"]
+    enqueue("y", 0)
+    assert [each.id for each in queued.entries()] == ["y"]
 
 
 def test_a_start_that_was_killed_is_made_anew() -> None:
-    entry = queued("0f-x", 0)
+    entry = enqueue("0f-x", 0)
     (paths.runs_dir() / ".new-0f-x" / "attempts").mkdir(parents=True)
     with appearing("x", entry.id):
         pass
@@ -238,14 +238,14 @@ def test_a_start_that_was_killed_is_made_anew() -> None:
 
 
 def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(going, "wake", lambda: None)
+    monkeypatch.setattr(going, "wake_queue", lambda: None)
     file = tmp_path / "mine.yaml"
     file.write_text("extends: toy-cpu\nactor:\n  lr: 1e-5\n")
     first = going.add(str(file), ["trainer.steps=3"])
     file.unlink()
     assert (first.needs, first.preset["actor"]["lr"], first.preset["trainer"]["steps"]) == (0, 1e-5, 3)
     second = going.add("toy-cpu", after="mine")
-    assert second.after == first.id and [each.id for each in queue.entries()] == [first.id, second.id]
+    assert second.after == first.id and [each.id for each in queued.entries()] == [first.id, second.id]
     with pytest.raises(UserError, match=r"--gpus 0,1: toy-cpu uses no GPU"):
         going.add("toy-cpu", gpus="0,1")
     with pytest.raises(UserError, match=r"--gpus 0,0: toy-cpu uses 2 GPUs \(trainer.gpus\); name as many"):
@@ -281,4 +281,4 @@ def test_the_commands_change_the_queue_and_print_it(capsys: pytest.CaptureFixtur
     with pytest.raises(UserError, match="the queue is paused"):
         said("start", first)
     assert said("remove", first[:6])[1] == f"removed {first} from the queue"
-    assert [each.id for each in queue.entries()] == [second]
+    assert [each.id for each in queued.entries()] == [second]

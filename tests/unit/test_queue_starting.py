@@ -10,12 +10,12 @@ import pytest
 from waiting import wait_for, wait_until
 
 from launcher.preset.translate import Launch
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.info import RunInfo
 from launcher.record.layout import all_runs, create
-from launcher.record.queue import Queued
+from launcher.record.queued import Queued
 from launcher.record.state import current
-from launcher.runs.act import queue as going
+from launcher.runs.act import queue_runner as going
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
@@ -27,7 +27,7 @@ import sys, time
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import appearing
-from launcher.runs.act import queue
+from launcher.runs.act import queue_runner
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 def start(loaded, settings, narrate, *, force, id, after, resume_from):
@@ -38,8 +38,8 @@ def start(loaded, settings, narrate, *, force, id, after, resume_from):
         write_launch(hidden, hidden.add_attempt(), launch, created=time.time(), run_created=time.time(), cwd=run.path)
     spawn_supervisor(run)
 
-queue.start = start
-queue.go_on()
+queue_runner.start = start
+queue_runner.go_on()
 """
 
 
@@ -49,23 +49,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def queued(id: str, **preset: object) -> Queued:
-    entry = Queued(id, id, {"description": "x", **preset}, socket.gethostname(), 0, queue.new_place(), time.time())
+def enqueue(id: str, **preset: object) -> Queued:
+    entry = Queued(id, id, {"description": "x", **preset}, socket.gethostname(), 0, queued.new_place(), time.time())
     entry.save()
     return entry
 
 
 def test_five_that_look_at_once_start_each_run_once(home: Path) -> None:
     (home / "config.yaml").write_text("cpu_runs: 4\n")
-    ids = [queued(f"{n}-x").id for n in range(5)]
+    ids = [enqueue(f"{n}-x").id for n in range(5)]
     started = home / "started"
     for each in [subprocess.Popen([sys.executable, "-c", STARTER, str(started)]) for _ in range(5)]:
         assert each.wait() == 0
     try:
         assert started.read_text().split() == ids[:4]
-        assert sorted(run.id for run in all_runs()) == ids[:4] and [each.id for each in queue.entries()] == ids[4:]
+        assert sorted(run.id for run in all_runs()) == ids[:4] and [each.id for each in queued.entries()] == ids[4:]
         assert all(current(run).going for run in all_runs())
-        queue.find("4-x").remove()
+        queued.find("4-x").remove()
     finally:
         for run in all_runs():
             stop(run, wait=True)
@@ -79,12 +79,12 @@ def test_the_end_of_a_run_starts_the_next_and_what_cannot_be_started_is_passed_o
     write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
     spawn_supervisor(run)
     wait_for(run, lambda state: state.driver is not None)
-    queued("1-x", trainer={"gpus": "many"})
-    queued("2-x", nothing=1)
+    enqueue("1-x", trainer={"gpus": "many"})
+    enqueue("2-x", nothing=1)
     going.go_on()  # the CPU is used
-    assert [each.skipped for each in queue.entries()] == [None, None]
+    assert [each.skipped for each in queued.entries()] == [None, None]
     stop(run, wait=True)
-    wait_until(lambda: all(each.skipped for each in queue.entries()), queue.entries)
-    first, second = (str(each.skipped) for each in queue.entries())
+    wait_until(lambda: all(each.skipped for each in queued.entries()), queued.entries)
+    first, second = (str(each.skipped) for each in queued.entries())
     assert "trainer.gpus" in first and "nothing" in second
     assert not [each for each in all_runs() if each.id != run.id]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.runs.supervise.ray_token import ray_authentication
+from launcher.runs.supervise.driver import ray_authentication
 
 OWN, JOINS = {"+ray_kwargs.ray_init.address": "local"}, {"ray_kwargs.ray_init.address": "head:6379"}
 

@@ -15,20 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from launcher.check import cluster_view
-from launcher.record import (
-    attempt,
-    check,
-    control,
-    events,
-    failure,
-    info,
-    machine,
-    note,
-    process,
-    queue,
-    ray_session,
-    state,
-)
+from launcher.record import attempt, check, control, events, info, machine, note, process, queue, ray_session, state
+from launcher.record import damage as failure
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, LevelChange, read_events

@@ -28,10 +28,10 @@ from launcher.record.levels import Level
 from launcher.record.process import ProcessId, run_members, run_processes
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState, current
-from launcher.runs.act.delete import size
+from launcher.runs.act.removal import size
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import adopt, kept, spawn_supervisor, write_launch
-from launcher.runs.watch.diagnosis import diagnosis
+from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers

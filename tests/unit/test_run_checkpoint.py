@@ -15,10 +15,9 @@ from launcher.record.events import Action, EventLog
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
-from launcher.runs.act.evaluate import evaluate, scores
-from launcher.runs.act.merge import MergeError, merge
-from launcher.runs.watch.attempts import last_settings
+from launcher.runs.act.use_checkpoint import MergeError, evaluate, merge, scores
 from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.run_settings import last_settings
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 

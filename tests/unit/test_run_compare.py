@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from launcher.compare.comparison import Compared, difference_rows, fact_rows, facts, find_runs, notes, summary
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
@@ -17,18 +18,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.compare import (
-    Compared,
-    Difference,
-    difference_rows,
-    differences,
-    fact_rows,
-    facts,
-    find_runs,
-    notes,
-    settings,
-    summary,
-)
+from launcher.runs.watch.run_settings import Difference, differences, settings
 from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

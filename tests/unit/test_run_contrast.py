@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from launcher.compare.comparison import Compared
+from launcher.compare.contrast import Contrast, assumptions, contrast_rows, contrasts, spread_rows
 from launcher.metrics.records import StepRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import create
 from launcher.record.state import RunState
-from launcher.runs.watch.compare import Compared
-from launcher.runs.watch.contrast import Contrast, assumptions, contrast_rows, contrasts, spread_rows
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from launcher.record.levels import Level
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.diagnosis import explanation
 from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.run_diagnosis import explanation
 
 FAILED = ["fail-oom", "fail-broken-reward", "fail-kv-cache", "fail-missing-parquet", "fail-no-flash-attn"]
 

@@ -16,7 +16,7 @@ from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act.fork import fork, fork_folder, fork_step, fork_steps, planned_fork, refuse_fixed
-from launcher.runs.act.relaunch import origin
+from launcher.runs.act.start import origin
 from launcher.runs.supervise.protection import Keeper, protect
 from launcher.runs.watch.checkpoints import beginning, checkpoint_steps
 

@@ -1,8 +1,8 @@
 import math
 
+from launcher.compare.comparison import band, groups
 from launcher.metrics.store import Series
 from launcher.record.info import RunInfo
-from launcher.runs.watch.groups import band, groups
 
 
 def series(values: dict[int, float]) -> Series:

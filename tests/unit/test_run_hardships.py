@@ -22,7 +22,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import RunState, current
-from launcher.runs.act.delete import delete
+from launcher.runs.act.removal import delete
 from launcher.runs.act.resume import resume
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.disk import Reserve

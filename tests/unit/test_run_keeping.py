@@ -16,12 +16,12 @@ from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, HostSample, MachineSample
 from launcher.record.state import RunState
-from launcher.runs.act.delete import delete, size
 from launcher.runs.act.import_logs import import_logs
+from launcher.runs.act.removal import delete, size
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch import reader as reading
-from launcher.runs.watch.checklist import judged
 from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.run_checklist import judged
 from launcher.runs.watch.scores import Scores
 from launcher.runs.watch.steps import steps
 

@@ -9,8 +9,9 @@ from launcher.record.attempt import Exit
 from launcher.record.check import Check
 from launcher.record.events import Action, Event, LevelChange, Note
 from launcher.record.levels import Level
+from launcher.record.note import last_look, looked
 from launcher.record.state import RunState
-from launcher.runs.watch.missed import last_look, looked, missed
+from launcher.runs.watch.history import missed
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.runs.watch.checklist import checklist_maker
 from launcher.runs.watch.monitor import Monitor
+from launcher.runs.watch.run_checklist import checklist_maker
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 TOY = gzip.decompress((LOGS / "cpu-toy.log.gz").read_bytes())

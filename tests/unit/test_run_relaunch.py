@@ -8,7 +8,7 @@ from launcher.preset.files import load
 from launcher.record.events import Action, read_events
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import create
-from launcher.runs.act.relaunch import note_origin, origin
+from launcher.runs.act.start import note_origin, origin
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir, create
-from launcher.runs.supervise.retry import wait_before_retry
+from launcher.runs.supervise.spawn import wait_before_retry
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.runs.supervise.driver import Driver
 from launcher.runs.supervise.stalled import StallReport
-from launcher.runs.watch.stall import stall_report
+from launcher.runs.watch.history import stall_report
 
 SECRET = "abcdef0123456789abcdef0123456789abcdef01"
 

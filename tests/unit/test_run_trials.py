@@ -12,6 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_for, wait_until
 
+from launcher.compare import trial_verdicts as trials
+from launcher.compare.last_change import last_change
+from launcher.compare.trial_runs import Plan, carry_out, enqueue, plan, start_apart
+from launcher.compare.trial_verdicts import Facts, judge, trials_of, worse_reward
 from launcher.core.errors import UserError
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES
@@ -20,25 +24,21 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series
 from launcher.preset.files import load, restore
 from launcher.preset.translate import Launch
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.check import Suggestion
 from launcher.record.events import Action, EventLog, LevelChange, read_events
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.runs.act import queue as going
+from launcher.runs.act import queue_runner as going
 from launcher.runs.act.fork import fork_step, planned_fork
-from launcher.runs.act.relaunch import origin
-from launcher.runs.act.trials import Plan, carry_out, enqueue, plan, start_apart
+from launcher.runs.act.start import origin
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch import trials
-from launcher.runs.watch.changes import last_change
 from launcher.runs.watch.checkpoints import checkpoint_steps
-from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import earlier_steps, steps
-from launcher.runs.watch.trials import Facts, judge, trials_of, worse_reward
 
 BLOWUP = Path(__file__).parents[1] / "data" / "logs" / "kl-blowup.log.gz"  # KL-1 is WARN from step 7 on
 DRIVER = """
@@ -210,7 +210,7 @@ def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
 def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     parent: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(going, "wake", lambda: None)  # nothing starts
+    monkeypatch.setattr(going, "wake_queue", lambda: None)  # nothing starts
     planned = plan(parent, None, [["actor.lr=1e-5"]])
     planned = replace(planned, arms=(*planned.arms, ("trainer.gpus=2",)))
     twin = beginning(lambda _, first, last: recorded(first, last))
@@ -219,10 +219,10 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
         if not changes and not force:
             return twin(planned, changes, force=force)
         run = enqueue(planned, changes, force=force)
-        entry = queue.find(run.id)
+        entry = queued.find(run.id)
         assert entry.origin is not None and (entry.origin.run, entry.origin.step) == (parent.id, 4)
         assert entry.origin.trial == "KL-1" and f"trainer.steps={planned.until}" in entry.settings
-        queue.change(entry, skipped="no room")
+        queued.change(entry, skipped="no room")
         return run
 
     said: list[str] = []
@@ -232,7 +232,7 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     assert any(line.startswith("left out trainer.gpus=2: trainer.n_gpus_per_node cannot change") for line in said)
     with pytest.raises(UserError, match="the untouched twin cannot start: no room"):
         carry_out(planned, begin=skipped, force=True, poll=0.05)
-    assert not queue.entries(), "those that still wait are withdrawn"
+    assert not queued.entries(), "those that still wait are withdrawn"
 
 
 def test_a_value_from_before_the_change_is_tried_first() -> None:

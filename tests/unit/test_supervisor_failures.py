@@ -11,8 +11,8 @@ from commands import call
 
 from launcher.health.rules.numbers import FiniteNumbers
 from launcher.preset.translate import Launch
+from launcher.record.damage import Failure, Failures
 from launcher.record.events import Note, read_events
-from launcher.record.failure import Failure, Failures
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import current

@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli import sweep as commands
+from launcher.cli import queueing as commands
+from launcher.compare.comparison import Compared, tagged
+from launcher.compare.contrast import arm_rows
 from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState
-from launcher.runs.act import queue as going
+from launcher.runs.act import queue_runner as going
 from launcher.runs.act.sweep import arms, sweep
 from launcher.runs.supervise.alerts import StopRule
 from launcher.runs.supervise.behind import Behind
-from launcher.runs.watch.compare import Compared, tagged
-from launcher.runs.watch.contrast import arm_rows
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    monkeypatch.setattr(going, "wake", lambda: None)  # nothing starts
+    monkeypatch.setattr(going, "wake_queue", lambda: None)  # nothing starts
 
 
 def test_every_combination_has_its_seeds() -> None:
@@ -62,7 +62,7 @@ def test_a_wrong_sweep_is_refused_whole(changes: list[str], words: str) -> None:
 
 def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = sweep("toy-cpu", arms("toy-cpu", ["actor.lr=1e-6,3e-6"], seeds=2), "lr-1")
-    assert [entry.id for entry in queue.entries()] == [entry.id for entry in entries] and len(entries) == 4
+    assert [entry.id for entry in queued.entries()] == [entry.id for entry in entries] and len(entries) == 4
 
     def started(loaded: object, *_: object, id: str, **__: object) -> None:
         entry = next(entry for entry in entries if entry.id == id)
@@ -75,7 +75,7 @@ def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPa
         pass
     runs = tagged("lr-1")
     assert read_note(runs[0].note).tags == ("lr-1",)
-    assert [run.id for run in runs] == [entry.id for entry in entries] and not queue.entries()
+    assert [run.id for run in runs] == [entry.id for entry in entries] and not queued.entries()
     rows = arm_rows([Compared(run) for run in runs])
     assert [(row[0], row[1], row[-1]) for row in rows[1:]] == [
         ("1", "2 finished", "actor.lr=1e-6"),
@@ -88,7 +88,7 @@ def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPa
 def test_a_dry_run_prints_and_queues_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     commands.sweep("toy-cpu", ["actor.lr=1e-6,3e-6"], tag="#a", dry_run=True, json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["run"] for row in rows] == [None, None] and rows[0]["tag"] == "a" and not queue.entries()
+    assert [row["run"] for row in rows] == [None, None] and rows[0]["tag"] == "a" and not queued.entries()
     with pytest.raises(UserError, match="not a tag"):
         sweep("toy-cpu", [[]], "a b")
 

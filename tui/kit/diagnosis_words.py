@@ -12,7 +12,7 @@ from tui.kit.drawing.glyphs import ELLIPSIS, FINISHED
 from tui.kit.drawing.rows import Item, Row, put, width
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.diagnosis import Explanation
+    from launcher.runs.watch.run_diagnosis import Explanation
 
 INDENT = 13  # cells before the texts, as on the page of a check
 _PACKAGES = re.compile(r'^(File ").*-packages/')  # where a library is installed says nothing

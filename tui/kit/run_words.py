@@ -123,11 +123,11 @@ def notice(state: RunState) -> tuple[str, str] | None:
 
 @lru_cache(1024)
 def lineage(run: Path) -> str:
-    """Where a run came from, as `launcher.runs.watch.lineage` says it.
+    """Where a run came from, as `launcher.runs.watch.run_settings` says it.
 
     Reads run.yaml once, since what a run came from never changes.
     """
-    from launcher.runs.watch.lineage import lineage as words  # it writes YAML, which the first frame does not need
+    from launcher.runs.watch.run_settings import lineage as words  # it writes YAML, which the first frame does not need
 
     return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)
 

@@ -10,11 +10,10 @@ from launcher.preset.remedy import configuration
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir
-from launcher.runs.act.relaunch import origin
-from launcher.runs.act.start import Narrate, silent, start
-from launcher.runs.watch.attempts import last_settings
+from launcher.runs.act.start import Narrate, origin, silent, start
 from launcher.runs.watch.checkpoints import beginning, checkpoint, checkpoint_steps
-from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.steps import parent_of
 from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, ESTIMATOR, GPUS, MODEL, MODEL_PATH, NODES
 

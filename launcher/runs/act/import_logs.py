@@ -1,6 +1,7 @@
-"""Taking in runs made elsewhere: logs become run directories that are read like our own."""
+"""Takes in logs from elsewhere, as runs that have ended, or played through the whole path of a live run."""
 
 import dataclasses
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +10,16 @@ from pathlib import Path
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
 from launcher.preset.resolved import Resolved
+from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import EventLog
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, appearing
 from launcher.record.state import RunState, StateFile
-from launcher.runs.watch.checklist import checklist_maker
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.monitor import DiskSink, Monitor
 from launcher.runs.watch.recorded import LogClock, read_attempt, settings_of
+from launcher.runs.watch.run_checklist import checklist_maker
 from launcher.runs.watch.scores import scored
 from launcher.runs.watch.source import LogFile, chunks, log_file
 from launcher.runs.watch.steps import earlier_steps, steps
@@ -135,3 +138,36 @@ def stem(path: Path) -> str:
     for suffix in (".log", ".jsonl", ".txt"):
         name = name.removesuffix(suffix)
     return name
+
+
+_EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
+
+
+def replay(log: str, speed: float) -> RunDir:
+    """Makes a run whose driver plays `log` `speed` times faster than it was written."""
+    file = log_file(log)
+    cause, settings = "finished", Resolved()
+    if not file.file_logger:
+        cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)
+    with appearing(f"replay-{stem(file.path)}") as (run, hidden):
+        attempt = hidden.add_attempt()
+        player = [sys.executable, "-m", "launcher.runs.act.player", str(file.path.absolute()), str(speed)]
+        launch = Launch(
+            argv=[*player, str(_EXIT_CODES.get(cause, 1))],
+            env={"VERL_FILE_LOGGER_PATH": str(run.attempt(attempt.number).metrics)},
+            unset=[],
+            keys={},
+        )
+        now = time.time()
+        info = RunInfo(
+            run.id,
+            f"replay of {stem(file.path)}",
+            now,
+            preset=settings.preset,
+            preset_notes=settings.notes,
+            replay_of=str(file.path),
+        )
+        info.write(hidden.run_yaml)
+        write_launch(hidden, attempt, launch, created=now, run_created=now, cwd=run.path)
+    spawn_supervisor(run)
+    return run

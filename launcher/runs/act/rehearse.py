@@ -19,10 +19,10 @@ from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, RunState, current
-from launcher.runs.act.delete import delete
+from launcher.runs.act.removal import delete
 from launcher.runs.act.start import start
 from launcher.runs.act.stop import stop
-from launcher.runs.watch.diagnosis import diagnosis
+from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.verl import env as verl_env
 
 PATIENCE = 1200.0  # seconds for all of it; two cores take 100

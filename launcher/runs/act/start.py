@@ -1,22 +1,24 @@
-"""Starting a run: preset in, run directory and a detached supervisor out."""
+"""Starts a run: preset in, run directory and a detached supervisor out; notes what it was edited out of."""
 
 import os
 import platform
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from launcher.data import toy
 from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
+from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
-from launcher.record.info import Origin, Preflight, RunInfo
-from launcher.record.layout import AttemptDir, RunDir, appearing
-from launcher.runs.act.relaunch import note_origin, origin
+from launcher.record.info import Edit, Origin, Preflight, RunInfo
+from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.watch.run_settings import differences, last_settings
 from launcher.verl import env as verl_env
 
 Narrate = Callable[[str], None]
@@ -111,3 +113,32 @@ def build_launch(
     return build(
         loaded, version=env.verl, folders=folders, python=env.python, experiment=run.read_id(), resume_from=resume_from
     )
+
+
+def origin(
+    earlier: RunDir,
+    preset: dict[str, Any],
+    step: int | None = None,
+    trial: str | None = None,
+    undoes: str | None = None,
+) -> Origin:
+    """The earlier run, and each setting that is another in the new one; the others as in `Origin`."""
+    found = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
+    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found), step, trial, undoes)
+
+
+def note_origin(run: RunDir, after: Origin) -> None:
+    """Notes it in the history of the new run."""
+    changes = (f"{each.key}={text_of(each.now)}" for each in after.diff)
+    verb = "relaunch" if after.step is None else "fork"
+    told = (f"after {after.run}:", *changes)
+    EventLog(run.events).add(Action(verb, after=after.run, step=after.step, settings=told))
+
+
+def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
+    """The id and the settings of the newest run that a preset of this name started."""
+    for run in all_runs():
+        info = run.read_info() if run.read_name() == preset else None
+        if info is not None and info.preset is not None and not info.from_log:
+            return run.id, info.preset
+    return None

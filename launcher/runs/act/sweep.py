@@ -9,8 +9,8 @@ from launcher.core.errors import UserError
 from launcher.health.alerting import STOPPERS, check_health
 from launcher.preset.files import load
 from launcher.record.note import is_tag
-from launcher.record.queue import Queued
-from launcher.runs.act.queue import add
+from launcher.record.queued import Queued
+from launcher.runs.act.queue_runner import add
 from launcher.verl import hydra
 
 MOST = 64  # runs

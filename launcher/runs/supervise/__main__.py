@@ -15,8 +15,7 @@ from launcher.core import clock
 from launcher.record import control
 from launcher.record.layout import RunDir
 from launcher.record.state import current, stored
-from launcher.runs.supervise.queue import wake
-from launcher.runs.supervise.spawn import PATIENCE, orphaned
+from launcher.runs.supervise.spawn import PATIENCE, orphaned, wake_queue
 from launcher.runs.supervise.supervisor import Supervisor
 
 
@@ -42,7 +41,7 @@ def main() -> None:
         supervisor.supervise()
         if not supervisor.retried:  # what waits would take its GPUs
             with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
-                wake()
+                wake_queue()
     except Exception:
         # stderr is supervisor.log; a reader derives `lost` and names that file
         traceback.print_exc()

@@ -2,15 +2,19 @@
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from launcher.machine.ray_jobs import authentication, token
 from launcher.record.process import ProcessId, run_members
+from launcher.verl.config import ray_address
 
 PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs 4 to 5.5
 
@@ -123,3 +127,21 @@ def exit_status(returncode: int) -> tuple[int, str | None]:
         if number:
             return 128 + number, signal.Signals(number).name
     return returncode, None
+
+
+def ray_authentication(file: Path, keys: Mapping[str, Any]) -> dict[str, str]:
+    """What the driver's environment needs for a run with these veRL keys.
+
+    A user without a token gets one that lives as long as the run. The driver has it in its environment, where it
+    survives a folder that is moved; `file` has it for `RAY_AUTH_TOKEN_PATH=... ray status`.
+    """
+    address = ray_address(keys)
+    if address != "local":
+        return authentication() if address else {}
+    if os.environ.get("RAY_AUTH_MODE") or token():
+        return {}
+    made = secrets.token_hex(32)
+    with contextlib.suppress(OSError):  # a full disk
+        file.touch(mode=0o600)
+        file.write_text(made)
+    return {"RAY_AUTH_TOKEN": made}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from launcher.core import clock
-from launcher.record.failure import Failure, Failures
+from launcher.record.damage import Failure, Failures
 from launcher.record.layout import RunDir
 
 Part: TypeAlias = Literal[

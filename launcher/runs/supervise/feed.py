@@ -25,9 +25,9 @@ from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.nodes import sampling
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.sampling import Sampling
-from launcher.runs.watch.checklist import checklist_maker
 from launcher.runs.watch.monitor import DiskSink, Monitor
 from launcher.runs.watch.response_figures import ToldByResponses
+from launcher.runs.watch.run_checklist import checklist_maker
 from launcher.runs.watch.scores import Scores
 from launcher.runs.watch.steps import earlier_steps
 

@@ -15,7 +15,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.levels import Level
 from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
-from launcher.runs.watch.onset import check_counts, onset_of
+from launcher.runs.watch.history import check_counts, onset_of
 
 
 class Keeper:

@@ -12,7 +12,7 @@ from launcher.record.process import ProcessId, run_members
 from launcher.record.ray_session import RaySession
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.supervise.failures import Guard
-from launcher.runs.watch.checklist import machine_sizes
+from launcher.runs.watch.run_checklist import machine_sizes
 
 _STARTS = 5.0  # seconds that NVML may take to start before a run is started without it
 _ENDS = 3.0  # seconds that the last sample may take

@@ -1,4 +1,4 @@
-"""Handing an attempt over to a detached supervisor: a new one, or one that lost its supervisor."""
+"""Starts detached processes: the supervisor of a new or orphaned attempt, the starter of the queue, a retry."""
 
 import contextlib
 import math
@@ -11,12 +11,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.machine.sampler import VISIBLE
+from launcher.record import queued
 from launcher.record.attempt import JobRef, LaunchRecord
+from launcher.record.events import Action, read_events
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
 from launcher.record.state import RunState, StateFile, current
+from launcher.runs.watch.checkpoints import latest_checkpoint
+from launcher.runs.watch.run_settings import last_settings
 
 if TYPE_CHECKING:
     from launcher.preset.translate import Launch
@@ -137,5 +142,68 @@ def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
             stderr=log,
             start_new_session=True,
             cwd=run.path,
+            env=env,
+        )
+
+
+_PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
+_MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})
+"""What another program may have caused; at the same step again it was the run itself."""
+_FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
+
+
+def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | None) -> float | None:
+    """Seconds to wait before the run is continued, None where it must not be.
+
+    `limit` is how often it may be; `step` the last one of the attempt that failed. A run without a checkpoint has
+    nothing to continue from.
+    """
+    before = [e.what for e in read_events(run.events) if isinstance(e.what, Action) and e.what.verb == "retry"]
+    if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
+        return None
+    if cause in _MEMORY and before and before[-1].step == step:
+        return None
+    return _FIRST * float(2 ** len(before))
+
+
+def retry(run: RunDir, folder: Path) -> None:
+    """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until we have gone."""
+    with run.supervisor_log.open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "launcher.cli.main", "resume", str(folder.name), *last_settings(run)[1], "--detach"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+_LOOK = 20.0  # seconds between two looks of a screen
+_woken = 0.0
+
+
+def wake_queue(*, again: bool = False) -> None:
+    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is there.
+
+    `again`: of one that looks all the time, which is worth a process now and then. Raises OSError.
+    """
+    global _woken
+    if again and time.monotonic() - _woken < _LOOK:
+        return
+    if queued.paused() or not any(each.waits for each in queued.entries()):
+        return
+    _woken = time.monotonic()
+    with queued.alone() as nobody:
+        if not nobody:
+            return
+    env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
+    with (paths.queue_dir() / "queue.log").open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "launcher.runs.act.queue_runner"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=paths.queue_dir(),
             env=env,
         )

@@ -16,8 +16,8 @@ from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.record import control
 from launcher.record.attempt import Exit
+from launcher.record.damage import Failure
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, StateChange
-from launcher.record.failure import Failure
 from launcher.record.layout import RunDir
 from launcher.record.process import ATTEMPT, RUN, ProcessId
 from launcher.record.state import RunState, StateFile
@@ -25,13 +25,13 @@ from launcher.runs.supervise import driver
 from launcher.runs.supervise.adoption import driver_of, who_asked
 from launcher.runs.supervise.alerts import AlertCommand
 from launcher.runs.supervise.disk import OwnFolder, Reserve
+from launcher.runs.supervise.driver import ray_authentication
 from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.feed import Feed, Supervised
 from launcher.runs.supervise.job import JobDriver
-from launcher.runs.supervise.ray_token import ray_authentication
-from launcher.runs.supervise.retry import retry, wait_before_retry
+from launcher.runs.supervise.spawn import retry, wait_before_retry
 from launcher.runs.supervise.stalled import StallReport
-from launcher.runs.watch.diagnosis import Outcome, outcome
+from launcher.runs.watch.run_diagnosis import Outcome, outcome
 
 TICK = 0.5  # seconds between two looks
 

@@ -18,14 +18,14 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
-from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.possible import Refusals, refusals
 from launcher.runs.watch.startup import Startup, Usual, startup, step_before, usual_start
 from launcher.runs.watch.steps import StepTail, inherited_steps, parent_of
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.diagnosis import Explanation
+    from launcher.runs.watch.run_diagnosis import Explanation
 
 ERRORS = "ERR-1"  # the health rule about errors in the log
 LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
@@ -107,7 +107,7 @@ class RunReader:
         """Reads the whole log for `explanation`; one of 100 MB takes ten seconds."""
         self._explained, found = self.trouble, None
         if self._explained is not None:
-            from launcher.runs.watch.diagnosis import explanation
+            from launcher.runs.watch.run_diagnosis import explanation
 
             self.explaining = True
             with contextlib.suppress(UserError):  # a log that cannot be read

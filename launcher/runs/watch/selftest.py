@@ -12,7 +12,7 @@ from launcher.health.faults import FAULTS, Fault
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.runs.watch.checklist import steps_to_judge
+from launcher.runs.watch.run_checklist import steps_to_judge
 from launcher.runs.watch.source import LogFile
 
 _WARM_UP = 10  # training steps before the fault: most rules judge from the ninth on

@@ -12,11 +12,11 @@ from launcher import settings
 from launcher.core import paths
 from launcher.core.format import gib
 from launcher.machine.sampler import Sampler, visible
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, read_events
 from launcher.record.layout import RunDir, all_runs
-from launcher.record.queue import Queued
+from launcher.record.queued import Queued
 from launcher.record.state import RunState, current
 from launcher.verl.config import ENGINE_GPUS, GPUS
 
@@ -53,10 +53,10 @@ class Turn:
 
 def turns() -> list[Turn]:
     """The queue in its order. Without entries nothing else is looked at."""
-    entries = queue.entries()
+    entries = queued.entries()
     if not entries:
         return []
-    stopped, machine = queue.paused(), _Machine(entries)
+    stopped, machine = queued.paused(), _Machine(entries)
     found = []
     for entry in entries:
         if entry.skipped is not None:

@@ -69,7 +69,7 @@ async def fork_run(page: Page[Any], run: RunDir) -> None:
 
 async def evaluate_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and opens the run that scores it on the test split. Runs in a worker."""
-    from launcher.runs.act.evaluate import evaluate
+    from launcher.runs.act.use_checkpoint import evaluate
 
     app = page.app
 
@@ -83,7 +83,7 @@ async def evaluate_run(page: Page[Any], run: RunDir) -> None:
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and writes it as a Hugging Face model. Runs in a worker."""
-    from launcher.runs.act.merge import MergeError, merge
+    from launcher.runs.act.use_checkpoint import MergeError, merge
 
     app = page.app
     step = await _ask_step(app, run, f"Merge {run.id} into a Hugging Face model from the checkpoint at step", int)

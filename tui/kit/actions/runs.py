@@ -24,7 +24,7 @@ _FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a fo
 
 def toggle_mark(app: App[Any], run: Path) -> None:
     """Marks a run, or takes its mark away; says so when there are enough."""
-    from launcher.runs.watch.compare import MOST
+    from launcher.compare.comparison import MOST
 
     marked = navigation(app).marked
     if run in marked:
@@ -37,7 +37,7 @@ def toggle_mark(app: App[Any], run: Path) -> None:
 
 def compare_marked(app: App[Any], chosen: Path | None) -> None:
     """Compares the marked runs; a single one with the chosen one."""
-    from launcher.runs.watch.compare import FEWEST, MOST
+    from launcher.compare.comparison import FEWEST, MOST
 
     runs = [run for run in navigation(app).marked if run.is_dir()]
     if len(runs) < FEWEST and chosen is not None and chosen not in runs:
@@ -47,8 +47,8 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
 
 def compare_with_others(app: App[Any], run: Path) -> None:
     """Compares a run with the marked ones; when none is marked a fork with its parent, others with the run before."""
+    from launcher.compare.comparison import MOST
     from launcher.record.layout import RunDir, all_runs
-    from launcher.runs.watch.compare import MOST
     from launcher.runs.watch.steps import parent_of
 
     others = [other for other in navigation(app).marked if other != run and other.is_dir()][: MOST - 1]
@@ -61,7 +61,7 @@ def compare_with_others(app: App[Any], run: Path) -> None:
 
 
 def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
-    from launcher.runs.watch.compare import FEWEST
+    from launcher.compare.comparison import FEWEST
 
     if len(runs) < FEWEST:
         app.notify(too_few)
@@ -135,7 +135,7 @@ def _which(runs: Sequence[RunDir]) -> str:
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Asks once, telling what it frees, and deletes ended runs; one that is live refuses it. Runs in a worker."""
     from launcher.core.format import gib
-    from launcher.runs.act.delete import check, delete, size
+    from launcher.runs.act.removal import check, delete, size
 
     try:
         for run in runs:

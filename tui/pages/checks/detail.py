@@ -10,8 +10,8 @@ from textual.containers import Container, VerticalScroll
 from launcher.core.errors import UserError
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
+from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS, RunReader
-from launcher.runs.watch.stall import stall_report
 from tui.kit.actions.editing import edit_run, field_of
 from tui.kit.charts.check import check_plot
 from tui.kit.diagnosis_words import explained

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
+from launcher.compare.comparison import Compared, band, groups
 from launcher.core.format import number
-from launcher.runs.watch.compare import Compared
-from launcher.runs.watch.groups import band, groups
 from tui.kit.charts.figures import Figure
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
+from launcher.compare.comparison import Compared, Facts
+from launcher.compare.contrast import Contrast, interval_words, signed, steps_words
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.core.text import clean
 from launcher.preset.yaml_text import shown
-from launcher.runs.watch.compare import Compared, Difference, Facts
-from launcher.runs.watch.contrast import Contrast, interval_words, signed, steps_words
+from launcher.runs.watch.run_settings import Difference
 from tui.kit.drawing.glyphs import BAR
 from tui.kit.drawing.rows import Row, fit, spread
 from tui.kit.drawing.rows import width as cells_of

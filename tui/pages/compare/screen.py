@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
+from launcher.compare.comparison import Compared, groups, notes
+from launcher.compare.contrast import Contrast, assumptions, contrasts
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.runs.watch.compare import Compared, differences, notes
-from launcher.runs.watch.contrast import Contrast, assumptions, contrasts
-from launcher.runs.watch.groups import groups
+from launcher.runs.watch.run_settings import differences
 from tui.kit.charted import HEIGHTS, ChartScreen
 from tui.kit.charts.figures import FIGURES, chosen
 from tui.kit.charts.view import STEP

@@ -14,8 +14,9 @@ from launcher.core.text import clean
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
+from launcher.record.note import last_look, looked
 from launcher.record.state import RunState
-from launcher.runs.watch.missed import Missed, last_look, looked, missed
+from launcher.runs.watch.history import Missed, missed
 from launcher.runs.watch.reader import RunReader
 from tui.kit.run_words import STATES, level_sign, notice, state_words, verdict_words
 from tui.kit.terminal import notification, send

@@ -4,7 +4,7 @@ from textual.geometry import Size
 
 from launcher.core.format import duration
 from launcher.core.text import clean
-from launcher.runs.watch.missed import Missed
+from launcher.runs.watch.history import Missed
 from tui.kit.drawing.rows import Row, spread
 from tui.kit.run_words import STATES, level_sign
 from tui.kit.widgets.painted import HIDDEN, Painted

@@ -12,7 +12,7 @@ from tui.kit.drawing.rows import Row, spread
 from tui.kit.widgets.painted import HIDDEN, Painted
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.diagnosis import Explanation
+    from launcher.runs.watch.run_diagnosis import Explanation
 
 _MEANING = 2  # rows of it beside entries that do not all fit
 _HINT = "d show all "

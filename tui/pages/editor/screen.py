@@ -229,7 +229,7 @@ class EditorScreen(Page[None]):
         self.run_worker(self._against(), exclusive=True, group="against")
 
     async def _against(self) -> None:
-        from launcher.runs.act.relaunch import last_run
+        from launcher.runs.act.start import last_run
 
         side = self.query_one(EditorSide)
         found = None if side.compares else await asyncio.to_thread(last_run, self.draft.name)

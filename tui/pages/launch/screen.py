@@ -145,7 +145,7 @@ class LaunchScreen(Page[Path | list[str]]):
         self.run_worker(self._queue(), exclusive=True, group="start")
 
     async def _queue(self) -> None:
-        from launcher.runs.act.queue import add
+        from launcher.runs.act.queue_runner import add
 
         try:
             entry = await asyncio.to_thread(add, self.preset, self.settings)

@@ -11,9 +11,9 @@ from textual.binding import BindingType
 
 from launcher.core.errors import UserError
 from launcher.core.text import clean
-from launcher.record import queue
-from launcher.record.queue import Queued
-from launcher.runs.supervise.queue import wake
+from launcher.record import queued
+from launcher.record.queued import Queued
+from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
 from tui.kit.dialogs.confirm import ConfirmScreen
 from tui.kit.drawing.rows import Row
@@ -57,7 +57,7 @@ class QueueScreen(Page[None]):
         changes = action in ("start", "pause", "pause_all", "place", "remove")
         if changes and self.read_only:
             return READ_ONLY
-        if action == "start" and queue.paused():
+        if action == "start" and queued.paused():
             return "the queue is paused; press * to resume it"
         return "the queue is empty" if changes and action != "pause_all" and not self._turns else None
 
@@ -68,24 +68,24 @@ class QueueScreen(Page[None]):
         self._show_more()
 
     def action_start(self) -> None:
-        from launcher.runs.act.queue import begin_now
+        from launcher.runs.act.queue_runner import begin_now
 
         self._change(begin_now)
 
     def action_pause(self) -> None:
-        from launcher.runs.act.queue import resume
+        from launcher.runs.act.queue_runner import resume
 
         turn = self._chosen
         waits = turn is not None and turn.entry.waits
-        self._change((lambda entry: queue.change(entry, paused=True, now=False)) if waits else resume)
+        self._change((lambda entry: queued.change(entry, paused=True, now=False)) if waits else resume)
 
     def action_pause_all(self) -> None:
-        from launcher.runs.act.queue import resume
+        from launcher.runs.act.queue_runner import resume
 
-        self.run_worker(self._do(lambda: resume(None) if queue.paused() else queue.pause(on=True)), group="change")
+        self.run_worker(self._do(lambda: resume(None) if queued.paused() else queued.pause(on=True)), group="change")
 
     def action_place(self, distance: int) -> None:
-        self._change(lambda entry: queue.move(entry, distance))
+        self._change(lambda entry: queued.move(entry, distance))
 
     def action_remove(self) -> None:
         turn = self._chosen
@@ -93,7 +93,7 @@ class QueueScreen(Page[None]):
             self.run_worker(self._remove(turn.entry), exclusive=True, group="remove")
 
     async def _remove(self, entry: Queued) -> None:
-        from launcher.runs.act.queue import remove
+        from launcher.runs.act.queue_runner import remove
 
         settings = clean("\n".join(entry.settings)) or "without settings beside the preset"
         question = ConfirmScreen(f"Remove {entry.id} from the queue?", settings, "y  remove", "n  cancel")
@@ -128,13 +128,13 @@ class QueueScreen(Page[None]):
             self.notify(str(error), severity="error", markup=False)
             return
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(wake, again=True)
+            await asyncio.to_thread(wake_queue, again=True)
         if self.query(LineTable):
             self._turns = {turn.entry.id: turn for turn in found}
-            if (works := (bool(found), queue.paused())) != self._works:  # the footer paints itself whole
+            if (works := (bool(found), queued.paused())) != self._works:  # the footer paints itself whole
                 self._works = works
                 self.refresh_bindings()
-            self.query_one("#heading", Lines).show([queue_heading(found, paused=queue.paused())])
+            self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused())])
             self.query_one(LineTable).show([*self._turns])
             self._show_more()
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.core import paths
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
-from launcher.runs.watch.attempts import elapsed
+from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.scores import Scores
 from tui.kit.matching import letters
 from tui.kit.run_words import verdict_word
@@ -61,7 +61,7 @@ class RunList:
     def refresh(self) -> bool:
         """Looks again; whether anything changed."""
         before, folder = self.runs, _written(paths.runs_dir())
-        waited, self.queued = self.queued, [_queued(entry) for entry in queue.entries()]
+        waited, self.queued = self.queued, [_queued(entry) for entry in queued.entries()]
         known = {run.path: run for run in before}
         if folder != self._folder:
             self._folder = folder
@@ -95,7 +95,7 @@ class RunList:
         return RunSummary(run.path, state, seconds, written, scores, read_note(run.note))
 
 
-def _queued(entry: queue.Queued) -> RunSummary:
+def _queued(entry: queued.Queued) -> RunSummary:
     state = RunState("queued", created=entry.added)
     return RunSummary(entry.run.path, state, None, 0, Scores(entry.run), RunNote(f"uses {entry.uses}"))
 

@@ -19,8 +19,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.runs.supervise.queue import wake
-from launcher.runs.supervise.spawn import adopt
+from launcher.runs.supervise.spawn import adopt, wake_queue
 from tui.kit.actions.background import in_background
 from tui.kit.actions.editing import edit_preset, edit_run
 from tui.kit.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
@@ -148,7 +147,7 @@ class RunsScreen(Page[None]):
             self._fill()
         await asyncio.to_thread(adopt, [(RunDir(run.path), run.state) for run in self.list.runs])
         with suppress(OSError):
-            await asyncio.to_thread(wake, again=True)
+            await asyncio.to_thread(wake_queue, again=True)
         await self._read_scores()
         self._looking = False
 

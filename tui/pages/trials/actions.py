@@ -12,7 +12,7 @@ from tui.kit.dialogs.confirm import ConfirmScreen
 if TYPE_CHECKING:
     from textual.app import App
 
-    from launcher.runs.act.trials import Plan
+    from launcher.compare.trial_runs import Plan
 
 
 async def begin_trials(app: App[Any], run: RunDir) -> None:
@@ -20,7 +20,7 @@ async def begin_trials(app: App[Any], run: RunDir) -> None:
 
     Runs in a worker.
     """
-    from launcher.runs.act.trials import plan, start_apart
+    from launcher.compare.trial_runs import plan, start_apart
 
     def from_checkpoint_or_start() -> Plan:
         try:

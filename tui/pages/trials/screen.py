@@ -11,12 +11,12 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from launcher.compare.trial_verdicts import Trials, trials_of
 from launcher.core import paths
 from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
 from launcher.runs.watch.possible import Verb
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.trials import Trials, trials_of
 from tui.kit.actions.editing import edit_run
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation

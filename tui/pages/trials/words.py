@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
+from launcher.compare.trial_verdicts import BROKE, DIFFERENT, GOING, HEALED, NOTHING, PARTLY, REPEATED, Trials
 from launcher.core.format import SHORT_ID, number
 from launcher.core.text import clean
-from launcher.runs.watch.trials import BROKE, DIFFERENT, GOING, HEALED, NOTHING, PARTLY, REPEATED, Trials
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, put
 

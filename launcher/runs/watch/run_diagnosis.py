@@ -13,7 +13,7 @@ from launcher.preset.remedy import Remedy, configuration, remedy
 from launcher.record.attempt import Exit
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.state import current
-from launcher.runs.watch.attempts import last_settings
+from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.source import LogFile, chunks
 
 

@@ -2,29 +2,28 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number
 from launcher.health import keys, verdict
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
-from launcher.metrics.store import SeriesStore
+from launcher.metrics.store import Series, SeriesStore
 from launcher.metrics.timing import seconds_of
 from launcher.preset.yaml_text import shown
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.note import read_note
 from launcher.record.state import RunState, current
-from launcher.runs.watch.attempts import elapsed, last_settings
+from launcher.runs.watch.history import elapsed
+from launcher.runs.watch.run_settings import Difference, last_settings, settings
 from launcher.runs.watch.steps import StepTail
 
 FEWEST, MOST, MOST_TAGGED = 2, 8, 64
-_WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _NONE = "–"
-_VERSIONS = "versions."
 _STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
 _TOKENS = "perf/total_num_tokens"
 _DRIFTS = (*names.KL, *names.STALENESS, *names.PPO_KL, *names.CLIPPED)
@@ -64,14 +63,6 @@ class Facts:
         """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
         found = asdict(self)
         return found | jsonable({key: value for key, value in found.items() if isinstance(value, float)})
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A setting with its value in each run, None where a run does not set it."""
-
-    key: str
-    values: list[Any]
 
 
 def find_runs(words: Sequence[str]) -> list[RunDir]:
@@ -162,24 +153,6 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
     )
 
 
-def differences(infos: Sequence[RunInfo]) -> list[Difference]:
-    """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
-
-    A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
-    differs in none, and its values are None.
-    """
-    flat = [settings(info) for info in infos]
-    known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
-    versions = [entry for entry, info in zip(flat, infos, strict=True) if info.versions]
-
-    def differs(key: str) -> bool:
-        told = versions if key.startswith(_VERSIONS) else known
-        return any(key not in entry or entry[key] != told[0].get(key) for entry in told)
-
-    keys = sorted({key for entry in known for key in entry})
-    return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
-
-
 def notes(compared: Sequence[Compared]) -> list[str]:
     """What has to be known about the settings that are compared."""
     found = []
@@ -193,25 +166,6 @@ def notes(compared: Sequence[Compared]) -> list[str]:
         elif each.resumed:
             resumed = " ".join(each.resumed)
             found.append(f"run {each.run.id} was resumed with {resumed}; its settings since then are compared")
-    return found
-
-
-def settings(info: RunInfo) -> dict[str, Any]:
-    """What a run.yaml sets, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
-    if info.preset is None:
-        return {}
-    preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
-    verl_keys = preset.pop("overrides", None)
-    return _flat(preset) | _flat(verl_keys if isinstance(verl_keys, dict) else {}) | _flat(info.versions, _VERSIONS)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
     return found
 
 
@@ -239,3 +193,42 @@ def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list
     """The differences as rows of words, one column a run; a value that is not set is its default."""
     heading = ["SETTING", *(run.id for run in runs)]
     return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in found)]
+
+
+_VERSIONS = "versions."
+
+
+class Band(NamedTuple):
+    """Mean, lowest and highest value of several runs at the steps that all of them have."""
+
+    mean: Series
+    low: Series
+    high: Series
+
+
+def groups(infos: Sequence[RunInfo]) -> list[int]:
+    """The group of each run, counted from 0 in the order of the runs; one without a preset is alone."""
+    found: dict[object, int] = {}
+    return [found.setdefault(_alike(info, place), len(found)) for place, info in enumerate(infos)]
+
+
+def _alike(info: RunInfo, place: int) -> object:
+    if info.preset is None:
+        return place
+    known = settings(info).items()
+    return frozenset(
+        (key, repr(value)) for key, value in known if not key.endswith("seed") and not key.startswith(_VERSIONS)
+    )
+
+
+def band(runs: Sequence[Series]) -> Band:
+    """The values of several runs, step by step; a step is left out that one of them has no finite value of."""
+    found = Band(Series(), Series(), Series())
+    steps = set(runs[0].steps).intersection(*(run.steps for run in runs[1:]))
+    for step in sorted(steps):
+        values = [value for run in runs if (value := run.at(step)) is not None and math.isfinite(value)]
+        if len(values) == len(runs):
+            found.mean.append(step, math.fsum(values) / len(values))
+            found.low.append(step, min(values))
+            found.high.append(step, max(values))
+    return found

@@ -18,8 +18,7 @@ from launcher.core.text import near_hint
 from launcher.record.info import Origin
 from launcher.record.json import RARE, Record
 from launcher.record.layout import RunDir
-from launcher.record.lock import locked
-from launcher.record.process import ProcessId
+from launcher.record.process import ProcessId, locked
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
 

@@ -1,13 +1,15 @@
-"""`ppo-tui queue`: runs that wait for their turn."""
+"""`ppo-tui queue`: runs that wait for their turn; `ppo-tui sweep` puts many of them there."""
 
+import secrets
+from itertools import zip_longest
 from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Json, Preset, Settings, put, put_json, put_table, say
+from launcher.cli.output import Force, Json, Preset, Settings, put_json, put_result, put_table, say
 from launcher.cli.parsing import Commands
 from launcher.core.errors import UserError
-from launcher.record import queue
+from launcher.record import queued
 
 app = typer.Typer(
     cls=Commands,
@@ -22,13 +24,13 @@ Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the
 @app.callback(invoke_without_command=True)
 def show(ctx: typer.Context, json: Json = False) -> None:
     """List the queue in its order, and what each run waits for."""
-    from launcher.runs.supervise.queue import wake
+    from launcher.runs.supervise.spawn import wake_queue
     from launcher.runs.watch.turns import turns
 
     if ctx.invoked_subcommand is not None:
         return
     found = turns()
-    wake()
+    wake_queue()
     for turn in found if json else ():
         entry = turn.entry
         put_json(
@@ -53,7 +55,7 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
     else:
         say("the queue is empty; add a run with 'ppo-tui queue add PRESET'")
-    if queue.paused():
+    if queued.paused():
         say("the queue is paused; 'ppo-tui queue resume' resumes it")
 
 
@@ -67,37 +69,34 @@ def add(
     gpus: Annotated[
         str | None, typer.Option("--gpus", metavar="0,1", help="Use these GPUs (default: any that are free).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Add a run to the queue and print the id that it will have."""
-    from launcher.runs.act.queue import add as put_in
+    from launcher.runs.act.queue_runner import add as put_in
 
     entry = put_in(preset, settings or [], after=after, gpus=gpus, force=force)
-    if json:
-        put_json({"run": entry.id})
-    else:
-        put(entry.id)
+    put_result(entry.id, {"run": entry.id}, json)
 
 
 @app.command()
 def pause(run: Maybe = None) -> None:
     """Pause a run of the queue, or the whole queue. Runs that have started continue."""
     if run is None:
-        queue.pause(on=True)
+        queued.pause(on=True)
         say("paused the queue")
     else:
-        entry = queue.find(run)
-        queue.change(entry, paused=True, now=False)
+        entry = queued.find(run)
+        queued.change(entry, paused=True, now=False)
         say(f"paused {entry.id}")
 
 
 @app.command()
 def resume(run: Maybe = None) -> None:
     """Resume a paused run, or the whole queue. A run that was skipped is tried again."""
-    from launcher.runs.act.queue import resume as let_go
+    from launcher.runs.act.queue_runner import resume as let_go
 
-    entry = None if run is None else queue.find(run)
+    entry = None if run is None else queued.find(run)
     let_go(entry)
     say("resumed the queue" if entry is None else f"resumed {entry.id}")
 
@@ -105,11 +104,11 @@ def resume(run: Maybe = None) -> None:
 @app.command()
 def start(run: Queued) -> None:
     """Start a run of the queue now, even if its GPUs are in use. The preflight can still refuse it."""
-    from launcher.runs.act.queue import begin_now
+    from launcher.runs.act.queue_runner import begin_now
 
-    if queue.paused():
+    if queued.paused():
         raise UserError("the queue is paused", "'ppo-tui queue resume' resumes it")
-    entry = queue.find(run)
+    entry = queued.find(run)
     begin_now(entry)
     say(f"starting {entry.id}; if the preflight refuses it, 'ppo-tui queue' shows why")
 
@@ -120,17 +119,47 @@ def move(
     to: Annotated[int, typer.Argument(metavar="PLACE", min=1, help="Its new place in the queue; 1 is the first.")],
 ) -> None:
     """Move a run to another place in the queue."""
-    entry = queue.find(run)
-    ids = [each.id for each in queue.entries()]
-    queue.move(entry, to - 1 - ids.index(entry.id) if entry.id in ids else 0)
+    entry = queued.find(run)
+    ids = [each.id for each in queued.entries()]
+    queued.move(entry, to - 1 - ids.index(entry.id) if entry.id in ids else 0)
     say(f"{entry.id} is at place {min(to, len(ids))} of {len(ids)}")
 
 
 @app.command()
 def remove(run: Queued) -> None:
     """Take a run out of the queue."""
-    from launcher.runs.act.queue import remove as take_out
+    from launcher.runs.act.queue_runner import remove as take_out
 
-    entry = queue.find(run)
+    entry = queued.find(run)
     take_out(entry)
     say(f"removed {entry.id} from the queue")
+
+
+def sweep(
+    preset: Preset,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE[,VALUE]", help="Settings and their values, beside the preset's 'sweep:'."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,
+    stop_behind: Annotated[
+        bool, typer.Option("--stop-behind", help="End runs whose reward is behind the median of the others.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Queue a run for every combination of values and seeds, and print their ids. A CRITICAL check ends a run."""
+    from launcher.runs.act import sweep as core
+
+    tag = tag.removeprefix("#") if tag is not None else f"sweep-{secrets.token_hex(2)}"
+    runs = core.arms(preset, settings or [], seeds, behind=tag if stop_behind else None)
+    entries = [] if dry_run else core.sweep(preset, runs, tag, force=force)
+    ids = [entry.id for entry in entries]
+    for id, its in zip_longest(ids, runs):
+        put_result("  ".join([*([id] if id else []), " ".join(its)]), {"run": id, "tag": tag, "settings": its}, json)
+    if dry_run:
+        say(f"{len(runs)} runs would be queued; leave --dry-run out to queue them")
+    else:
+        say(f"queued {len(runs)} runs; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from launcher import settings
 from launcher.check.config.plausible import Unusual, unusual
+from launcher.compare.last_change import Change, last_change
+from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
 from launcher.health.values import together, tried_values
@@ -22,17 +24,15 @@ from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
 from launcher.preset.remedy import configuration
 from launcher.preset.yaml_text import text_of
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_parent
-from launcher.runs.act.queue import add
+from launcher.runs.act.queue_runner import add
 from launcher.runs.act.start import Narrate, silent
 from launcher.runs.act.stop import stop
-from launcher.runs.watch.changes import Change, last_change
-from launcher.runs.watch.onset import Onset, first_onset
+from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.steps import steps
-from launcher.runs.watch.trials import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.runs.watch.turns import free_gpus
 from launcher.verl import hydra
 from launcher.verl.config import GPUS, NODES, VerlConfig
@@ -210,7 +210,7 @@ def carry_out(
 def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
     """Whether a trial has ended, was stopped as its verdict is clear, or cannot start."""
     if not run.path.exists():
-        entry = next((each for each in queue.entries() if each.id == run.id), None)
+        entry = next((each for each in queued.entries() if each.id == run.id), None)
         if run.path.exists() or (entry is not None and entry.skipped is None):
             return False
         reason = entry.skipped if entry else "it was removed from the queue"
@@ -240,7 +240,7 @@ def _well(twin: RunDir, parent: RunDir) -> bool:
 
 def _end(run: RunDir) -> None:
     """Takes a trial out of the queue, or stops it."""
-    while entry := next((each for each in queue.entries() if each.id == run.id), None):
+    while entry := next((each for each in queued.entries() if each.id == run.id), None):
         if not entry.starting:
             entry.remove()
         time.sleep(POLL)

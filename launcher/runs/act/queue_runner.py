@@ -1,4 +1,4 @@
-"""The queue goes on: `python -m launcher.runs.act.queue` starts the runs whose turn it is, one process at a time."""
+"""The queue goes on: `python -m launcher.runs.act.queue_runner` starts the runs whose turn it is, one by one."""
 
 import contextlib
 import os
@@ -12,15 +12,15 @@ from launcher.core.errors import UserError
 from launcher.health.alerting import check_health
 from launcher.machine.sampler import VISIBLE, visible
 from launcher.preset.files import LoadedPreset, restore, with_settings
-from launcher.record import queue
+from launcher.record import queued
 from launcher.record.info import Origin
 from launcher.record.layout import find, new_id
 from launcher.record.note import RunNote
 from launcher.record.process import ProcessId
-from launcher.record.queue import Queued
+from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
 from launcher.runs.act.start import start
-from launcher.runs.supervise.queue import wake
+from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
 
 POLL = 2.0  # seconds between two looks for what no supervisor tells
@@ -54,7 +54,7 @@ def add(
         preset=loaded.snapshot(),
         host=socket.gethostname(),
         needs=needs,
-        place=queue.new_place(),
+        place=queued.new_place(),
         added=time.time(),
         settings=tuple(settings),
         gpus=tuple(named) if needs else (),
@@ -64,23 +64,23 @@ def add(
         origin=origin,
     )
     entry.save()
-    wake()
+    wake_queue()
     return entry
 
 
 def begin_now(entry: Queued) -> None:
     """Starts an entry at the next look, whatever the machine has free; also one that was skipped. Raises OSError."""
-    queue.change(entry, now=True, paused=False, skipped=None)
-    wake()
+    queued.change(entry, now=True, paused=False, skipped=None)
+    wake_queue()
 
 
 def resume(entry: Queued | None) -> None:
     """Lets a paused entry, or the whole queue, go on. Raises OSError."""
     if entry is None:
-        queue.pause(on=False)
+        queued.pause(on=False)
     else:
-        queue.change(entry, paused=False, skipped=None)
-    wake()
+        queued.change(entry, paused=False, skipped=None)
+    wake_queue()
 
 
 def remove(entry: Queued) -> None:
@@ -97,7 +97,7 @@ def go_on() -> None:
     giving up the lock: who finds that held relies on it.
     """
     while any(_has_work(turn) for turn in turns()):
-        with queue.alone() as ours:
+        with queued.alone() as ours:
             if not ours:
                 return
             while _step():
@@ -112,7 +112,7 @@ def _step() -> bool:
     """Starts one entry, or waits a little; False when there is nothing to do."""
     for turn in (found := turns()):
         if turn.lost:
-            queue.change(turn.entry, skipped=turn.waits)
+            queued.change(turn.entry, skipped=turn.waits)
             return True
         if turn.due:
             _start(turn)
@@ -126,7 +126,7 @@ def _step() -> bool:
 def _start(turn: Turn) -> None:
     """Starts an entry; what stands against it is kept in the entry, and those behind it go on."""
     entry = turn.entry
-    queue.change(entry, starter=ProcessId.of(os.getpid()))
+    queued.change(entry, starter=ProcessId.of(os.getpid()))
     try:
         loaded = restore(entry.name, entry.preset)
         chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
@@ -134,7 +134,7 @@ def _start(turn: Turn) -> None:
         start(loaded, chosen, _narrate, force=entry.force, id=entry.id, after=entry.origin, resume_from=folder)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
-            queue.change(entry, starter=None)
+            queued.change(entry, starter=None)
             time.sleep(POLL)
             return
     except Exception as error:
@@ -142,7 +142,7 @@ def _start(turn: Turn) -> None:
             traceback.print_exc()
         if not entry.run.path.exists():
             reason = str(error) if isinstance(error, UserError | OSError) else repr(error)
-            queue.change(entry, skipped=reason, now=False, starter=None)
+            queued.change(entry, skipped=reason, now=False, starter=None)
             return
     if entry.note:
         with contextlib.suppress(OSError):  # a full disk: the run is there, and says so itself
@@ -157,7 +157,7 @@ def _narrate(text: str) -> None:
 def _earlier(word: str) -> str:
     """The id of the run that another one is to follow."""
     try:
-        return queue.find(word).id
+        return queued.find(word).id
     except UserError:
         return find(word).id
 

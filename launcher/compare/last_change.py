@@ -5,16 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.compare.trial_verdicts import alarms
 from launcher.core import paths
 from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, LevelChange, read_events
 from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
-from launcher.runs.watch.attempts import last_settings
-from launcher.runs.watch.compare import differences
-from launcher.runs.watch.onset import Onset
-from launcher.runs.watch.trials import alarms
+from launcher.runs.watch.history import Onset
+from launcher.runs.watch.run_settings import differences, last_settings
 
 _APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # where and how long, not what is learned
 

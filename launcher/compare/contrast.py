@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from launcher.compare.comparison import Compared, groups
 from launcher.core.format import number
 from launcher.health import keys
 from launcher.metrics import intervals, names
 from launcher.metrics.store import Series, SeriesStore
 from launcher.preset.yaml_text import shown
-from launcher.runs.watch.compare import Compared, differences
-from launcher.runs.watch.groups import groups
+from launcher.runs.watch.run_settings import differences
 from launcher.runs.watch.scores import validation
 
 _DASH = "–"

@@ -20,7 +20,7 @@ from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.state import RunState, current
-from launcher.runs.watch.onset import check_counts
+from launcher.runs.watch.history import check_counts
 from launcher.runs.watch.scores import Scores
 
 # what every trial sets, the twin too

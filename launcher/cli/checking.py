@@ -1,7 +1,8 @@
-"""`ppo-tui check`: whether a preset would run, before it is started."""
+"""Commands that check a preset before it is started, or this machine and what is installed."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
-from launcher.cli.output import Json, Preset, Settings, put, put_json, say
+from launcher.cli.output import Json, Preset, Settings, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import gib
 from launcher.core.text import clean
@@ -21,11 +22,8 @@ if TYPE_CHECKING:
     from launcher.check.checks import Report
 
 SIGNS = {"error": "x", "warning": "!", "info": "i"}
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command of this module."""
-    app.command()(check)
+GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
+"""Shown as missing where there is a GPU."""
 
 
 def check(
@@ -111,3 +109,50 @@ def put_memory(memory: dict[str, Any]) -> None:
 
 def _range(low: int, high: int) -> str:
     return f"{gib(low):>6} .. {gib(high):>6}"
+
+
+def doctor(json: Json = False) -> None:
+    """Check this machine and its packages. Exits with 1 if something would stop every run."""
+    from launcher.check import hardware, login, software
+    from launcher.check.machine import here
+    from launcher.verl import env as verl_env
+
+    python, machine = verl_env.interpreter(None), here()
+    packages = software.check_packages(python, software.usual(machine))
+    found = in_order([*hardware.of_machine(machine, python), *login.of_login(os.environ), *packages])
+    ok = not any(finding.level == "error" for finding in found)
+    if json:
+        put_json({"ok": ok, "findings": [each.as_json() for each in found], "packages": _packages(python)})
+    else:
+        for line in finding_lines(found):
+            put(line)
+        put_table(_table(python, gpu=bool(machine.gpus)))
+        put(verdict(found))
+    if not ok:
+        raise typer.Exit(1)
+
+
+def _packages(python: str) -> dict[str, str]:
+    from launcher.verl import env as verl_env
+
+    try:
+        return verl_env.probe(python).packages
+    except UserError:
+        return {}
+
+
+def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
+    """What is installed with veRL and what this veRL requires; empty without a veRL."""
+    from launcher.check.software import wanted
+    from launcher.verl import env as verl_env
+
+    have = _packages(python)
+    if "verl" not in have:
+        return []
+    ranges = wanted(verl_env.probe(python), "vllm" if gpu else "")
+    rows = [
+        (name, have.get(name, "-"), ranges.get(name, ""))
+        for name in verl_env.PACKAGES
+        if name in have or name in ranges or (gpu and name in GPU_PACKAGES)
+    ]
+    return [("PACKAGE", "INSTALLED", f"VERL {have['verl']} REQUIRES"), *rows]

@@ -1,0 +1,139 @@
+"""Commands that put runs side by side, try the fixes of a flag, and show what came of them."""
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from launcher.cli.launch import refusals
+from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, put_table, say
+from launcher.cli.screen import on_terminal
+from launcher.core.errors import UserError
+from launcher.core.format import number
+from launcher.record.layout import find
+
+if TYPE_CHECKING:
+    from launcher.compare.trial_verdicts import Trials
+
+_NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
+
+
+def compare(
+    ctx: typer.Context,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs.")] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="Compare the runs with this tag: those of a sweep.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
+    json: Json = False,
+) -> None:
+    """Compare runs side by side: what is better, with intervals, and the settings that differ."""
+    from launcher.compare import comparison as core
+    from launcher.compare import contrast
+    from launcher.compare.comparison import groups
+    from launcher.runs.watch.run_settings import differences as settings_that_differ
+
+    if tag is not None and runs:
+        raise UserError("compare expects runs or --tag, not both", "leave one of them out")
+    found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
+    if not (plain or json) and on_terminal() and len(found) <= core.MOST:
+        raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
+    compared = [core.Compared(run) for run in found]
+    for each in compared:
+        each.poll()
+    facts, infos = [each.facts() for each in compared], [each.info for each in compared]
+    differences, of_run = settings_that_differ(infos), [group + 1 for group in groups(infos)]
+    judged = contrast.contrasts(compared)
+    assumed = contrast.assumptions(compared, judged)
+    if json:
+        changed = [{"key": entry.key, "values": entry.values} for entry in differences]
+        against = [each.to_json() for each in judged]
+        told = {"groups": of_run, "contrasts": against, "assumptions": assumed}
+        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed, **told})
+        return
+    rows = core.fact_rows(facts)
+    by_group = tag is not None
+    put_table(contrast.arm_rows(compared) if by_group else [*rows, ["group", *map(str, of_run)]])
+    if judged:
+        put("")
+        put_table(contrast.contrast_rows(judged))
+    elif repeated := contrast.spread_rows(compared):
+        put("")
+        put_table(repeated)
+    for line in assumed:
+        put(line)
+    for note in core.notes(compared):
+        say(note)
+    if by_group:
+        return
+    if differences:
+        put("")
+        put_table(core.difference_rows(found, differences))
+    elif all(info.preset is not None for info in infos):
+        say("the runs have the same settings and versions")
+
+
+def try_(
+    run: Run,
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE[,KEY=VALUE]", help="Try these in place of the advised fixes, each as a trial of its own."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="The check whose flag is tried (default: the first CRITICAL).")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
+    at: Annotated[int | None, typer.Option(min=0, help="Step of the checkpoint (default: before the flag).")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Try at most so many fixes.")] = 3,
+    yes: Yes = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Try the fixes of a flag from the checkpoint before it, next to an untouched twin.
+
+    The trials are runs of the queue: side by side on free GPUs, else one after another.
+    """
+    from launcher.compare.trial_runs import carry_out, plan
+    from launcher.compare.trial_verdicts import trials_of
+
+    parent = find(run)
+    planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
+    say(f"{planned.name}:")
+    for line in planned.lines:
+        say(line)
+    say(f"cost: {planned.cost}")
+    confirm("Start the trials?", yes, f"trying fixes of run {parent.id}")
+    with refusals():
+        carry_out(planned, say, force=force)
+    found = next(each for each in trials_of(parent.id) if (each.rule, each.step) == (planned.onset.rule, planned.step))
+    _show([found], json)
+
+
+def trials(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
+) -> None:
+    """Show what came of trials: which fixes healed, did nothing, or broke something else."""
+    from launcher.compare.trial_verdicts import trials_of
+
+    found = trials_of(find(run).id if run else None)
+    if not found and not json:
+        say("no trials yet; 'ppo-tui try RUN' tries the fixes of a flag")
+    _show(found, json)
+
+
+def _show(found: "list[Trials]", json: bool) -> None:
+    for each in found:
+        if json:
+            arms = [arm.to_json() for arm in each.arms]
+            put_json({"parent": each.parent, "rule": each.rule, "step": each.step, "trials": arms})
+            continue
+        put(f"{each.rule} of run {each.parent}, from {f'step {each.step}' if each.step else 'the start'}")
+        rows = [("VERDICT", "RUN", "STEP", "REWARD", "CHANGE")]
+        for arm in each.arms:
+            gap = "–" if arm.reward is None else f"{'+' * (arm.reward >= 0)}{number(arm.reward)}"
+            change = " ".join(arm.changes) or "untouched twin"
+            told = f"{change} ({arm.told})" if arm.told else change
+            rows.append((arm.verdict, arm.run, f"{arm.step}/{arm.planned}", gap, told))
+        put_table(rows)

@@ -1,0 +1,139 @@
+"""Commands about runs that there are: what is noted of them, made of their checkpoints, and removed."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from launcher.cli.launch import refusals
+from launcher.cli.output import (
+    Detach,
+    Force,
+    Json,
+    Run,
+    Settings,
+    Step,
+    Yes,
+    confirm,
+    fail,
+    put_json,
+    put_result,
+    put_run,
+    put_table,
+    say,
+)
+from launcher.core.format import gib, number
+from launcher.record.control import refuse_later
+from launcher.record.layout import find
+from launcher.record.note import RunNote, read_note
+
+Text = Annotated[
+    str | None, typer.Argument(metavar="TEXT", help="The note; words that begin with # are tags. '' removes the note.")
+]
+
+
+def note(run: Run, text: Text = None, json: Json = False) -> None:
+    """Set the note of a run, with #tags; without TEXT print the note."""
+    found = find(run)
+    if text is not None:
+        refuse_later(found)
+        RunNote.parse(text).write(found.note)
+    noted = read_note(found.note)
+    put_result(str(noted), {"run": found.id, "note": noted.text, "tags": list(noted.tags)}, json)
+
+
+def merge(
+    run: Run,
+    step: Step = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write (default: merged/global_step_N of the run).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Convert a checkpoint into a Hugging Face model. Prints its folder."""
+    from launcher.runs.act.use_checkpoint import MergeError
+    from launcher.runs.act.use_checkpoint import merge as make
+
+    try:
+        folder = make(find(run), step, to, say)
+    except MergeError as error:
+        fail(str(error))
+        raise typer.Exit(1) from None
+    put_result(str(folder), {"dir": str(folder)}, json)
+
+
+def eval_(
+    run: Run,
+    settings: Settings = None,
+    step: Step = None,
+    detach: Detach = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Evaluate a checkpoint on the test split. This is a separate run without training."""
+    from launcher.cli.plain import follow
+    from launcher.metrics.records import jsonable
+    from launcher.runs.act.use_checkpoint import SCORES, evaluate, scores
+
+    with refusals():
+        begun = evaluate(find(run), settings or [], step, say, force=force)
+    if detach:
+        put_run(begun, json)
+        return
+    code = follow(begun, out=sys.stderr)
+    found = scores(begun)
+    if json:
+        put_json({"run": begun.id, "scores": jsonable(found)})
+    else:
+        shown = {key: value for key, value in found.items() if key.startswith(SCORES[0])}
+        put_table([(key, number(value)) for key, value in shown.items()])
+        say(f"see {len(found) - len(shown)} more figures with 'ppo-tui metrics {begun.id} --json'")
+    raise typer.Exit(code or (0 if found else 1))
+
+
+def delete(run: Run, yes: Yes = False) -> None:
+    """Delete a run and its checkpoints."""
+    from launcher.runs.act.removal import check
+    from launcher.runs.act.removal import delete as remove
+
+    found = find(run)
+    check(found)
+    confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", yes, f"deleting run {found.id}")
+    remove(found)
+    say(f"deleted run {found.id}")
+
+
+def clean(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; remove nothing.")] = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Remove processes and Ray folders of ended runs, and runs and checkpoints beyond `keep:` of config.yaml."""
+    from launcher.runs.act import removal as leftovers
+    from launcher.runs.act import removal as retention
+    from launcher.settings import read_keep
+
+    keep = read_keep()
+    left, surplus = leftovers.leftovers(), retention.excess(keep) if keep else []
+    rows = [("process" if each.process else "folder", each.run, each.size, each.name) for each in left]
+    rows += [("checkpoint" if each.checkpoint else "run", each.run.id, each.bytes, str(each.path)) for each in surplus]
+    for kind, run, size, name in rows if json else ():
+        put_json({"kind": kind, "run": run, "bytes": size, "name": name, "removed": not dry_run})
+    if not json:
+        put_table([(kind, run, f"{gib(size)} GiB", name) for kind, run, size, name in rows])
+    if not rows:
+        say(
+            "nothing to remove"
+            + ("" if keep else "; config.yaml sets no limits (keep: 50 runs, 20 GiB of checkpoints)")
+        )
+    if dry_run or not rows:
+        return
+    confirm(f"Remove these {len(rows)}?", yes, "cleaning", "add --yes, or --dry-run to see what would be removed")
+    retention.remove_excess(surplus)
+    stuck = leftovers.remove_leftovers(left)
+    for each in stuck:
+        say(f"could not remove {each.name}")
+    say(f"removed {len(rows) - len(stuck)} of {len(rows)}")
+    if stuck:
+        raise typer.Exit(1)

@@ -1,0 +1,168 @@
+"""Removes runs with everything they wrote, what ended runs left behind, and what exceeds the limits of the user."""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from launcher.core.errors import UserError
+from launcher.record.control import alone
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.note import read_note
+from launcher.record.process import ProcessId, processes_of_runs
+from launcher.record.ray_session import RaySession, left_by
+from launcher.record.state import RunState, current
+from launcher.runs.supervise.spawn import ended
+from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+from launcher.settings import Keep
+
+_DOOMED = ".deleted-"
+
+
+def check(run: RunDir) -> None:
+    """Raises UserError for a run that has not ended."""
+    state = ended(run)
+    if state.going:
+        raise UserError(
+            f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
+        )
+
+
+def delete(run: RunDir) -> None:
+    """Removes an ended run and what its Ray left. Raises UserError for a run that has not ended.
+
+    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. What is left of a run
+    when a delete is killed, the next delete removes.
+    """
+    with alone(run):
+        check(run)
+        for session in left_by(run):
+            shutil.rmtree(session.path, ignore_errors=True)
+        try:
+            run.path.rename(run.path.with_name(_DOOMED + run.id))
+        except OSError as error:
+            raise UserError(f"cannot delete run {run.id}: {error.strerror}") from None
+    for doomed in run.path.parent.glob(f"{_DOOMED}*"):
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
+def size(path: Path) -> int:
+    """Bytes that the files of a folder take on the disk; a console with a gap takes less than its length."""
+    total = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            with contextlib.suppress(OSError):
+                status = os.lstat(f"{folder}/{name}")
+                total += min(status.st_size, status.st_blocks * 512)
+    return total
+
+
+_PATIENCE = 3.0  # seconds in which killed processes must be gone
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A process (`process`) or a folder (`session`) of a run that has ended; `size` is in bytes."""
+
+    run: str
+    name: str
+    size: int
+    process: ProcessId | None = None
+    session: RaySession | None = None
+
+
+def leftovers() -> list[Leftover]:
+    """What may be removed: of runs in the list of this user alone, found by their environment and their records."""
+    over = {run.id: run for run in all_runs() if _over(current(run, checks=False))}
+    found = []
+    for pid, run_id in processes_of_runs():
+        with contextlib.suppress(psutil.Error):
+            if run_id in over and (process := ProcessId.of(pid)):
+                known = psutil.Process(pid)
+                found.append(Leftover(run_id, f"{pid} {known.name()}", known.memory_info().rss, process))
+    for run in over.values():
+        found += [Leftover(run.id, each.path, size(Path(each.path)), session=each) for each in left_by(run)]
+    return found
+
+
+def remove_leftovers(found: list[Leftover]) -> list[Leftover]:
+    """Kills the processes and deletes the folders; returns what is left of them."""
+    for each in found:
+        if each.process is not None and each.process.alive():
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(each.process.pid).kill()
+        if each.session is not None and each.session.left:
+            shutil.rmtree(each.session.path, ignore_errors=True)
+    deadline = time.monotonic() + _PATIENCE
+    while (left := [each for each in found if _left(each)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def _left(found: Leftover) -> bool:
+    return found.process.alive() if found.process is not None else bool(found.session and found.session.left)
+
+
+def _over(state: RunState) -> bool:
+    """Whether the end of a run is on record: one that may still go has left nothing."""
+    return not state.live and state.driver_alive is None
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A run, or with `checkpoint` one of its checkpoints, that goes; `bytes` is what that frees."""
+
+    run: RunDir
+    bytes: int
+    checkpoint: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.checkpoint or self.run.path
+
+
+def excess(keep: Keep) -> list[Excess]:
+    """What is over the limits, in the order in which it goes.
+
+    Never a run that goes on, has a note, is damaged or of a later ppo-tui, nor the newest checkpoint of a run
+    that stays: a resume needs it.
+    """
+    runs = all_runs()
+    states = {run.id: current(run, checks=False) for run in runs}
+    over = runs[keep.runs :] if keep.runs is not None else []
+    gone = [run for run in reversed(over) if _may_go(run, states[run.id])]
+    found = [Excess(run, size(run.path)) for run in gone]
+    if keep.checkpoints is None:
+        return found
+    left = [run for run in reversed(runs) if run not in gone]
+    saved = [(run, path, size(path)) for run in left for path in _checkpoints(run)]
+    surplus = sum(count for *_, count in saved) - keep.checkpoints
+    for run, path, count in saved:
+        if surplus <= 0:
+            break
+        if _may_go(run, states[run.id]) and path != _checkpoints(run)[-1]:
+            found.append(Excess(run, count, path))
+            surplus -= count
+    return found
+
+
+def remove_excess(found: Sequence[Excess]) -> None:
+    """Removes it. Raises UserError for a run that has begun to go on since, OSError."""
+    for each in found:
+        if each.checkpoint is None:
+            delete(each.run)
+        else:
+            shutil.rmtree(each.checkpoint)
+
+
+def _checkpoints(run: RunDir) -> list[Path]:
+    return [checkpoint(run, step)[1] for step in checkpoint_steps(run)]
+
+
+def _may_go(run: RunDir, state: RunState) -> bool:
+    return not (state.going or state.damaged or state.later or str(read_note(run.note)))

@@ -1,0 +1,140 @@
+"""The history of a run: how long it took, when its trouble began, what happened since the last look."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from launcher.core.text import clean
+from launcher.health.families import MACHINE
+from launcher.record.check import Check
+from launcher.record.events import Event, LevelChange, read_events
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.record.state import ENDED, RunState, current
+
+Spans = Mapping[int, tuple[float, float]]
+"""Attempt -> begin and end of its steps, unix seconds."""
+
+
+def elapsed(
+    run: RunDir, state: RunState, spans: Spans = MappingProxyType({}), now: float | None = None
+) -> float | None:
+    """Seconds of all attempts, their start-up included; the pauses between them are left out.
+
+    An attempt without a record of its start or end took as long as its steps, when `spans` has them. `now` is
+    where one that lives has come to, and the last sign of one that was lost. None when nothing is known.
+    """
+    seconds = 0.0
+    for number in (1,) if state.attempt == 1 else run.attempt_numbers():
+        newest, attempt = number == state.attempt, run.attempt(number)
+        begin, end = spans.get(number, (None, None))
+        # of the newest attempt state.json has what launch.json and exit.json say: a list of 1,000 runs reads neither
+        begin = (newest and state.started) or attempt.read_launch().created or begin
+        if newest and state.live:
+            end = now or time.time()
+        elif newest and (told := state.exit.t if state.exit else state.ended):
+            end = told
+        else:
+            record = attempt.read_exit()
+            end = (record and record.t) or end or (now if newest else None)
+        if begin is not None and end is not None:
+            seconds += max(0.0, end - begin)
+    return seconds or None
+
+
+@dataclass(frozen=True)
+class Onset:
+    """The first of the steps that raised a flag. `rose` is the step at which it was up, at `level`."""
+
+    rule: str
+    step: int
+    rose: int
+    level: Level
+
+    @property
+    def told(self) -> str:
+        """The flag with the step that the events and the dashboard name."""
+        return f"{self.rule} rose at step {self.rose}"
+
+
+def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
+    """A flag is up after some of the last `debounce[1]` steps crossed its limit: the oldest may be the first.
+
+    `first` is the first step of the run.
+    """
+    window = debounce[1] if len(debounce) > 1 else 1
+    return Onset(change.rule, max(change.step - window + 1, first), change.step, change.after)
+
+
+def check_counts(check: Check) -> bool:
+    """Whether a flag of it is trouble of the training, for which there may be another setting."""
+    return not check.muted and check.family not in MACHINE
+
+
+def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
+    """Where the flag of a run began that became CRITICAL, else WARN, the first of several; of `rule` when one is named.
+
+    Muted rules and those about the machine count only when they are named. None without such a flag.
+    """
+    checks = {check.rule: check for check in current(run).checks}
+    parent = run.read_info().parent
+    first = (parent.step or 0) + 1 if parent is not None else 1
+    found = []
+    for event in read_events(run.events):
+        change = event.what
+        if isinstance(change, LevelChange) and change.alarming:
+            check = checks.get(change.rule) or Check(change.rule)
+            if change.rule == rule if rule else check_counts(check):
+                found.append(onset_of(change, check.debounce, first))
+    worst = max((onset.level for onset in found), default=None)
+    serious = {onset.rule for onset in found if onset.level == worst}
+    return next((onset for onset in found if onset.rule in serious), None)
+
+
+def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:
+    """The newest attempt's `stall.txt` and its lines; None where there is none. Never raises."""
+    last = run.last_attempt()
+    if last is None:
+        return None
+    try:
+        text = last.stall.read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    return last.stall, [clean(line) for line in text.splitlines()]
+
+
+@dataclass(frozen=True)
+class Missed:
+    """What somebody missed. `rises` are the flags that rose, the worst first, the latest of each rule alone."""
+
+    since: float
+    rises: tuple[LevelChange, ...]
+    end: str | None
+
+
+def missed(events: Iterable[Event], state: RunState, look: float | None) -> Missed | None:
+    """What happened after `look`; None when nothing that matters did.
+
+    A run that nobody ever looked at was started by somebody: then it counts from there. One that was
+    imported was over before, so there is nothing to miss.
+    """
+    since = look if look is not None else state.created
+    if state.state == "imported" or since is None:
+        return None
+    latest: dict[str, LevelChange] = {}
+    for event in events:
+        match event.what:
+            case LevelChange(rule=rule) as change if event.t > since and change.alarming and rule not in state.muted:
+                latest.pop(rule, None)
+                latest[rule] = change
+    rises = sorted(latest.values(), key=lambda change: -change.after)
+    end = state.state if state.state in ENDED and _end(state) > since else None
+    return Missed(since, tuple(rises), end) if rises or end else None
+
+
+def _end(state: RunState) -> float:
+    """When a run ended; of a lost one, its last sign of life."""
+    ended = state.exit.t if state.exit else None
+    return max(state.updated or 0.0, state.heartbeat or 0.0) if ended is None else ended

@@ -1,0 +1,97 @@
+"""The settings of a run: those of its newest attempt, where they came from, what differs between runs."""
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.core.errors import UserError
+from launcher.record.events import Action, read_events
+from launcher.record.info import Origin, RunInfo
+from launcher.record.layout import RunDir
+
+_WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
+_VERSIONS = "versions."
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting with its value in each run, None where a run does not set it."""
+
+    key: str
+    values: list[Any]
+
+
+def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
+    """run.yaml with the settings of the newest resume laid over its preset, and these settings.
+
+    A resume starts from the run's own preset, not from the resume before it.
+    """
+    info, settings = run.read_info(), _resumed_with(run)
+    if settings and info.preset is not None:
+        from launcher.preset.files import restore
+
+        with contextlib.suppress(UserError):  # the preset of another ppo-tui
+            info = dataclasses.replace(info, preset=restore(info.name, info.preset, settings).snapshot())
+    return info, settings
+
+
+def _resumed_with(run: RunDir) -> tuple[str, ...]:
+    resumes = [event.what for event in read_events(run.events) if isinstance(event.what, Action)]
+    return next((action.settings for action in reversed(resumes) if action.verb == "resume"), ())
+
+
+def differences(infos: Sequence[RunInfo]) -> list[Difference]:
+    """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
+
+    A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
+    differs in none, and its values are None.
+    """
+    flat = [settings(info) for info in infos]
+    known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
+    versions = [entry for entry, info in zip(flat, infos, strict=True) if info.versions]
+
+    def differs(key: str) -> bool:
+        told = versions if key.startswith(_VERSIONS) else known
+        return any(key not in entry or entry[key] != told[0].get(key) for entry in told)
+
+    keys = sorted({key for entry in known for key in entry})
+    return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
+
+
+def settings(info: RunInfo) -> dict[str, Any]:
+    """What a run.yaml sets, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
+    if info.preset is None:
+        return {}
+    preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
+    verl_keys = preset.pop("overrides", None)
+    return _flat(preset) | _flat(verl_keys if isinstance(verl_keys, dict) else {}) | _flat(info.versions, _VERSIONS)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def lineage(origin: Origin | None, arrow: str = "→") -> str:
+    """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run that came from no other."""
+    if origin is None:
+        return ""
+    from launcher.preset.yaml_text import text_of
+
+    def value(value: object) -> str:
+        return "unset" if value is None else text_of(value)
+
+    if origin.step is None:
+        began = f"with the settings of {origin.run}"
+    else:
+        at = f"at step {origin.step}" if origin.step else "from its start"
+        began = f"fork of {origin.run} {at}" + (f", trial for {origin.trial}" if origin.trial else "")
+    changes = ", ".join(f"{each.key} {value(each.before)} {arrow} {value(each.now)}" for each in origin.diff)
+    return f"{began}: {changes}" if changes else f"{began}, no change"
