@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from launcher.check import cluster_probe
+from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.machine.ray_jobs import Cluster, Unreachable, authentication
@@ -23,7 +23,7 @@ from launcher.record.json import Record
 from launcher.verl.config import RAY
 
 PACKAGES = ("verl", "torch", "vllm", "sglang", "transformers", "TransferQueue")
-_PLUGIN = "launcher.verl_plugin"
+_PLUGIN = "ppo_tui_inside.plugin"
 PATIENCE = 60  # seconds for the probe tasks of all nodes
 _LIMIT = 120.0  # seconds for the whole driver; Ray alone waits 40 for a cluster that does not answer
 _KNOCK = 5.0  # seconds for a connection
@@ -33,7 +33,7 @@ _HOST = re.compile(r"(.+):(\d{1,5})")
 
 @dataclass(frozen=True)
 class Node(Record):
-    """A node as `launcher.check.cluster_probe` saw it; `sizes` has the paths that are there.
+    """A node as `ppo_tui_inside.probes.cluster` saw it; `sizes` has the paths that are there.
 
     `python` is None where the probe task did not run in time; `error` is why it failed.
     """

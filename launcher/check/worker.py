@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from launcher import inside
 from launcher.core.text import clean
 
 # run_path: the script's folder stays out of sys.path, where a model.py of ours would hide somebody else's
@@ -28,7 +29,7 @@ def ask(
     with tempfile.TemporaryFile() as errors:  # no pipe: what the script leaves running would keep it open
         try:
             process = subprocess.Popen(
-                [python, "-c", _RUN, str(Path(__file__).with_name(script))],
+                [python, "-c", _RUN, str(Path(inside.__path__[0]) / "ppo_tui_inside" / "probes" / script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -14,7 +14,7 @@ from launcher.core.errors import UserError
 from launcher.core.secrets import in_setting, is_secret, looks_secret
 from launcher.preset.schema import Preset
 
-PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
+PLUGIN = "ppo_tui_inside.plugin"  # SDPA where flash-attn is missing, and the CPU platform
 
 _OURS = {"VERL_FILE_LOGGER_PATH": "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

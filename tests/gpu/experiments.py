@@ -45,7 +45,7 @@ OVERHEAD = Experiment(
         f"data.train={KIT}/one-question.parquet",
         "rollout.gpu_memory_utilization=0.4",
         "data.max_response_length=64",
-        "trainer.v1.sampler.custom_sampler.path=pkg://launcher.verl_plugin.rollout",
+        "trainer.v1.sampler.custom_sampler.path=pkg://ppo_tui_inside.plugin.rollout",
         "trainer.v1.sampler.custom_sampler.name=QuickReplayBuffer",
     ),
     step=4,

@@ -25,7 +25,7 @@ from typing import Any
 os.environ.update(
     VERL_PLATFORM="cpu",
     VERL_ENGINE_DEVICE="cuda",
-    VERL_USE_EXTERNAL_MODULES="launcher.verl_plugin",
+    VERL_USE_EXTERNAL_MODULES="ppo_tui_inside.plugin",
     RANK="0",
     WORLD_SIZE="1",
     LOCAL_RANK="0",

@@ -25,7 +25,7 @@ WITH_VERL = [  # of tests that run such scripts: they share one parent
     pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
 _PATIENCE = 300  # seconds until a script that hangs is ended
-_PLUGIN = {"VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin", "HF_HUB_OFFLINE": "1"}
+_PLUGIN = {"VERL_USE_EXTERNAL_MODULES": "ppo_tui_inside.plugin", "HF_HUB_OFFLINE": "1"}
 
 
 def environment(**env: str) -> dict[str, str]:

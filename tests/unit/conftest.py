@@ -38,7 +38,7 @@ def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.Completed
 @pytest.fixture(scope="session")
 def plugin() -> ModuleType:
     """The plugin in this process; for tests marked `WITH_VERL`, since it imports veRL, which takes eight seconds."""
-    return importlib.import_module("launcher.verl_plugin")
+    return importlib.import_module("ppo_tui_inside.plugin")
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def test_no_file_is_longer_than_400_lines() -> None:
 
 
 def test_launcher_init_is_empty() -> None:
-    """veRL's processes import launcher.verl_plugin, and must not pay for the rest."""
+    """veRL's processes import ppo_tui_inside.plugin, and must not pay for the rest."""
     assert (ROOT / "launcher" / "__init__.py").read_text() == ""
 
 

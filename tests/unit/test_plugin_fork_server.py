@@ -25,7 +25,7 @@ folder = Path(sys.argv[1])
 (folder / "rays.py").write_text("print('as Ray starts it')")
 sys.orig_argv[:] = ["python", "-m", "verl.trainer.main_ppo", "+ray_kwargs.ray_init.address=local"]
 import verl
-from launcher.verl_plugin import fork_server, setup_worker
+from ppo_tui_inside.plugin import fork_server, setup_worker
 from ray._private import ray_constants
 
 def ask(context="{{}}", **env):
@@ -67,7 +67,7 @@ for name in sys.argv[1:]:
     del os.environ[name]
 sys.orig_argv[:] = ["python", "-m", "verl.trainer.main_ppo", "+ray_kwargs.ray_init.address=local"]
 import verl
-from launcher.verl_plugin import fork_server
+from ppo_tui_inside.plugin import fork_server
 print(fork_server._server.pid if fork_server._server else None)
 """
 CPU = {"VERL_PLATFORM": "cpu", "OMP_NUM_THREADS": "1"}

@@ -36,7 +36,7 @@ except Asked as asked:
 @pytest.mark.parametrize(
     ("plugin", "told"),
     [
-        ("launcher.verl_plugin", "['compute_loss', 'temperature']"),
+        ("ppo_tui_inside.plugin", "['compute_loss', 'temperature']"),
         ("", "['compute_loss', 'no_lora_adapter', 'temperature']"),  # or the change is not needed any more
     ],
 )

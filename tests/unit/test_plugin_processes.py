@@ -69,19 +69,19 @@ def test_another_verl_is_refused_in_one_sentence(verl: Parent) -> None:
     script = """
 import verl
 verl.__version__ = "0.8.0"
-import launcher.verl_plugin
+import ppo_tui_inside.plugin
 """
     done = verl.python(script, VERL_PLATFORM="cpu", VERL_USE_EXTERNAL_MODULES="")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "launcher.verl_plugin.version.UnsupportedVerl: ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with "
+        "ppo_tui_inside.plugin.version.UnsupportedVerl: ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with "
         "veRL 0.9.1 only, but veRL 0.8.0 is installed; install verl==0.9.1 or choose a preset for GPUs"
     )
 
 
 def test_importing_the_plugin_first_works_too(verl: Parent) -> None:
     """A Ray worker may meet a pickled class of the plugin before it imports verl."""
-    done = verl.python("import launcher.verl_plugin.rollout, verl; print(verl.__version__)", VERL_PLATFORM="cpu")
+    done = verl.python("import ppo_tui_inside.plugin.rollout, verl; print(verl.__version__)", VERL_PLATFORM="cpu")
     assert done.returncode == 0, done.stderr
 
 
@@ -112,7 +112,7 @@ def test_an_actor_gets_the_attention_it_asks_for_but_flash_attention(verl: Paren
 
 @without_flash_attention
 def test_on_another_verl_the_fallback_warns_and_steps_aside(verl: Parent, model: str) -> None:
-    script = "import verl; verl.__version__ = '0.8.0'\nimport launcher.verl_plugin\n"
+    script = "import verl; verl.__version__ = '0.8.0'\nimport ppo_tui_inside.plugin\n"
     done = verl.python(script + CRITIC.format(folder=model), VERL_USE_EXTERNAL_MODULES="")
     assert "ppo-tui: flash-attn is not usable here, but veRL 0.8.0 is not 0.9.1" in done.stderr
     assert "is not a value head model" in done.stderr

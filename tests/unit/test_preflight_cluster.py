@@ -102,7 +102,7 @@ def test_workers_without_verl_or_with_another_one_and_without_files(tmp_path: Pa
     sizes = {str(model): -1.0, str(data): 10.0}
     well = Node("10.0.0.1", python="/usr/bin/python", packages=here, sizes=sizes)
     bare = Node("10.0.0.2", python="/usr/bin/python", packages={}, sizes={str(data): 9.0})
-    without = Node("10.0.0.3", python="/usr/bin/python", packages=here, missing=("launcher.verl_plugin",), sizes=sizes)
+    without = Node("10.0.0.3", python="/usr/bin/python", packages=here, missing=("ppo_tui_inside.plugin",), sizes=sizes)
     silent = Node("10.0.0.4")
 
     def told(*there: Node) -> str:

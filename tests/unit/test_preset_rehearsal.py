@@ -9,7 +9,7 @@ import pytest
 
 import launcher
 from launcher.check.checks import quick
-from launcher.check.small_model import shrunk
+from launcher.inside.ppo_tui_inside.probes.small_model import shrunk
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
 from launcher.preset import rehearsal

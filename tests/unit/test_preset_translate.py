@@ -184,7 +184,7 @@ def test_the_environment_of_a_gpu_run():
     assert found.env["VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS"] == "5"
     assert found.env["PYTHONUNBUFFERED"] == "1"
     assert found.env["RAY_USAGE_STATS_ENABLED"] == "0"
-    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "launcher.verl_plugin"
+    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "ppo_tui_inside.plugin"
     assert "VERL_PLATFORM" not in found.env
     assert found.unset == ["RAY_ADDRESS"]
 
@@ -199,11 +199,11 @@ def test_the_environment_of_the_toy():
 
 def test_lists_in_the_environment_are_added_to():
     found = launch(environ={"VERL_USE_EXTERNAL_MODULES": "mine", "PYTHONPATH": "/mine", "HF_TOKEN": "hf_x"})
-    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "launcher.verl_plugin,mine"
+    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "ppo_tui_inside.plugin,mine"
     assert found.env["PYTHONPATH"].split(os.pathsep)[-1] == "/mine"
     assert "hf_x" not in str(found)
     again = launch(environ=found.env)
-    assert again.env["VERL_USE_EXTERNAL_MODULES"] == "launcher.verl_plugin,mine"
+    assert again.env["VERL_USE_EXTERNAL_MODULES"] == "ppo_tui_inside.plugin,mine"
 
 
 def test_our_modules_can_be_imported_by_another_interpreter(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 REQUEST = "save-now"
 

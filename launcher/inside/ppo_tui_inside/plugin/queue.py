@@ -10,7 +10,7 @@ import os
 from types import ModuleType
 from typing import Any
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 MODULE = "transfer_queue.interface"
 RUN = "VERL_FILE_LOGGER_PATH"  # each attempt of a run has its own

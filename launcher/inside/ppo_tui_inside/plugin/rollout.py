@@ -215,7 +215,7 @@ class HFAdapter(BaseRollout):
 def QuickReplayBuffer(*, trainer_mode: str, **kwargs: Any) -> ReplayBuffer:
     """Looks for finished rollouts every 0.1 s: veRL's 2 s are longer than a tiny model needs to answer.
 
-    To be named in `trainer.v1.sampler.custom_sampler`, with the path `pkg://launcher.verl_plugin.rollout`.
+    To be named in `trainer.v1.sampler.custom_sampler`, with the path `pkg://ppo_tui_inside.plugin.rollout`.
     """
     buffer = ReplayBuffer if trainer_mode == "sync" else ReplayBufferAsync
     return buffer(trainer_mode=trainer_mode, poll_interval=0.1, **kwargs)

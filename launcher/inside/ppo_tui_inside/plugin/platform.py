@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from verl.plugin.platform import PlatformBase, PlatformRegistry
 
-from launcher.verl_plugin import fork_server, patches, weights
-from launcher.verl_plugin.late import after_import
+from . import fork_server, patches, weights
+from .late import after_import
 
 
 def install() -> None:
@@ -26,14 +26,14 @@ def install() -> None:
     PlatformRegistry.register(platform="cpu")(CpuPlatform)
     # veRL registers its FSDP engine for "cuda" and "npu" alone; with this variable of its own one can choose.
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
-    _ROLLOUT_REGISTRY["hf", "async"] = "launcher.verl_plugin.rollout.HFAdapter"
+    _ROLLOUT_REGISTRY["hf", "async"] = "ppo_tui_inside.plugin.rollout.HFAdapter"
     RolloutReplicaRegistry.register("hf", _load_replica)
     after_import(weights.MODULE, weights.register)
     fork_server.install()
 
 
 def _load_replica() -> type:
-    from launcher.verl_plugin.rollout import HFReplica
+    from .rollout import HFReplica
 
     return HFReplica
 

@@ -1,6 +1,6 @@
 """What ppo-tui adds to veRL's own processes.
 
-Loaded with `VERL_USE_EXTERNAL_MODULES=launcher.verl_plugin`: veRL imports the modules named there at the end
+Loaded with `VERL_USE_EXTERNAL_MODULES=ppo_tui_inside.plugin`: veRL imports the modules named there at the end
 of `import verl`, in the driver and in every Ray worker. `verl` is only half imported at that moment, so what
 is here imports submodules of it, and no name from its top level except `__version__`.
 
@@ -19,12 +19,12 @@ Needs the standard library and what veRL itself needs, because it may run in an 
 
 import os
 
-from launcher.verl_plugin import attention, lora, queue, restored, saving, separate, sockets
-from launcher.verl_plugin.version import check_cpu_platform
+from . import attention, lora, queue, restored, saving, separate, sockets
+from .version import check_cpu_platform
 
 if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
     check_cpu_platform()  # before anything that only veRL 0.9.1 has is imported
-    from launcher.verl_plugin import platform
+    from . import platform
 
     platform.install()
 

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from launcher.verl_plugin.version import INSTALLED, SUPPORTED
+from .version import INSTALLED, SUPPORTED
 
 FLASH, SDPA = "flash_attention_2", "sdpa"
 

@@ -14,7 +14,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 SHARDING, TRAINER = "verl.utils.fsdp_utils", "verl.trainer.ppo.v1.trainer_separate_async"
 SAVE = "fsdp2_sharded_save_to_cpu"

@@ -15,7 +15,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 TRAINER = "verl.trainer.ppo.v1.trainer_base"
 NOTE = "no_lora_adapter"

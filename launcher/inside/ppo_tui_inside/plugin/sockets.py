@@ -13,7 +13,7 @@ import os
 from types import ModuleType
 from typing import Any
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 MODULE = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 ENDS = ("BucketedWeightSender", "BucketedWeightReceiver")

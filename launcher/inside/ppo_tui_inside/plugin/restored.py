@@ -12,7 +12,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 MANAGER = "verl.utils.checkpoint.fsdp_checkpoint_manager"
 RATES = ("lr", "initial_lr")  # of a parameter group; the scheduler sets them by the step

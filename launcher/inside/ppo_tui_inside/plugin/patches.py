@@ -10,7 +10,7 @@ import psutil
 import torch
 import torch.distributed
 
-from launcher.verl_plugin.late import after_import
+from .late import after_import
 
 POLL = 0.1  # seconds
 
