@@ -17,9 +17,9 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load_text
-from launcher.preset.importer import OURS, Lossy, from_script
+from launcher.scripts.importer import (OURS, Lossy, from_script)
 from launcher.preset.schema import BY_KEY
-from launcher.preset.script import Source
+from launcher.scripts.verl_command import Source
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.scripts.bash import marks
 from launcher.scripts.bash.recording import record

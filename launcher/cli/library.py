@@ -89,8 +89,8 @@ def import_(
     from launcher.check.checks import wrong_keys
     from launcher.preset import library
     from launcher.preset.draft import free_name, target
-    from launcher.preset.importer import Lossy
-    from launcher.preset.script import Source
+    from launcher.scripts.importer import Lossy
+    from launcher.scripts.verl_command import Source
 
     if script == "-":
         if name is None:
@@ -145,7 +145,8 @@ def export(
     sky: Annotated[bool, typer.Option("--sky", help="Write a SkyPilot task, for 'sky launch'.")] = False,
 ) -> None:
     """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
-    from launcher.preset import schedulers, shell
+    from launcher.scripts import exporter as schedulers
+    from launcher.preset import shell
 
     if slurm + ray_job + sky > 1:
         raise UserError("--slurm, --ray-job and --sky exclude each other", "use one of them")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.preset import importer, layers
+from launcher.scripts import importer
+from launcher.preset import layers
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import restore
 from launcher.preset.layers import Layer

@@ -7,7 +7,7 @@ import pytest
 from console_logs import DATA, events_of, only, stored
 
 from launcher.console.reader import ConfigDump
-from launcher.preset import importer
+from launcher.scripts import importer
 from launcher.preset.drafts import draft_of_run
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import load_text

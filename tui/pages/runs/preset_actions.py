@@ -20,7 +20,7 @@ from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.confirm import ConfirmScreen
 
 if TYPE_CHECKING:
-    from launcher.preset.script import Source
+    from launcher.scripts.verl_command import Source
 
 _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 
@@ -66,7 +66,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 async def import_preset(app: App[Any], text: str) -> None:
     """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
     from launcher.preset.draft import free_name
-    from launcher.preset.importer import Lossy, from_script
+    from launcher.scripts.importer import (Lossy, from_script)
     from launcher.preset.library import add_script
 
     source, name = _script(text)
@@ -92,7 +92,7 @@ async def import_preset(app: App[Any], text: str) -> None:
 
 def _script(text: str) -> tuple["Source", str]:
     """The script that was pasted, or named by its path and arguments, and a name for it. Raises UserError."""
-    from launcher.preset.script import Source
+    from launcher.scripts.verl_command import Source
 
     if (found := named_file(text)) is not None:
         file, args = found
@@ -138,7 +138,7 @@ def unquoted(text: str) -> str:
 
 def no_script(text: str) -> str | None:
     """Why a text is not a command or script that can be imported."""
-    from launcher.preset.importer import Lossy, from_script
+    from launcher.scripts.importer import (Lossy, from_script)
 
     try:
         from_script(*_script(text))
