@@ -17,7 +17,8 @@ from launcher.compare.last_change import Change, last_change
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
-from launcher.health.values import together, tried_values
+from launcher.health.catalogue import rules
+from launcher.health.fixes import together, tried_values
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
 from launcher.preset.effective import EffectiveConfig
@@ -259,7 +260,8 @@ def _to_try(
     advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
     keys = [each.key for each in advised if each.key]
     before = {key: earlier.get(key) for key in keys} if earlier else {}
-    fixes = tried_values(onset.rule, advised, {key: config.get(key) for key in keys}, step, before)
+    known = rules().get(onset.rule)
+    fixes = tried_values(known.advice if known else (), advised, {key: config.get(key) for key in keys}, step, before)
     found: dict[tuple[str, ...], str] = {}
     if change is not None:
         found[change.undoing] = f"undoes {change.words}"

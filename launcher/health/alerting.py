@@ -18,7 +18,7 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health import settings as limits
-from launcher.health.limits import TABLE
+from launcher.health.catalogue import rules
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
 """What a run may be ended for: rules that are seldom wrong."""
@@ -46,8 +46,8 @@ class AlertSettings:
             raise UserError(
                 f"health.on_alert is {command!r}, but must be a list of words, such as [notify-send, ppo-tui]"
             )
-        rules = _listed(settings.get("stop_on") or [], "stop_on", STOPPERS)
-        saving = _listed(settings.get("checkpoint_on") or [], "checkpoint_on", tuple(TABLE))
+        stopping = _listed(settings.get("stop_on") or [], "stop_on", STOPPERS)
+        saving = _listed(settings.get("checkpoint_on") or [], "checkpoint_on", tuple(rules()))
         when = settings.get("stop_at", "now")
         if when not in ("now", "checkpoint"):
             raise UserError(f"health.stop_at is {when!r}, but must be now or checkpoint")
@@ -61,7 +61,7 @@ class AlertSettings:
         if type(retry) is not int or not 0 <= retry <= 100:
             raise UserError(f"health.retry is {retry!r}, but must be a number of retries from 0 to 100")
         ways = _listed(settings.get("notify", list(NOTICES)), "notify", NOTICES)
-        return cls(tuple(command), frozenset(rules), when, behind, frozenset(saving), grace, retry, frozenset(ways))
+        return cls(tuple(command), frozenset(stopping), when, behind, frozenset(saving), grace, retry, frozenset(ways))
 
 
 def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:

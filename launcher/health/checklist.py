@@ -6,6 +6,7 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health import keys, verdict
+from launcher.health.catalogue import rules
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.fixes import fitting
@@ -25,7 +26,7 @@ class _Entry:
 
     def __init__(self, rule: Rule) -> None:
         limits = rule.limits
-        self.rule = rule
+        self.rule, self.data = rule, rules()[rule.id]
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
         self.raw = Level.OK  # what the rule said last
@@ -65,13 +66,13 @@ class _Entry:
         limits, reading = rule.limits, state.reading if state.level >= Level.OK else None
         return Check(
             rule=rule.id,
-            name=rule.name,
+            name=self.data.title,
             level=state.level,
             message=state.message,
             since=state.since,
             cleared=state.cleared,
             was=state.was if state.cleared is not None else None,
-            family=rule.family,
+            family=self.data.family,
             muted=self.muted,
             keys=keys,
             bounds=bounds(reading.raising, reading.releasing, state.level, keys) if reading else (),
@@ -182,9 +183,8 @@ class Checklist:
 
     def take_errors(self) -> list[Exception]:
         """What rules raised since the last call."""
-        raised = [entry for entry in self._entries.values() if entry.error is not None]
-        errors = [entry.error for entry in raised if entry.error is not None]
-        for entry in raised:
+        errors = [entry.error for entry in self._entries.values() if entry.error is not None]
+        for entry in self._entries.values():
             entry.error = None
         return errors
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
-from launcher.health.limits import TABLE, RuleLimits
+from launcher.health.catalogue import rules
 from launcher.record.levels import FLAGS
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
@@ -54,18 +54,18 @@ def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
     taken as it is, without the preset's factor; its release limit moves along. Raises UserError for unknown
     names, values that are no numbers, and limits out of order.
     """
-    own = {rule: _Own() for rule in TABLE}
+    own = {rule: _Own() for rule in rules()}
     preset = "default"
     for path, value in _flatten(settings or {}):
         head, _, rest = path.partition(".")
         if head == "preset":
             preset = _preset(value)
-        elif head.upper() in TABLE:
+        elif head.upper() in rules():
             _set(own[head.upper()], head.upper(), rest, value)
         elif head not in _OPTIONS:
-            hint = near_hint(head.upper(), TABLE) or near_hint(head, _OPTIONS)
+            hint = near_hint(head.upper(), rules()) or near_hint(head, _OPTIONS)
             raise UserError(f"health.{head} is not a rule or an option", hint)
-    return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
+    return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in rules()}
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -90,7 +90,7 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
         return
     if not name:
         raise UserError(f"health.{rule} is {value!r}, but must be a mapping of settings, such as enabled or warn")
-    limits = TABLE[rule].limits
+    limits = rules()[rule].limits
     level, _, rest = name.partition(".")
     full = name if rest else next((known for known in limits if known.startswith(f"{level}.")), name)
     if full not in limits:
@@ -119,8 +119,8 @@ def _switch(path: str, name: str, value: Any) -> Any:
 
 
 def _effective(rule: str, own: _Own, k: float) -> Limits:
-    table: RuleLimits = TABLE[rule]
-    raising = {name: own.limits.get(name, limit.scale(limit.value, k)) for name, limit in table.limits.items()}
+    table = rules()[rule]
+    raising = {name: own.limits.get(name, limit.scaled(limit.value, k)) for name, limit in table.limits.items()}
     _check_order(rule, raising)
     releasing = {name: table.limits[name].released(value, table.factor) for name, value in raising.items()}
     count, window = own.switches.get("raise", table.raised)
@@ -145,7 +145,7 @@ def _check_order(rule: str, raising: Mapping[str, float]) -> None:
             other = raising.get(f"{higher}.{rest}")
             if other is None:
                 continue
-            lower = TABLE[rule].limits[name].lower
+            lower = rules()[rule].limits[name].lower
             if other > value if lower else other < value:
                 relation = "at most" if lower else "at least"
                 raise UserError(

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.core.errors import UserError
+from launcher.health.catalogue import families
 from launcher.health.checklist import Checklist
-from launcher.health.families import FAMILIES
 from launcher.health.rules import ALL
 from launcher.health.verdict import sort
 from launcher.record.check import Check
@@ -185,7 +185,7 @@ def test_every_row_is_explained_at_any_time() -> None:
         found = checklist.checks()
         assert {check.rule for check in found} == {rule.id for rule in ALL}
         for check in found:
-            assert check.fixes and all(FAMILIES[check.family])
+            assert check.fixes and families()[check.family].meaning
             assert all(math.isfinite(bound.value) for bound in check.bounds)
             assert all(bound.series < len(check.keys) for bound in check.bounds)
         checklist.step(step, healthy(step))

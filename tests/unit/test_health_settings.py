@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from launcher.core.errors import UserError
+from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
-from launcher.health.limits import TABLE
 from launcher.health.rules import ALL
 from launcher.health.settings import FACTORS, read
 from launcher.record.levels import Level
@@ -23,8 +23,8 @@ def level_after(rule: str, values: list[float], settings: Mapping[str, Any], key
 
 
 def test_every_rule_has_limits_and_no_limits_are_left_over() -> None:
-    assert sorted(rule.id for rule in ALL) == sorted(TABLE)
-    assert len(TABLE) == 40
+    assert sorted(rule.id for rule in ALL) == sorted(rules())
+    assert len(rules()) == 40
 
 
 def test_presets_move_the_limits() -> None:
@@ -81,7 +81,7 @@ def test_no_flag_ever_lets_go_before_it_rises() -> None:
     for preset in FACTORS:
         limits = read({"preset": preset})
         for rule, found in limits.items():
-            for name, limit in TABLE[rule].limits.items():
+            for name, limit in rules()[rule].limits.items():
                 raised, released = found.raising[name], found.releasing[name]
                 looser = released >= raised if limit.lower or "gain" in name else released <= raised
                 assert looser, (preset, rule, name)

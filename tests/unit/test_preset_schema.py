@@ -2,7 +2,7 @@
 
 import pytest
 
-from launcher.health.fixes import FIXES
+from launcher.health.catalogue import rules
 from launcher.preset.choices import verl_keys
 from launcher.preset.effective import EffectiveConfig, Setting
 from launcher.preset.schema import BY_KEY, FIELDS, GENERAL, GROUPS, TITLES, Preset, fields_of
@@ -71,7 +71,7 @@ def test_a_form_can_begin_with_few_fields():
 
 
 def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
-    fixed = {fix.key for fixes in FIXES.values() for fix in fixes if fix.key}
+    fixed = {fix.key for rule in rules().values() for fix in rule.advice if fix.key}
     assert {spec.key for spec in FIELDS.values() if flag_advice(spec.key)} == fixed
     entropy = flag_advice(FIELDS["actor.entropy_coeff"].key)
     assert "when ENT-1 is on: set 0.001 to 0.01" in entropy

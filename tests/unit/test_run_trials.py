@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,9 @@ from launcher.compare.last_change import last_change
 from launcher.compare.trial_runs import Plan, carry_out, enqueue, plan, start_apart
 from launcher.compare.trial_verdicts import Facts, judge, trials_of, worse_reward
 from launcher.core.errors import UserError
+from launcher.health.catalogue import rules
 from launcher.health.config import RunConfig
-from launcher.health.fixes import FIXES
-from launcher.health.values import together, tried_value, tried_values
+from launcher.health.fixes import Fix, together, tried_values
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series
 from launcher.preset.files import load, restore
@@ -235,40 +236,44 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     assert not queued.entries(), "those that still wait are withdrawn"
 
 
+def tried(rule: str, *known: Any) -> list[tuple[str, Any]]:
+    return tried_values(rules()[rule].advice, *known)
+
+
 def test_a_value_from_before_the_change_is_tried_first() -> None:
     lr, clip = "actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.actor.clip_ratio"
     advised = [Suggestion(lr, ""), Suggestion(clip, "")]
-    assert tried_values("KL-2", advised, {lr: 0.03, clip: 0.2}, 4, {lr: 3e-4, clip: 5}) == [(lr, 3e-4), (clip, 0.1)]
+    assert tried("KL-2", advised, {lr: 0.03, clip: 0.2}, 4, {lr: 3e-4, clip: 5}) == [(lr, 3e-4), (clip, 0.1)]
     coefficient, epochs = "actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.ppo_epochs"
     advised = [Suggestion(coefficient, ""), Suggestion(epochs, "")]
-    assert tried_values("KL-1", advised, {coefficient: 0, epochs: 1}, 4) == [(coefficient, 0.001)], "no half epoch"
+    assert tried("KL-1", advised, {coefficient: 0, epochs: 1}, 4) == [(coefficient, 0.001)], "no half epoch"
 
 
 def test_advice_becomes_a_value_in_its_direction() -> None:
     lr, kl, epochs = (f"actor_rollout_ref.actor.{name}" for name in ("optim.lr", "kl_loss_coef", "ppo_epochs"))
     advised = [Suggestion(key, "") for key in (lr, kl, None, epochs)]
-    assert tried_values("KL-1", advised, {lr: 1e-4, kl: 0.001, epochs: 4}, 4) == [(lr, 2e-5), (kl, 0.005), (epochs, 2)]
+    assert tried("KL-1", advised, {lr: 1e-4, kl: 0.001, epochs: 4}, 4) == [(lr, 2e-5), (kl, 0.005), (epochs, 2)]
     temperature, coefficient = "actor_rollout_ref.rollout.temperature", "actor_rollout_ref.actor.entropy_coeff"
     advised = [Suggestion(key, "") for key in (coefficient, temperature)]
     now = {temperature: 1.0, coefficient: 0}
-    assert tried_values("ENT-1", advised, now, 4) == [(coefficient, 0.001), (temperature, 1.2)]
+    assert tried("ENT-1", advised, now, 4) == [(coefficient, 0.001), (temperature, 1.2)]
     warmup = [Suggestion("trainer.critic_warmup", "")]
     batch, own = "data.train_batch_size", "actor_rollout_ref.actor.ppo_mini_batch_size"
     config = RunConfig({batch: 64, own: 16})
     assert together(batch, 128, config) == {batch: 128, own: 32} and together(lr, 1.0, config) == {lr: 1.0}
-    assert tried_values("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 4) == []
-    assert tried_values("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 0) == [("trainer.critic_warmup", 10)]
+    assert tried("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 4) == []
+    assert tried("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 0) == [("trainer.critic_warmup", 10)]
 
 
 @given(
-    st.sampled_from([fix for fixes in FIXES.values() for fix in fixes]), st.floats(1e-9, 1e6) | st.integers(1, 10**6)
+    st.sampled_from([fix for rule in rules().values() for fix in rule.advice]),
+    st.floats(1e-9, 1e6) | st.integers(1, 10**6),
 )
-def test_a_value_goes_where_the_advice_points(fix: object, now: float) -> None:
-    value = tried_value(fix, now)  # type: ignore[arg-type]
-    direction = getattr(fix, "direction", "")
-    if value is None or direction == "set":
+def test_a_value_goes_where_the_advice_points(fix: Fix, now: float) -> None:
+    value = fix.tried_value(now)
+    if value is None or fix.direction == "set":
         return
-    assert value <= now if direction == "lower" else value >= now
+    assert value <= now if fix.direction == "lower" else value >= now
 
 
 def series(values: Sequence[float]) -> Series:

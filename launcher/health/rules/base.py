@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from launcher.core.format import number
+from launcher.health.catalogue import rules
 from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
-from launcher.health.fixes import FIXES, Fix
+from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.settings import Limits
 from launcher.health.state import LASTING, Reading
@@ -42,8 +43,6 @@ class Rule:
     """
 
     id: ClassVar[str]
-    name: ClassVar[str]
-    family: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
@@ -70,7 +69,7 @@ class Rule:
 
     def fixes(self) -> Sequence[Fix]:
         """What to try when the rule is on."""
-        return FIXES[self.id]
+        return rules()[self.id].advice
 
     def compare(self, message: str, clauses: Clauses) -> Reading:
         """The level by the raise limits and, where they differ, by the release limits."""

@@ -17,8 +17,6 @@ class Stall(Rule):
     """The time since the last step against the usual gap between steps (saving and validation included)."""
 
     id = "STALL-1"
-    name = "Stalled run"
-    family = "speed"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

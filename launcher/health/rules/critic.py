@@ -24,8 +24,6 @@ class CriticFit(Rule):
     """The value loss against its usual and the range of rewards, and the variance it explains."""
 
     id = "CRIT-1"
-    name = "Critic fit"
-    family = "critic"
     needs = (keys.VALUE_LOSS,)
     also = (keys.EXPLAINED,)
 

@@ -24,8 +24,6 @@ class DiscountedReward(Rule):
     """
 
     id = "DISC-1"
-    name = "Discounted reward"
-    family = "reward"
     needs = (keys.RETURN, keys.SCORE)
     also = (keys.LENGTH,)
 

@@ -24,8 +24,6 @@ class EntropyCollapse(Rule):
     """Entropy that falls too fast and beyond its noise, or has run out (this part holds for token means only)."""
 
     id = "ENT-1"
-    name = "Entropy collapse"
-    family = "entropy"
     needs = (keys.ENTROPY,)
 
     def __init__(self, setup: Setup) -> None:
@@ -100,8 +98,6 @@ class EntropyRise(Rule):
     """
 
     id = "ENT-2"
-    name = "Entropy rise"
-    family = "entropy"
     needs = (keys.ENTROPY,)
 
     def __init__(self, setup: Setup) -> None:
@@ -146,8 +142,6 @@ class LowEntropy(Rule):
     """Little entropy left and no progress: not a fault, but probably all that the run can give."""
 
     id = "ENT-3"
-    name = "Low entropy"
-    family = "entropy"
     needs = (keys.ENTROPY, keys.SCORE)
 
     def judge(self, frame: Frame) -> Reading | None:

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from launcher.core.text import clean
+from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Rung
-from launcher.health.fixes import CAUSES, Fix
+from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
@@ -34,8 +35,8 @@ _SUSPECT_ANYWHERE = re.compile(
     r"grad_norm is not finite|\b[Pp]reempt(?:ed|ion)\b|ObjectStoreFull"
     r"|\b[Oo]bject store\b.*\b(?:full|spill(?:ed|ing)?)\b|Failed to (?:save|load)\b"
 )
-_KNOWN = (  # cause, what tells it
-    ("memory", re.compile(r"OutOfMemoryError|CUDA out of memory")),
+_KNOWN = (  # the name of its advice, what shows it
+    ("gpu-memory", re.compile(r"OutOfMemoryError|CUDA out of memory")),
     ("disk", re.compile(r"No space left|PytorchStreamWriter|file write failed|Failed to save")),
     ("nccl", re.compile(r"NCCL|collective operation timeout|DistBackendError")),
     ("actor", re.compile(r"ActorDied|RayActorError|WorkerCrashed|NodeDied|running low on memory")),
@@ -47,8 +48,6 @@ class LogErrors(Rule):
     """Lines that tell of an error. While the run goes on after one, the flag steps down again."""
 
     id = "ERR-1"
-    name = "Errors in the log"
-    family = "errors"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -58,7 +57,7 @@ class LogErrors(Rule):
         self._cause: str | None = None
 
     def fixes(self) -> Sequence[Fix]:
-        return CAUSES[self._cause] if self._cause else super().fixes()
+        return shared_advice(self._cause) if self._cause else super().fixes()
 
     def log_line(self, text: str, line: int) -> Reading | None:
         text = clean(text)

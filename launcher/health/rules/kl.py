@@ -23,7 +23,6 @@ _BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
 class _ReferenceRule(Rule):
     """A rule on the KL to the reference policy."""
 
-    family = "kl"
     needs: ClassVar[tuple[tuple[str, ...], ...]] = (keys.KL,)
 
     def not_applicable(self) -> str | None:
@@ -39,7 +38,6 @@ class PlausibleKl(_ReferenceRule):
     """A true KL is never negative, so a mean below zero means that the log-probs do not belong together."""
 
     id = "KL-0"
-    name = "KL estimate"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -68,7 +66,6 @@ class KlBlowUp(_ReferenceRule):
     """
 
     id = "KL-1"
-    name = "Policy drift (KL)"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -110,8 +107,6 @@ class UpdateSize(Rule):
     """The KL between the policy before and after one step."""
 
     id = "KL-2"
-    name = "Update size (ppo_kl)"
-    family = "kl"
     needs = (keys.PPO_KL,)
 
     def __init__(self, setup: Setup) -> None:
@@ -140,7 +135,6 @@ class KlController(_ReferenceRule):
     """The smoothed KL against the target of an adaptive controller."""
 
     id = "KL-3"
-    name = "KL controller"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -172,7 +166,6 @@ class UnrewardedDrift(_ReferenceRule):
     """
 
     id = "KL-4"
-    name = "Unrewarded drift"
     needs = (keys.KL, keys.SCORE)
 
     def __init__(self, setup: Setup) -> None:
@@ -220,8 +213,6 @@ class ClippedTokens(Rule):
     """The share of tokens whose ratio left the trust region."""
 
     id = "CLIP-1"
-    name = "Clipped tokens"
-    family = "kl"
     needs = (keys.CLIPPED,)
 
     def not_applicable(self) -> str | None:

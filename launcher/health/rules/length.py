@@ -24,8 +24,6 @@ class ResponseLength(Rule):
     """
 
     id = "LEN-1"
-    name = "Response length"
-    family = "length"
     needs = (keys.LENGTH,)
 
     def __init__(self, setup: Setup) -> None:
@@ -68,8 +66,6 @@ class TruncatedResponses(Rule):
     """The share of responses at the length limit: its rise, quick or slow, and whether it stays high."""
 
     id = "TRUNC-1"
-    name = "Truncated responses"
-    family = "length"
     needs = (keys.TRUNCATED,)
 
     def __init__(self, setup: Setup) -> None:
@@ -149,8 +145,6 @@ class EmptyResponses(Rule):
     """The share of responses without a single token."""
 
     id = "ABORT-1"
-    name = "Empty responses"
-    family = "length"
     needs = (keys.EMPTY,)
 
     def judge(self, frame: Frame) -> Reading | None:

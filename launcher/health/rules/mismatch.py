@@ -50,8 +50,6 @@ class Mismatch(Rule):
     """The probabilities of the rollout engine against those of training, by whatever figures are logged."""
 
     id = "MIS-1"
-    name = "Rollout mismatch"
-    family = "mismatch"
     needs = (tuple(key for figure in _FIGURES for key in figure.metric),)
     also = tuple(figure.metric for figure in _FIGURES)
 
@@ -82,8 +80,6 @@ class GrowingMismatch(Rule):
     """
 
     id = "MIS-2"
-    name = "Growing mismatch"
-    family = "mismatch"
     needs = (keys.PROBS_DIFF, keys.PROBS_DIFF_MAX)
     also = (keys.LENGTH,)
 
@@ -129,8 +125,6 @@ class FirstUpdate(Rule):
     """
 
     id = "RATIO-1"
-    name = "First update"
-    family = "mismatch"
     needs = (keys.PPO_KL,)
     also = (keys.CLIPPED,)
 
@@ -169,8 +163,6 @@ class StaleSamples(Rule):
     """How many weight versions lie between sampling and training."""
 
     id = "STALE-1"
-    name = "Stale samples"
-    family = "mismatch"
     needs = (keys.STALENESS,)
 
     def judge(self, frame: Frame) -> Reading | None:

@@ -17,8 +17,6 @@ class FiniteNumbers(Rule):
     """A NaN or infinity under any key that is not a validation's."""
 
     id = "NUM-1"
-    name = "Non-finite numbers"
-    family = "numbers"
     also = (keys.POLICY_LOSS, keys.GRADIENT, keys.VALUE_LOSS)
 
     def __init__(self, setup: Setup) -> None:

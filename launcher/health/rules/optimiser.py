@@ -25,8 +25,6 @@ class GradientPeaks(Rule):
     """
 
     id = "GRAD-1"
-    name = "Gradient peaks"
-    family = "gradient"
     needs = (keys.GRADIENT,)
 
     def __init__(self, setup: Setup) -> None:
@@ -67,8 +65,6 @@ class VanishingGradient(Rule):
     """Gradient norms that have all but vanished."""
 
     id = "GRAD-2"
-    name = "Vanishing gradient"
-    family = "gradient"
     needs = (keys.GRADIENT,)
 
     def __init__(self, setup: Setup) -> None:
@@ -98,8 +94,6 @@ class PolicyLoss(Rule):
     """The size of the policy loss; its sign and a slow drift mean nothing."""
 
     id = "LOSS-1"
-    name = "Policy loss"
-    family = "policy loss"
     needs = (keys.POLICY_LOSS,)
 
     def __init__(self, setup: Setup) -> None:
@@ -134,8 +128,6 @@ class LearningRate(Rule):
     """A learning rate of exactly 0 between warm-up and the end of the run."""
 
     id = "LR-1"
-    name = "Learning rate"
-    family = "learning rate"
     needs = (keys.LEARNING_RATE,)
 
     def __init__(self, setup: Setup) -> None:

@@ -23,8 +23,6 @@ class UnvariedGroups(Rule):
     """Groups whose responses all score the same: an advantage that compares them is 0."""
 
     id = "GROUP-1"
-    name = "Groups without variance"
-    family = "reward"
     needs = (keys.UNVARIED,)
     also = (keys.ALL_RIGHT, keys.ALL_WRONG)
 
@@ -65,8 +63,6 @@ class ResponseTexts(Rule):
     """Responses that are all alike, copy the prompt, repeat themselves, or show the format without an answer."""
 
     id = "TEXT-1"
-    name = "Text of responses"
-    family = "rollout"
     needs = (tuple(key for _, _, found in _TEXTS for key in found),)
     also = (*(found for _, _, found in _TEXTS), keys.DEPENDENCE)
 

@@ -27,8 +27,6 @@ class RewardDrop(Rule):
     """
 
     id = "REW-1"
-    name = "Reward drop"
-    family = "reward"
     needs = (keys.SCORE,)
 
     def judge(self, frame: Frame) -> Reading | None:
@@ -69,8 +67,6 @@ class RewardPlateau(Rule):
     """A long time without a new best, unless there is nothing better to reach."""
 
     id = "REW-2"
-    name = "Reward plateau"
-    family = "reward"
     needs = (keys.SCORE,)
 
     def judge(self, frame: Frame) -> Reading | None:
@@ -96,8 +92,6 @@ class RewardLeap(Rule):
     """
 
     id = "REW-4"
-    name = "Reward leap"
-    family = "reward"
     needs = (keys.SCORE,)
 
     def __init__(self, setup: Setup) -> None:
@@ -139,8 +133,6 @@ class Signal(Rule):
     """Steps on which all responses got the same reward, or all advantages are equal: they teach nothing."""
 
     id = "SIG-1"
-    name = "Reward signal"
-    family = "reward"
     needs = ((*keys.SCORE_MAX, *keys.ADVANTAGE_MAX), (*keys.SCORE_MIN, *keys.ADVANTAGE_MIN))
 
     def __init__(self, setup: Setup) -> None:

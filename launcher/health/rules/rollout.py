@@ -35,8 +35,6 @@ class DiscardedGroups(Rule):
     """
 
     id = "EVICT-1"
-    name = "Discarded groups"
-    family = "rollout"
     needs = (keys.FILTERED + keys.EVICTED + keys.FAILED + keys.SURPLUS,)
     also = tuple(found for _, _, found in _REASONS)
 
@@ -76,8 +74,6 @@ class Waiting(Rule):
     """
 
     id = "WAIT-1"
-    name = "Waiting GPUs"
-    family = "rollout"
     needs = (keys.GENERATION, keys.STEP_TIME)
     also = (keys.ROLLOUT_IDLE,)
 
@@ -123,8 +119,6 @@ class UnusedTools(Rule):
     """Chats that stay at one prompt and one response while tools are on: the model never calls one."""
 
     id = "TURN-1"
-    name = "Unused tools"
-    family = "rollout"
     needs = (keys.TURNS,)
     also = (keys.TOOL_CALLS,)
 

@@ -24,8 +24,6 @@ class StepTime(Rule):
     """The time of a step, without validation and saving, for its tokens."""
 
     id = "THR-1"
-    name = "Step time"
-    family = "speed"
     needs = (keys.STEP_TIME,)
     also = (keys.TOKENS,)
 
@@ -89,7 +87,6 @@ def _core_time(frame: Frame) -> float | None:
 class _MemoryRule(Rule):
     """Memory in use against all there is, and whether that of the run creeps towards the ceiling."""
 
-    family = "memory"
     ceiling: ClassVar[float]  # share at which the creep is over
     words: ClassVar[str]
 
@@ -180,7 +177,6 @@ class GpuMemory(_MemoryRule):
     """Peak of what training has reserved on the GPU. A running peak: it never falls, so only growth tells."""
 
     id = "MEM-1"
-    name = "GPU memory"
     needs = (tuple(key for row in keys.GPU_MEMORY for key in row),)
     ceiling = 0.98
     words = "reserved"
@@ -207,7 +203,6 @@ class HostMemory(_MemoryRule):
     """Memory of the host, which all processes on it share: the growth of others is not the run's."""
 
     id = "MEM-2"
-    name = "Host memory"
     needs = (keys.HOST_MEMORY,)
     also = (keys.RUN_MEMORY,)
     ceiling = 0.95

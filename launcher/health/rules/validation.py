@@ -20,8 +20,6 @@ class ValidationDrop(Rule):
     """Validation against its best pair; two low ones in a row count, as small sets are noisy."""
 
     id = "VAL-1"
-    name = "Validation drop"
-    family = "validation"
     judges_validations = True
 
     def not_applicable(self) -> str | None:
@@ -58,8 +56,6 @@ class RewardHacking(Rule):
     """Reward that rises together with length, or while validation falls."""
 
     id = "HACK-1"
-    name = "Reward hacking"
-    family = "reward"
     needs = (keys.SCORE, keys.LENGTH)
 
     def __init__(self, setup: Setup) -> None:
@@ -125,8 +121,6 @@ class AuditedReward(Rule):
     """
 
     id = "HACK-2"
-    name = "Audited reward"
-    family = "reward"
     needs = (keys.AUDIT, keys.SCORE)
 
     def __init__(self, setup: Setup) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from launcher.core.text import clean
-from launcher.health.families import MACHINE
+from launcher.health.catalogue import families
 from launcher.record.check import Check
 from launcher.record.events import Event, LevelChange, read_events
 from launcher.record.layout import RunDir
@@ -70,7 +70,8 @@ def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> 
 
 def check_counts(check: Check) -> bool:
     """Whether a flag of it is trouble of the training, for which there may be another setting."""
-    return not check.muted and check.family not in MACHINE
+    family = families().get(check.family)
+    return not check.muted and not (family and family.of_machine)
 
 
 def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from launcher.core.text import clean
-from launcher.health.families import FAMILIES
+from launcher.health.catalogue import families
 from launcher.health.words import CROSSED, bound_words, debounce_words, limits_by_figure
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
@@ -72,7 +72,7 @@ def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | No
 
     `editable` is the suggestion that the preset editor opens on.
     """
-    family = FAMILIES.get(check.family)
+    family = families().get(check.family)
     rows: list[Row] = []
     rows += _limits(check, columns)
     for index, fix in enumerate(check.fixes if check.on else ()):

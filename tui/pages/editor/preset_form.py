@@ -8,8 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from launcher.core.text import clean
-from launcher.health.fixes import FIXES
-from launcher.health.rules import ALL
+from launcher.health.catalogue import rules
 from launcher.preset.draft import Draft, values
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import Where
@@ -192,15 +191,13 @@ def _is_field(where: Where) -> bool:
 
 def flag_advice(key: str) -> list[str]:
     """What to do with a veRL key when a run raises a flag, in the order of the checklist; nothing for most."""
-    rules: dict[str, list[str]] = {}
-    for rule in ALL:
-        for fix in FIXES.get(rule.id, ()):
+    when: dict[str, list[str]] = {}
+    for rule in rules().values():
+        for fix in rule.advice:
             if key and fix.key == key:
-                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.note else ''} {fix.words}".rstrip()
-                rules.setdefault(advice, []).append(rule.id)
-    return [
-        f"when {', '.join(ids[:-1])}{' or ' * (len(ids) > 1)}{ids[-1]} is on: {each}" for each, ids in rules.items()
-    ]
+                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.words else ''} {fix.words}".rstrip()
+                when.setdefault(advice, []).append(rule.id)
+    return [f"when {', '.join(ids[:-1])}{' or ' * (len(ids) > 1)}{ids[-1]} is on: {each}" for each, ids in when.items()]
 
 
 def _from_home(value: Any) -> Any:

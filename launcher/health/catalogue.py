@@ -1,0 +1,110 @@
+"""What is written about the health rules, as data: texts, limits and advice (rules.toml), families (families.toml)."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from launcher.core.tables import read_tables, record
+from launcher.health.fixes import Fix, fix_of
+from launcher.record.levels import FLAGS
+
+_SCALES: dict[str, Callable[[float, float], float]] = {
+    "fixed": lambda value, k: value,
+    "times": lambda value, k: value * k,
+    "excess": lambda value, k: 1 + (value - 1) * k,
+    "divided": lambda value, k: value / k,
+    "root": lambda value, k: value / math.sqrt(k),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What a group of rules is about."""
+
+    meaning: str
+    healthy: str
+    bad: str
+    of_machine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One number of a rule; `lower` if a healthy value stays above it, `letting_go` where it has a limit of its own."""
+
+    value: float
+    letting_go: float | None
+    scale: str
+    lower: bool
+
+    def scaled(self, value: float, factor: float) -> float:
+        """A value of this limit, changed by the factor of a preset or by that of the rule's release limits."""
+        return _SCALES[self.scale](value, factor)
+
+    def released(self, value: float, factor: float | None) -> float:
+        """The release limit that goes with the raise limit `value`."""
+        if self.letting_go is not None:
+            return value * self.letting_go / self.value
+        return value if factor is None else self.scaled(value, factor)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleData:
+    """A rule without its judgement."""
+
+    id: str
+    title: str
+    family: str
+    meaning: str
+    limits: Mapping[str, Limit]
+    advice: tuple[Fix, ...]
+    raised: tuple[int, int] = (2, 3)
+    release: int = 5
+    factor: float | None = None
+
+
+@functools.cache
+def families() -> dict[str, Family]:
+    """All families by name, read once."""
+    return {name: record(Family, row) for name, row in read_tables(Path(__file__).with_name("families.toml")).items()}
+
+
+@functools.cache
+def rules() -> dict[str, RuleData]:
+    """All rules by id, read once, in the order of the checklist."""
+    return {
+        row["id"]: record(RuleData, row, limits=_limits(row["limits"]), advice=tuple(_advice(row["advice"])))
+        for row in _tables()["rules"]
+    }
+
+
+@functools.cache
+def shared_advice(name: str) -> tuple[Fix, ...]:
+    """A list of advice that several rules use, or that belongs to one kind of error."""
+    return tuple(_advice(_tables()["advice"][name]))
+
+
+@functools.cache
+def _tables() -> dict[str, Any]:
+    return read_tables(Path(__file__).with_name("rules.toml"))
+
+
+def _limits(rows: Sequence[Mapping[str, Any]]) -> dict[str, Limit]:
+    """The limits of a rule, level by level and then in their order."""
+    return {f"{level}.{row['name']}": _limit(row, row[level]) for _, level in FLAGS for row in rows if level in row}
+
+
+def _limit(row: Mapping[str, Any], value: float | list[float]) -> Limit:
+    raised, letting_go = value if isinstance(value, list) else (value, None)
+    return Limit(raised, letting_go, row.get("scale", "fixed"), row.get("direction") == "below")
+
+
+def _advice(rows: Sequence[str | Mapping[str, Any]]) -> Iterator[Fix]:
+    for row in rows:
+        if isinstance(row, Mapping) and "use" in row:
+            own = {name: words for name, words in row.items() if name != "use"}
+            yield from (replace(fix, **own) for fix in shared_advice(row["use"]))
+        else:
+            yield fix_of(row)
