@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tui.kit.key_words import pages
+from tui.kit.keymap import pages
 from tui.kit.keys import LETTERS
 
 FILE = Path(__file__).parents[1] / "docs" / "screen.md"

@@ -18,7 +18,7 @@ from every_screen import MAKERS, ROADS, settled, walk
 from whole_run import whole_run
 
 from bench.screenshot import painted
-from launcher.cli.screen_request import ScreenRequest
+from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
 from launcher.record.layout import RunDir
 from launcher.settings import Settings

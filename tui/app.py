@@ -30,11 +30,10 @@ from launcher.cli.screen import ScreenRequest
 from tui.kit import terminal
 from tui.kit.actions.editing import edit_preset
 from tui.kit.drawing.glyphs import to_ascii
-from tui.kit.key_words import no_use
+from tui.kit.keymap import no_use
 from tui.kit.keys import KEYS
 from tui.kit.navigation import Navigation
-from tui.kit.offers import Offers
-from tui.kit.page import Page
+from tui.kit.page import Offers, Page
 from tui.kit.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.kit.widgets.log_tail import LogTail
 from tui.kit.widgets.message_line import MessageLine, Said

@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
 from launcher.machine.ray_jobs import Cluster, Unreachable, authentication
 from launcher.record.json import Record
 from launcher.verl.config import RAY

@@ -145,8 +145,8 @@ def export(
     sky: Annotated[bool, typer.Option("--sky", help="Write a SkyPilot task, for 'sky launch'.")] = False,
 ) -> None:
     """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
-    from launcher.scripts import exporter as schedulers
     from launcher.preset import shell
+    from launcher.scripts import exporter as schedulers
 
     if slurm + ray_job + sky > 1:
         raise UserError("--slurm, --ray-job and --sky exclude each other", "use one of them")

@@ -43,7 +43,9 @@ ROOTS = (
 
 _OURS: dict[str, Callable[[], str]] = {
     "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
-    "PPO_TUI_REWARDS": lambda: str(Path(__file__).parents[1] / "inside" / "ppo_tui_inside" / "by_path"),  # reward functions it has
+    "PPO_TUI_REWARDS": lambda: str(
+        Path(__file__).parents[1] / "inside" / "ppo_tui_inside" / "by_path"
+    ),  # reward functions it has
     "PPO_TUI_TOOLS": lambda: str(Path(__file__).parents[1] / "inside" / "ppo_tui_inside" / "by_path"),  # tools it has
 }
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

@@ -8,7 +8,7 @@ from launcher.core.files import write_atomic
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target
 from launcher.preset.files import find, load, load_text, parse, read_text, shipped, users
-from launcher.scripts.importer import (Imported, from_script)
+from launcher.scripts.importer import Imported, from_script
 from launcher.scripts.verl_command import Source
 
 

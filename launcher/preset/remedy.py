@@ -9,9 +9,9 @@ from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.files import restore
-from launcher.scripts.importer import OURS
 from launcher.preset.schema import FIELDS
 from launcher.preset.yaml_text import value_of
+from launcher.scripts.importer import OURS
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.scripts import importer
 from launcher.preset import layers
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import restore
 from launcher.preset.layers import Layer
 from launcher.preset.schema import BY_KEY
 from launcher.preset.translate import NEEDED
+from launcher.scripts import importer
 from launcher.verl import defaults, versions
 from launcher.verl.config import CRITIC, ESTIMATOR, GPUS, RAY
 from launcher.verl.ignored import ignored

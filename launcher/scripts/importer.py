@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.preset import (environment, layers)
-from launcher.scripts import verl_command as script
+from launcher.preset import environment, layers
 from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, restore
 from launcher.preset.layers import Layer
 from launcher.preset.program import MAIN
 from launcher.preset.schema import FIELDS
-from launcher.scripts.verl_command import Source
+from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
+from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import ESTIMATOR

@@ -41,4 +41,5 @@ def pages_beside(screen: type[Screen[object]]) -> set[str]:
     """The parts of the table that work on a screen beside its own: of its bases, and of the widgets that it uses."""
     names = vars(sys.modules[screen.__module__]).values()
     used = [each for each in names if each in owners() and not issubclass(each, Screen)]
+    used = [each for each in used if not any(each in other.__mro__[1:] for other in used)]  # bases of the others
     return set().union(pages_of(screen), *map(pages_of, used)) - {page_of(screen)}

@@ -22,7 +22,7 @@ from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
 from tui.kit import terminal
 from tui.pages.dashboard.attention import Notices, title
-from tui.pages.dashboard.away_panel import AwayPanel
+from tui.pages.dashboard.head_lines import AwayPanel
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.events.screen import EventsScreen
 

@@ -10,7 +10,7 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import ACROSS, SMOOTHINGS, View
-from tui.kit.drawing.chart import GUTTER, draw
+from tui.kit.drawing.line_chart import GUTTER, draw
 from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
 from tui.kit.drawing.rows import change, width
 from tui.kit.drawing.scale import log_scale

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.metrics.store import Series
-from tui.kit.drawing.chart import GUTTER, draw
+from tui.kit.drawing.line_chart import GUTTER, draw
 from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
 from tui.kit.drawing.rows import change, width
 from tui.kit.drawing.scale import step_limit

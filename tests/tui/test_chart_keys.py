@@ -10,11 +10,10 @@ from textual.pilot import Pilot
 
 from launcher.metrics.pins import toggle
 from tui.app import PpoTui
-from tui.kit.charted import ChartScreen
+from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.view import TIME, TOKENS, View
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.painted import Painted
-from tui.kit.widgets.view_line import ViewLine
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.metrics.metric import MetricScreen

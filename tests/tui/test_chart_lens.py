@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
 from tui.kit.charts.axes import TOKENS_KEY, time_axis, time_limit, token_axis
-from tui.kit.charts.lens import Lens
-from tui.kit.charts.smoothing import Average, Smoothing
+from tui.kit.charts.lens import Average, Lens, Smoothing
 from tui.kit.charts.view import TIME, TOKENS, View
 from tui.kit.drawing.plot import Curve, Plot
 from tui.kit.drawing.scale import fit_limit

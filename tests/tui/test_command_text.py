@@ -3,7 +3,7 @@
 import pytest
 from textual.geometry import Size
 
-from tui.kit.widgets.command_text import CommandText
+from tui.kit.widgets.lines import CommandText
 
 COMMAND = "env -u RAY_ADDRESS \\\n  python -m verl.trainer.main_ppo \\\n  data.train_files=" + "a-b/" * 30
 

@@ -16,8 +16,8 @@ from textual.pilot import Pilot
 from launcher.record.layout import RunDir
 from tui.entry import main
 from tui.kit.drawing.rows import width
-from tui.kit.widgets.charts import MetricChart
-from tui.pages.compare.rows import contrast_lines, difference_lines
+from tui.kit.widgets.chart_widgets import MetricChart
+from tui.pages.compare.compare_rows import contrast_lines, difference_lines
 from tui.pages.compare.screen import CompareScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.runs.screen import RunsScreen

@@ -22,16 +22,15 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
 from launcher.runs.watch.reader import RunReader
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.drawing.plot import Plot
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.log_tail import LogTail
 from tui.kit.widgets.painted import Painted
-from tui.pages.dashboard.banner import Banner
 from tui.pages.dashboard.checklist import Checklist
-from tui.pages.dashboard.progress_line import ProgressLine
-from tui.pages.dashboard.startup_list import StartupList
+from tui.pages.dashboard.head_lines import Banner, ProgressLine
+from tui.pages.dashboard.startup import StartupList
 
 until = partial(waited, looks=60)
 

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from launcher.record.control import take
 from launcher.record.layout import RunDir
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.dashboard.screen import DashboardScreen

@@ -13,14 +13,13 @@ from textual.pilot import Pilot
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.log_tail import LogTail
-from tui.pages.dashboard.banner import Banner
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
-from tui.pages.diagnosis.cause_list import DiagnosisList
-from tui.pages.diagnosis.screen import DiagnosisScreen
+from tui.pages.dashboard.head_lines import Banner
+from tui.pages.diagnosis.screen import DiagnosisList, DiagnosisScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.log.screen import LogScreen
 

@@ -14,8 +14,8 @@ from textual.widgets import Input
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
-from tui.kit.widgets.command_text import CommandText
 from tui.kit.widgets.findings import Findings
+from tui.kit.widgets.lines import CommandText
 from tui.pages.editor.form import FormLines
 from tui.pages.editor.form_area import FormArea
 from tui.pages.editor.screen import EditorScreen

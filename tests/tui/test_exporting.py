@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from tui.kit.dialogs.ask import AskScreen
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.runs.screen import RunsScreen
 

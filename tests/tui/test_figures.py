@@ -10,10 +10,21 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Level
-from tui.kit.charts.check import check_plot
-from tui.kit.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, chosen, headline, plot, trend
-from tui.kit.charts.marks import rises
-from tui.kit.drawing.chart import draw
+from tui.kit.charts.figures import (
+    ENTROPY,
+    FIGURES,
+    KL,
+    LENGTH,
+    REWARD,
+    THROUGHPUT,
+    chosen,
+    headline,
+    plot,
+    rises,
+    trend,
+)
+from tui.kit.charts.run_charts import check_plot
+from tui.kit.drawing.line_chart import draw
 
 
 def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:

@@ -14,8 +14,8 @@ from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from tui.kit.dialogs.ask import AskScreen
-from tui.kit.dialogs.confirm import ConfirmScreen
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.items import Items
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.editor.screen import EditorScreen

@@ -17,19 +17,18 @@ from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample
 from launcher.record.state import RunState
 from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.reader import RunReader
+from tui.kit.charted import ViewLine
 from tui.kit.charts.lens import Lens
-from tui.kit.charts.memory import look, memory_plot, util_plot
+from tui.kit.charts.memory_charts import look, memory_plot, util_plot
 from tui.kit.charts.view import View
-from tui.kit.drawing.chart import draw
+from tui.kit.drawing.line_chart import draw
 from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import width
 from tui.kit.memory_rows import detail_rows, device_row, devices, holder_rows
-from tui.kit.widgets.charts import MemoryChart, MetricChart
-from tui.kit.widgets.view_line import ViewLine
-from tui.pages.dashboard.memory import Memory
+from tui.kit.widgets.chart_widgets import MemoryChart, MetricChart
+from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.timing_split import TimingSplit
-from tui.pages.gpu.device_detail import DeviceDetail
-from tui.pages.gpu.device_list import DeviceList
+from tui.pages.gpu.devices import DeviceDetail, DeviceList
 
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"

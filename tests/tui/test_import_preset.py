@@ -11,7 +11,7 @@ from textual.widgets import Static, TextArea
 
 from launcher.preset.files import load, users
 from tui.kit.dialogs.ask import AskScreen
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.runs.screen import RunsScreen

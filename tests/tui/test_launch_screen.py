@@ -15,13 +15,12 @@ from textual.pilot import Pilot
 from launcher.check.finding import Finding
 from launcher.check.gate import Refused
 from launcher.record.layout import RunDir
-from tui.kit.dialogs.confirm import ConfirmScreen
-from tui.kit.widgets.command_text import CommandText
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.findings import Findings
-from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lines import CommandText, Lines
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.editor.screen import EditorScreen
-from tui.pages.launch.plan_rows import examine, plan, settings_with
+from tui.pages.launch.launch_plan import examine, plan, settings_with
 from tui.pages.launch.screen import LaunchScreen
 
 GOOD = """
@@ -313,7 +312,7 @@ def test_looks(
     size: tuple[int, int],
 ) -> None:
     """With findings and a command of its own: the real ones depend on the machine."""
-    from tui.pages.launch.plan_rows import Plan
+    from tui.pages.launch.launch_plan import Plan
 
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}

@@ -14,8 +14,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Button, Input, Static, TextArea
 
-from tui.kit.dialogs.choose import ChooseScreen
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.page import Dialog, Page
 from tui.pages.dashboard.screen import DashboardScreen
@@ -46,7 +45,7 @@ def test_every_screen_is_a_page() -> None:
 async def test_an_answer_given_several_times_counts_once(
     make: SimpleNamespace, warned: Path, opens: str, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.pages.runs.make_data._write", lambda choice, narrate: Path("data"))
+    monkeypatch.setattr("tui.pages.runs.preset_actions._write", lambda choice, narrate: Path("data"))
     make.run(hex_id="0ld", name="older", state=make.ended("finished", created=make.start - 100))
     app = make.app()
     async with app.run_test(size=SIZE) as pilot:

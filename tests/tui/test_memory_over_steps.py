@@ -3,8 +3,8 @@
 import math
 
 from launcher.metrics.store import Series
-from tui.kit.charts.memory import over_steps
 from tui.kit.charts.memory_axis import SampleAxis
+from tui.kit.charts.memory_charts import over_steps
 
 
 def test_the_samples_of_some_steps_become_one_value_and_the_newest_step_is_one_of_them() -> None:

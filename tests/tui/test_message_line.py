@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from pilots import message, picture, until
 
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets import message_line
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.message_line import MessageLine

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from launcher.metrics.store import Series
 from tui.kit.drawing.glyphs import SPARK, to_ascii
 from tui.kit.drawing.rows import width
-from tui.kit.drawing.spark import spark
+from tui.kit.drawing.trace import spark
 from tui.kit.matching import letters, ranked
 from tui.kit.metric_rows import metric_row, shorten
 

@@ -11,7 +11,7 @@ from textual.app import App
 
 from launcher.record.layout import RunDir
 from launcher.runs.watch.checkpoints import TRACKER
-from tui.kit.offers import Offers
+from tui.kit.page import Offers
 from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.help.screen import LEGENDS, HelpScreen, HelpText

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from launcher.preset.files import Summary, users
 from launcher.preset.library import copy
 from tui.kit.dialogs.ask import AskScreen
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.drawing.rows import width
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import RunTable

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from launcher.runs.watch.responses import Sample
-from tui.kit.drawing.fold import fold
-from tui.kit.drawing.rows import width
-from tui.pages.samples.rows import ORDERS, about, ordered, sample_page
+from tui.kit.drawing.rows import fold, width
+from tui.pages.samples.sample_rows import ORDERS, about, ordered, sample_page
 from tui.pages.samples.screen import SamplesScreen
 
 HOME = (80, 24)

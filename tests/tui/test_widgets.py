@@ -14,11 +14,11 @@ from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.drawing.rows import Row
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.log_tail import LogTail
-from tui.pages.checks.words import check_rows
+from tui.pages.checks.screen import check_rows
 from tui.pages.dashboard.checklist import Checklist, summary
-from tui.pages.dashboard.memory import Memory
-from tui.pages.dashboard.progress_line import ProgressLine
-from tui.pages.dashboard.startup_words import startup_rows
+from tui.pages.dashboard.head_lines import ProgressLine
+from tui.pages.dashboard.memory_line import Memory
+from tui.pages.dashboard.startup import startup_rows
 
 
 def lines(rows: Sequence[Row]) -> list[str]:

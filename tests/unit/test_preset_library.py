@@ -14,8 +14,8 @@ from launcher.preset import library
 from launcher.preset.drafts import open_draft
 from launcher.preset.files import load, shipped, summary, users
 from launcher.preset.recommend import needs_of, recommend
-from launcher.scripts.verl_command import Source
 from launcher.preset.shell import script
+from launcher.scripts.verl_command import Source
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 
 import launcher
 from launcher.check.checks import quick
-from launcher.inside.ppo_tui_inside.probes.small_model import shrunk
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
+from launcher.inside.ppo_tui_inside.probes.small_model import shrunk
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset, load, shipped
 

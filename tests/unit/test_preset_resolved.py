@@ -7,7 +7,6 @@ import pytest
 from console_logs import DATA, events_of, only, stored
 
 from launcher.console.reader import ConfigDump
-from launcher.scripts import importer
 from launcher.preset.drafts import draft_of_run
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import load_text
@@ -17,6 +16,7 @@ from launcher.preset.translate import RunFolders, build
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
+from launcher.scripts import importer
 from launcher.verl import defaults, versions
 
 LOGS = sorted(path.name.removesuffix(".log.gz") for path in (DATA / "logs").glob("*.log.gz"))

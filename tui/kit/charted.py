@@ -1,6 +1,7 @@
 """The base of every screen with charts: one view of them all, moved by keys."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,33 @@ from launcher.metrics.store import SeriesStore
 from tui.kit.charts.axes import TOKENS_KEY
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
-from tui.kit.drawing.chart import GUTTER
+from tui.kit.drawing.line_chart import GUTTER
+from tui.kit.drawing.rows import Row, crop, spread, width
 from tui.kit.page import Page
-from tui.kit.widgets.charts import TALL, MetricChart
-from tui.kit.widgets.view_line import ViewLine
+from tui.kit.widgets.chart_widgets import TALL, MetricChart
+from tui.kit.widgets.painted import HIDDEN, Painted
+
+_RESET = " 0 resets "
+
+
+class ViewLine(Painted):
+    """One line above the charts; away while they are as usual."""
+
+    words: Sequence[str] = ()
+    cursor = ""
+
+    def show(self, words: Sequence[str], cursor: str) -> None:
+        """`words` describe the view, `cursor` the step it points at, empty without one."""
+        self.words, self.cursor = words, cursor
+        self.set_class(not words and not cursor, HIDDEN)
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        left: Row = [(f" {self.cursor} ", "live")] if self.cursor else []
+        left += [(" view ", "dim"), (" · ".join(self.words), "text")] if self.words else []
+        reset: Row = [(_RESET, "dim")]
+        return [spread(left, reset, columns) if width(left) + width(reset) <= columns else crop(left, columns)]
+
 
 _PAN = 0.5  # of the window
 HEIGHTS: list[tuple[int, str]] = [

@@ -5,8 +5,7 @@ from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
 from tui.kit.navigation import navigation
-from tui.kit.offers import run_refusal
-from tui.kit.page import Page
+from tui.kit.page import Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.items import Items
 from tui.kit.widgets.key_bar import KeyBar

@@ -1,7 +1,7 @@
 """The keys of the screen by their ids, and the user's own keys laid over them."""
 
 import string
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingsMap
@@ -9,7 +9,7 @@ from textual.keys import Keys
 
 from launcher.core.text import clean, did_you_mean
 from launcher.settings import Key
-from tui.kit.keys import KEYS, TOGETHER
+from tui.kit.keys import KEYS, LETTERS, TOGETHER
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 
@@ -101,3 +101,38 @@ def _exists(key: str) -> bool:
     *modifiers, name = key.split("+")
     plain = name in _NAMED or (len(name) == 1 and name.isalnum())
     return key in _NAMED or (plain and all(modifier in _MODIFIERS for modifier in modifiers))
+
+
+_PAGES = {  # parts of the table of keys, by the page that a user sees
+    "run pages": "dashboard",
+    "runs": "list",
+    "gpu": "devices",
+    "findings": "editor, launch",
+    "form": "editor",
+    "diff": "sample diff",
+}
+_OTHERS = {"confirm.yes", "confirm.no", "log.cause"}  # letters with a meaning of their own
+_MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
+
+
+def no_use(key: str, moved: Container[str] = ()) -> str:
+    """Which pages have a key that this page does not have; empty where none has it.
+
+    `moved` are ids of bindings that the user has put on other keys.
+    """
+    having = pages(key, moved) if key in _MEANINGS else []
+    return f"{key} ({_MEANINGS[key]}) does nothing here; it works in: {', '.join(having)}" if having else ""
+
+
+def pages(letter: str, moved: Container[str] = ()) -> list[str]:
+    """The pages that have a letter, each once. The letter that opens a page also closes it, which does not count."""
+    found = [
+        _PAGES.get(page, page)
+        for page, bindings in KEYS.items()
+        for binding in bindings
+        if letter in binding.key.split(",")
+        and binding.description != "back"
+        and binding.id not in _OTHERS
+        and str(binding.id) not in moved
+    ]
+    return list(dict.fromkeys(found))

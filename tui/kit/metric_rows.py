@@ -5,10 +5,37 @@ from textwrap import wrap
 from launcher.core.format import number
 from launcher.core.text import clean
 from launcher.metrics.glossary import describe
-from launcher.metrics.store import Series
+from launcher.metrics.responses import PREFIX
+from launcher.metrics.store import Series, SeriesStore
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
 from tui.kit.drawing.rows import Row, fit, put, spread
-from tui.kit.drawing.spark import spark
+from tui.kit.drawing.trace import spark
+
+_FIGURES = (  # of launcher.metrics.responses, the words before each
+    ("unvaried_groups", "equal rewards"),
+    ("all_right_groups", "all right"),
+    ("all_wrong_groups", "all wrong"),
+    ("near_equal", "alike"),
+    ("prompt_copied", "copied"),
+    ("format_only", "no answer"),
+    ("forgotten", "forgotten"),
+)
+
+
+def legend() -> list[tuple[str, str]]:
+    """The words before the shares of a step, and what these are shares of."""
+    return [(words, f"share of {describe(PREFIX + name).meaning}") for name, words in _FIGURES]
+
+
+def figures_row(series: SeriesStore, step: int) -> Row:
+    """`equal rewards 40 % · alike 3 %`: shares that were counted in the responses of a step; empty without any."""
+    said = [
+        f"{words} {number(100 * value)} %"
+        for name, words in _FIGURES
+        if (found := series.get(PREFIX + name)) is not None and (value := found.at(step)) is not None
+    ]
+    return [(" " + " · ".join(said), "dim")] if said else []
+
 
 _VALUE, _BOUND = 12, 8  # cells of the newest value with its unit, and of the lowest and the highest
 _SPARK, _NAME = 12, 54  # cells of the curve at least, of the name at most

@@ -10,7 +10,7 @@ from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from tui.kit.actions.background import in_background, narrator
 from tui.kit.dialogs.ask import ask_and_do
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:

@@ -2,26 +2,27 @@
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
 from launcher.core.format import number
+from launcher.health.words import bound_words
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
-from launcher.record.events import LevelChange
+from launcher.record.events import Event, LevelChange
+from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.watch.scores import validation
 from tui.kit.charts.axes import TOKENS_KEY
-from tui.kit.charts.marks import flag, limit_lines, marks
-from tui.kit.charts.validation import finite_last, validation_points
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.glyphs import WAITING
-from tui.kit.drawing.plot import Curve, Plot
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.rows import Row, Span
 from tui.kit.drawing.scale import step_limit
+from tui.kit.run_words import level_sign, strictest
 
 RECENT = 20  # values that "usual" is the median of
 
@@ -223,3 +224,50 @@ def _concerns(figure: Figure, rule: str) -> bool:
 
 def _chart_of(rule: str, figures: Sequence[Figure]) -> Figure:
     return next((figure for figure in figures if _concerns(figure, rule)), REWARD)
+
+
+Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
+
+
+def flag(concerns: Concerns, state: RunState) -> Span | None:
+    """The sign of the worst check about a chart; None while all is fine."""
+    worst = max((check.level for check in state.checks if concerns(check.rule)), default=Level.OK)
+    return level_sign(worst) if worst > Level.OK else None
+
+
+def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) -> list[Mark]:
+    """Where attempts began, and where a flag about a chart rose; the worse sign covers the milder."""
+    found = [Mark(step, glyphs.SEAM, "text") for step in store.seams]
+    for change in sorted((each for each in rises if concerns(each.rule)), key=lambda each: each.after):
+        found.append(Mark(change.step, *level_sign(change.after)))
+    return found
+
+
+def rises(events: Iterable[Event]) -> list[LevelChange]:
+    """The flags that rose."""
+    return [event.what for event in events if isinstance(event.what, LevelChange) and event.what.rose]
+
+
+def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
+    """The limits as lines where the curve comes near them, the worst first."""
+    return [Limit(bound.value, level_sign(bound.level)[1], bound_words(bound)) for bound in reversed(strictest(bounds))]
+
+
+_FAR = 3.0  # times the height of the reward's curve that both together may be high
+
+
+def validation_points(scores: Series, reward: Series) -> Curve | None:
+    """The scores as points, when they are on the scale of the reward: else they would flatten its curve."""
+    ours, theirs = (series.span(0, series.steps[-1]) for series in (scores, reward))
+    if ours is None or theirs is None:
+        return None
+    low, high = min(ours.low, theirs.low), max(ours.high, theirs.high)
+    shares = low >= 0 and high <= 1
+    if not shares and high - low > _FAR * (theirs.high - theirs.low):
+        return None
+    return Curve(scores, "point", sign=WAITING, points_only=True)
+
+
+def finite_last(series: Series) -> float | None:
+    """The newest value that is finite."""
+    return next((value for value in reversed(series.values) if math.isfinite(value)), None)

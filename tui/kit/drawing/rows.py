@@ -4,7 +4,8 @@ A row is a list of spans; a span is a text and the name of its role (`dim`, `war
 are in terminal cells, so that wide characters from a log keep their columns.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -139,3 +140,45 @@ def change(old: Row, new: Row) -> tuple[int, int] | None:
     after += [("", "")] * (longest - len(after))
     differing = [column for column in range(longest) if before[column] != after[column]]
     return (differing[0], differing[-1] + 1 - differing[0]) if differing else None
+
+
+_PARTS = re.compile(r"\s+|\S+")  # blanks and words
+
+
+def fold(line: str, columns: int) -> list[str]:
+    """A line in pieces of at most `columns` cells, broken at blanks, which a break takes along.
+
+    A word that no line has room for goes on in the line it stands in: some scripts have no blanks. What the
+    line is indented by stays.
+    """
+    found, used = [""], 0
+    for part in _PARTS.findall(line.expandtabs(4)):
+        size = cell_len(part)
+        if used + size <= columns:
+            found[-1] += part
+            used += size
+        elif part.isspace():
+            found.append("")
+            used = 0
+        else:
+            if used and size <= columns:
+                found.append("")
+                used = 0
+            first, *more = broken(part, columns, columns - used)
+            found[-1] += first
+            found += more
+            used = cell_len(found[-1])
+    if len(found) > 1 and not found[-1]:  # nothing but blanks came behind the last break
+        found.pop()
+    return [piece.rstrip() for piece in found]
+
+
+def broken(word: str, columns: int, room: int | None = None) -> Iterator[str]:
+    """A word in pieces of at most `columns` cells, of which the first has `room`."""
+    piece, left = "", columns if room is None else room
+    for char in word:
+        if cell_len(piece + char) > left and (piece or left < columns):
+            yield piece
+            piece, left = "", columns
+        piece += char
+    yield piece

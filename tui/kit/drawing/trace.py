@@ -1,12 +1,61 @@
 """From the points of a curve to the dot columns of a chart."""
 
 import math
+import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tui.kit.drawing.axis import Axis
-from tui.kit.drawing.plot import Points
+from tui.kit.drawing.glyphs import BRAILLE, SPARK
+from tui.kit.drawing.plot import Axis, Points
+from tui.kit.drawing.rows import Row, Span
+
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+class Canvas:
+    """`columns` × `rows` cells. Dot (0, 0) is the upper left one; dots outside are ignored.
+
+    A cell has one role: that of the last dot set in it.
+    """
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.columns, self.rows = columns, rows
+        self.width, self.height = columns * 2, rows * 4
+        self._dots = [bytearray(columns) for _ in range(rows)]
+        self._roles = [[""] * columns for _ in range(rows)]
+
+    def dot(self, x: int, y: int, role: str) -> None:
+        if 0 <= x < self.width and 0 <= y < self.height:
+            self._dots[y // 4][x // 2] |= _BITS[y % 4][x % 2]
+            self._roles[y // 4][x // 2] = role
+
+    def upright(self, x: int, top: int, bottom: int, role: str) -> None:
+        """A vertical stroke, both ends included, in either order."""
+        if top > bottom:
+            top, bottom = bottom, top
+        for y in range(max(top, 0), min(bottom, self.height - 1) + 1):
+            self.dot(x, y, role)
+
+    def line(self, x0: int, y0: int, x1: int, y1: int, role: str) -> None:
+        """A stroke from one dot to another, column by column, without holes. `x1` is not left of `x0`."""
+        run = x1 - x0
+        if run == 0:
+            self.upright(x0, y0, y1, role)
+            return
+        at = y0
+        for x in range(x0, x1 + 1):
+            y = y0 + round((y1 - y0) * (x - x0) / run)
+            self.upright(x, at + (y > at) - (y < at) if x > x0 else y, y, role)
+            at = y
+
+    def row(self, index: int) -> list[Span | None]:
+        """One row of cells; None where no dot is set."""
+        return [
+            (chr(BRAILLE + dots), role) if dots else None
+            for dots, role in zip(self._dots[index], self._roles[index], strict=True)
+        ]
+
 
 Part = list[tuple[int, float, float]]  # dot column, lowest and highest value
 
@@ -75,3 +124,36 @@ def _parts(entries: Sequence[tuple[int, float, float] | None]) -> list[Part]:
         elif parts[-1]:
             parts.append([])
     return parts if parts[-1] else parts[:-1]
+
+
+def spark(points: Points, last: int, columns: int) -> Row:
+    """The steps 0 to `last` in `columns` cells, lowest to highest finite value; blank where there is none.
+
+    A cell shows the value of its steps that is furthest from the ordinary, so that a spike stays. A figure
+    that is logged now and then keeps its height until the next value.
+    """
+    cells = min(columns, last + 1)
+    found = points.columns(0, last, cells)
+    good = [part for part in found if part]
+    if not good:
+        return [(" " * columns, "text")]
+    low, high = min(part.low for part in good), max(part.high for part in good)
+    usual = statistics.median(part.last for part in good)
+    sparse, held, end = len(points.steps) < cells, " ", points.steps[-1] * cells // (last + 1)
+    drawn = []
+    for column, part in enumerate(found):
+        if part:
+            far = part.high if part.high - usual >= usual - part.low else part.low
+            held = SPARK[_level(far, low, high)]
+        elif not sparse or column > end:
+            held = " "
+        drawn.append(held)
+    return [("".join(drawn).ljust(columns), "curve")]
+
+
+def _level(value: float, low: float, high: float) -> int:
+    """0 to 7; halved first, as the distance of two huge values is not finite."""
+    if low == high:
+        return len(SPARK) // 2 - 1
+    share = (value / 2 - low / 2) / (high / 2 - low / 2 or 1.0)
+    return min(int(share * len(SPARK)), len(SPARK) - 1)

@@ -13,7 +13,7 @@ from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
-from tui.kit.offers import Offers
+from tui.kit.page import Offers
 from tui.kit.widgets.items import Items
 
 LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role

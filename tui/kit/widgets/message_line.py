@@ -7,8 +7,7 @@ from textual.geometry import Size
 
 from launcher.core.text import clean
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.fold import fold
-from tui.kit.drawing.rows import Row, crop
+from tui.kit.drawing.rows import Row, crop, fold
 from tui.kit.widgets.painted import Painted
 
 _SIGNS = {

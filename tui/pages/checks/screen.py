@@ -1,14 +1,19 @@
 """Every health check with its values, the worst first."""
 
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.binding import BindingType
 
+from launcher.core.text import clean
+from launcher.record.check import Check
 from tui.kit.check_list import CheckListScreen
-from tui.kit.drawing.rows import Item
+from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
+from tui.kit.run_words import level_sign
 from tui.kit.widgets.items import Items
-from tui.pages.checks.words import check_rows
+
+INDENT = 14  # cells before a name, and before the texts of a page
 
 
 class ChecksScreen(CheckListScreen):
@@ -26,3 +31,22 @@ class ChecksScreen(CheckListScreen):
         from tui.kit.actions.checkpoints import begin_fork
 
         begin_fork(self, self.reader)
+
+
+def level_words(check: Check) -> Row:
+    """`▲ WARN`."""
+    sign, role = level_sign(check.level)
+    return [(f" {sign} {check.level.words:<10} ", "dim" if check.muted else role)]
+
+
+def check_rows(check: Check, columns: int) -> list[Row]:
+    """Level, name and rule in one row, the message below it, and since when."""
+    rule = clean(check.rule) + (" · muted" if check.muted else "")
+    rows: list[Row] = [[*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")]]
+    message = clean(check.message)
+    if check.on and check.since is not None:
+        message = f"since step {check.since}: {message}"
+    elif check.was is not None:
+        message = f"{message} ({check.was} until step {check.cleared})"
+    lines = wrap(message, max(columns - INDENT, 16))
+    return rows + [[(" " * INDENT + line, "text" if check.on else "dim")] for line in lines]

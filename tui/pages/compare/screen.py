@@ -14,17 +14,15 @@ from launcher.compare.contrast import Contrast, assumptions, contrasts
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.watch.run_settings import differences
-from tui.kit.charted import HEIGHTS, ChartScreen
+from tui.kit.charted import HEIGHTS, ChartScreen, ViewLine
 from tui.kit.charts.figures import FIGURES, chosen
 from tui.kit.charts.view import STEP
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.view_line import ViewLine
-from tui.pages.compare.overlay import overlay
-from tui.pages.compare.rows import contrast_lines, difference_lines, fact_lines
+from tui.pages.compare.compare_rows import contrast_lines, difference_lines, fact_lines, overlay
 
 POLL = 2.0  # seconds
 

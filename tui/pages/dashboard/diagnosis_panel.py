@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
-from tui.kit.diagnosis_words import entries, meaning_rows, title_rows
+from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, spread
 from tui.kit.widgets.painted import HIDDEN, Painted

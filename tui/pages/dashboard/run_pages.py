@@ -13,8 +13,7 @@ from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.offers import run_refusal
-from tui.kit.page import Page
+from tui.kit.page import Page, run_refusal
 
 ROOMY = 110  # columns from which the footer has room for every page
 LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit")}
@@ -76,7 +75,7 @@ class RunPages(ChartScreen):
             navigation(self.app).show_metrics(self.reader, self.lens)
 
     def action_compare(self) -> None:
-        from tui.kit.actions.runs import compare_with_others
+        from tui.kit.actions.run_actions import compare_with_others
 
         compare_with_others(self.app, self.directory)
 
@@ -99,13 +98,13 @@ class RunPages(ChartScreen):
             edit_run(self.app, self.reader.info, read_only=self.read_only)
 
     def action_export(self) -> None:
-        from tui.kit.actions.runs import export_run
+        from tui.kit.actions.run_actions import export_run
 
         if self.reader is not None:
             self.run_worker(export_run(self.app, self.reader.dir), exclusive=True, group="export")
 
     def action_note(self) -> None:
-        from tui.kit.actions.runs import note_run
+        from tui.kit.actions.run_actions import note_run
 
         self._change(note_run, "note")
 

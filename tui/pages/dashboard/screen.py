@@ -14,25 +14,22 @@ from textual.screen import ModalScreen
 from launcher.metrics.pins import pinned
 from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
-from tui.kit.charted import HEIGHTS
-from tui.kit.charts.run import RunCharts
+from tui.kit.charted import HEIGHTS, ViewLine
+from tui.kit.charts.run_charts import RunCharts
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
+from tui.kit.widgets.chart_widgets import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.log_tail import LogTail
 from tui.kit.widgets.painted import HIDDEN
-from tui.kit.widgets.view_line import ViewLine
 from tui.pages.dashboard.attention import Attention
-from tui.pages.dashboard.away_panel import AwayPanel
-from tui.pages.dashboard.banner import Banner
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
-from tui.pages.dashboard.memory import Memory
-from tui.pages.dashboard.progress_line import ProgressLine
+from tui.pages.dashboard.head_lines import AwayPanel, Banner, ProgressLine
+from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.run_pages import RunPages
-from tui.pages.dashboard.startup_list import StartupList
+from tui.pages.dashboard.startup import StartupList
 from tui.pages.dashboard.timing_split import TimingSplit
 
 POLL = 1.0  # seconds
@@ -264,7 +261,7 @@ class DashboardScreen(RunPages):
         self.run_worker(resume_run(self, self.reader.dir), exclusive=True, group="start")
 
     def action_stop(self) -> None:
-        from tui.kit.actions.runs import stop_run
+        from tui.kit.actions.run_actions import stop_run
 
         assert self.reader is not None
         self.run_worker(stop_run(self.app, self.reader), exclusive=True, group="stop")
@@ -304,7 +301,7 @@ class DashboardScreen(RunPages):
             navigation(self.app).show_check(self.reader, rule, read_only=self.read_only)
 
     def _open_diagnosis(self, entry: str | None) -> None:
-        from tui.kit.actions.diagnosis import open_entry
+        from tui.kit.actions.editing import open_entry
 
         assert self.reader is not None
         if entry is not None:
@@ -317,7 +314,7 @@ class DashboardScreen(RunPages):
 
     def action_edit(self) -> None:
         """The run's settings; with a fix chosen, at what it changes."""
-        from tui.kit.actions.diagnosis import edit_entry
+        from tui.kit.actions.editing import edit_entry
 
         entry = self.query_one(DiagnosisPanel).cursor
         if entry is not None and self.reader is not None:

@@ -8,17 +8,23 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
-from tui.kit.actions.diagnosis import edit_entry, open_entry
-from tui.kit.diagnosis_words import entries, meaning_rows, title_rows
+from tui.kit.actions.editing import edit_entry, open_entry
+from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import FINISHED
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.offers import run_refusal
-from tui.kit.page import Page
+from tui.kit.page import Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.items import Items
 from tui.kit.widgets.key_bar import KeyBar
-from tui.pages.diagnosis.cause_list import DiagnosisList
+
+
+class DiagnosisList(Items, inherit_bindings=False):
+    """Lines of the log, then fixes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diagnosis list"]]
+
 
 LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
 POLL = 1.0  # seconds; the dashboard below reads the files

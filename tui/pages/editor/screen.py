@@ -1,34 +1,80 @@
 """A preset as a form, and beside it what it comes to: batches, memory, findings, changes, the command."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
+from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
+from launcher.record.layout import RunDir
 from tui.kit.actions.preset_saving import edit_outside, may_leave, save, save_as
+from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
-from tui.kit.offers import READ_ONLY
-from tui.kit.page import Page
+from tui.kit.navigation import navigation
+from tui.kit.page import READ_ONLY, Page
 from tui.kit.widgets.fields import open_field
 from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.painted import HIDDEN
 from tui.pages.editor.form_area import FormArea
-from tui.pages.editor.launching import apply, launch_draft
 from tui.pages.editor.preset_form import Form, best
 from tui.pages.editor.side import PAGES, EditorSide
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from tui.kit.page import Page
+
+
+async def launch_draft(page: Page[Any], draft: Draft) -> None:
+    """Opens the launch of a draft, and the dashboard when a run was started; fixes can come back from it."""
+    app = page.app
+    try:
+        loaded = draft.loaded()
+        if draft.changed or (draft.is_new and draft.run):
+            choice = await app.push_screen_wait(
+                ChooseScreen(
+                    f"{draft.name} has unsaved changes",
+                    "The run records its settings either way.",
+                    [("w", "save and start"), ("n", "cancel"), ("y", "start without saving")],
+                )
+            )
+            if choice not in ("w", "y") or (choice == "w" and not await save(app, draft)):
+                return
+            loaded = draft.loaded()
+    except UserError as error:
+        app.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
+        return
+    earlier = RunDir(paths.runs_dir() / draft.run) if draft.run else None
+    outcome = await navigation(app).launch(loaded, earlier)
+    if isinstance(outcome, Path):
+        navigation(app).show_run(outcome, page, read_only=False)
+    else:
+        apply(app, draft, outcome)
+
+
+def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
+    """Makes settings changes of a draft; what cannot be made becomes a message."""
+    try:
+        draft.take(settings)
+    except UserError as error:
+        app.notify(str(error), severity="error", markup=False, timeout=20)
+
 
 POLL = 2.0  # seconds between looks at the file
 FORM = "form"

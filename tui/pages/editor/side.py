@@ -15,9 +15,8 @@ from launcher.preset.draft import values
 from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
 from tui.kit.drawing.rows import Row
-from tui.kit.widgets.command_text import CommandText
 from tui.kit.widgets.findings import Findings
-from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lines import CommandText, Lines
 from tui.kit.widgets.painted import HIDDEN
 from tui.pages.editor.draft_checks import DraftChecks
 from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows

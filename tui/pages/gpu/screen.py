@@ -8,18 +8,16 @@ from textual.containers import Container
 
 from launcher.metrics.store import SeriesStore
 from launcher.runs.watch.reader import RunReader
-from tui.kit.charted import ChartScreen
+from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.lens import Lens
-from tui.kit.charts.memory import look, memory_plot, util_plot
+from tui.kit.charts.memory_charts import look, memory_plot, util_plot
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import devices
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.painted import HIDDEN
-from tui.kit.widgets.view_line import ViewLine
-from tui.pages.gpu.device_detail import DeviceDetail
-from tui.pages.gpu.device_list import DeviceList
+from tui.pages.gpu.devices import DeviceDetail, DeviceList
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]

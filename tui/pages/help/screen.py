@@ -13,10 +13,9 @@ from textual.geometry import Size
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, put
 from tui.kit.keys import KEYS
-from tui.kit.offers import Offers
-from tui.kit.page import Dialog
+from tui.kit.metric_rows import legend
+from tui.kit.page import Dialog, Offers
 from tui.kit.run_words import LEVELS, STATES
-from tui.kit.sample_shares import legend
 from tui.kit.widgets.painted import Painted
 
 _LEVELS = {

@@ -18,19 +18,17 @@ from launcher.core.text import clean
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
 from tui.kit.actions.editing import edit_preset
-from tui.kit.dialogs.choose import ChooseScreen
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
 from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
 from tui.kit.navigation import is_open
 from tui.kit.page import Page
 from tui.kit.terminal import copy
-from tui.kit.widgets.command_text import CommandText
 from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.lines import Lines
-from tui.pages.launch.plan_rows import Plan, examine, plan, settings_with, without
+from tui.kit.widgets.lines import CommandText, Lines
+from tui.pages.launch.launch_plan import Plan, examine, plan, settings_with, without
 
 WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]

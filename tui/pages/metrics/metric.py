@@ -9,17 +9,16 @@ from textual.binding import BindingType
 from launcher.metrics.pins import pinned, toggle
 from launcher.metrics.store import SeriesStore
 from launcher.runs.watch.reader import RunReader
-from tui.kit.charted import ChartScreen
+from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.lens import Lens
-from tui.kit.charts.run import RunCharts
+from tui.kit.charts.run_charts import RunCharts
 from tui.kit.keys import KEYS
 from tui.kit.metric_rows import fact_rows, title
-from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.painted import HIDDEN
-from tui.kit.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import ClassVar
 
@@ -10,20 +10,61 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from launcher.core.errors import UserError
+from launcher.core.format import SHORT_ID
 from launcher.core.text import clean
 from launcher.record import queued
 from launcher.record.queued import Queued
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
-from tui.kit.dialogs.confirm import ConfirmScreen
-from tui.kit.drawing.rows import Row
+from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.rows import Row, Span, crop, fit
 from tui.kit.keys import KEYS
-from tui.kit.offers import READ_ONLY
-from tui.kit.page import Page
+from tui.kit.metric_rows import shorten
+from tui.kit.page import READ_ONLY, Page
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import LineTable
 from tui.kit.widgets.lines import Lines
-from tui.pages.queue.rows import about_turn, queue_heading, queue_row
+
+_STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
+STATES = {
+    "queued": (glyphs.WAITING, "dim"),
+    "starting": (glyphs.WAITING, "live"),
+    "paused": (glyphs.STOPPED, "warn"),
+    "skipped": (glyphs.FAILED, "critical"),
+}
+
+
+def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
+    """` Queue  3 runs`, and whether it stands still."""
+    count = f"  {len(turns)} run{'s' * (len(turns) != 1)}"
+    return [(" Queue", "title"), (count, "dim"), *([("  paused", "warn")] if paused else [])]
+
+
+def queue_row(turn: Turn, columns: int) -> Row:
+    """`  ◌ queued   toy-cpu · 7f3a   2 GPUs   GPU 0 is used by ...`; cell 0 is the cursor's."""
+    entry = turn.entry
+    sign, role = STATES[turn.state]
+    name = shorten(clean(entry.name), _NAME - SHORT_ID - 3)
+    cells = [
+        fit([(f"{sign} {turn.state}", role)], _STATE),
+        fit([(name, "text"), (f" · {clean(entry.id[:SHORT_ID])}", "dim")], _NAME),
+        fit([(clean(entry.uses), "text")], _USES),
+        [(clean(turn.waits or "starts next").partition("\n")[0], "dim")],
+    ]
+    row: Row = [("  ", "text")]
+    for cell in cells:
+        row += [*cell, (" ", "text")]
+    return crop(row[:-1], columns)
+
+
+def about_turn(turn: Turn) -> list[Span]:
+    """All of what it waits for, and its settings."""
+    role = "critical" if turn.entry.skipped is not None else "text"
+    why = turn.waits or "starts next"
+    settings = " ".join(turn.entry.settings)
+    return [(f"{turn.entry.id}: {why}", role), *([(settings, "dim")] if settings else [])]
+
 
 POLL = 2.0  # seconds
 _ABOUT = 4  # rows

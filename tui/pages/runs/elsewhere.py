@@ -1,18 +1,30 @@
 """Runs of other machines and jobs of Ray clusters, as config.yaml names them: lines below one's own runs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from textual.app import SuspendNotSupported
+
+from launcher.core.errors import UserError
 from launcher.machine.hosts import HostRuns
 from launcher.record.layout import RunDir
 from launcher.record.note import RunNote
 from launcher.record.state import RunState
 from launcher.runs.watch.scores import Scores
 from launcher.settings import read_clusters, read_hosts
+from tui.kit.actions.background import in_background, in_terminal
 from tui.kit.drawing.rows import Row, Span
+from tui.kit.navigation import navigation
 from tui.pages.runs.run_list import ORDERS, RunSummary, arranged
+
+if TYPE_CHECKING:
+    from tui.kit.page import Page
+
 
 THERE = "there "  # and the machine, and with a blank between them its run
 
@@ -82,3 +94,37 @@ def _summary(name: str, told: Mapping[str, Any]) -> RunSummary:
         each if isinstance(each := told.get(key), float | int) else None for key in ("best_score", "duration")
     )
     return RunSummary(run.path, state, seconds, 1, Scores.elsewhere(run, best), RunNote())
+
+
+_FAILED = {
+    255: "ssh cannot reach {}, or has lost the connection",
+    127: "{} has no ppo-tui on its PATH; set where it is in 'hosts' of config.yaml",
+    2: "ppo-tui on {0} does not open it; ppo-tui --host {0} runs prints what is there",
+}
+
+
+async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
+    """The dashboard of a run of another machine, or its list, until the user leaves it; of a cluster a job as a run.
+
+    `run` is empty for the machine itself.
+    """
+    from launcher.machine.hosts import there
+    from launcher.runs.act.attach_job import attach_job
+
+    app = page.app
+    try:
+        if not cluster:
+            command = "watch" if read_only else "attach"
+            code = in_terminal(app, there(name, [command, run] if run else []))
+            if code in _FAILED:  # what was printed is gone with the terminal
+                app.notify(_FAILED[code].format(name), severity="error", markup=False)
+        elif read_only:
+            app.notify("Read-only: use `ppo-tui` to follow jobs", severity="warning")
+        elif run:
+            app.notify(f"Following job {run} of {name} …", timeout=3, markup=False)
+            found = await in_background(partial(attach_job, name, run))
+            navigation(app).show_run(found.path, page, read_only=False)
+    except SuspendNotSupported:
+        app.notify(f"This terminal cannot be handed over; use ppo-tui --host {name}", severity="error", markup=False)
+    except (OSError, UserError) as error:
+        app.notify(str(error), severity="error", markup=False)

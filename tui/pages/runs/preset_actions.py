@@ -1,9 +1,12 @@
 """Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import re
 import shlex
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +17,20 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import beside
 from launcher.core.text import clean, near_hint
+from tui.kit.actions.background import in_background, narrator
 from tui.kit.actions.editing import edit_preset
 from tui.kit.actions.preset_saving import taken
 from tui.kit.dialogs.ask import ask_and_do
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
+from tui.kit.dialogs.paste import PasteScreen
+from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from launcher.scripts.verl_command import Source
+    from tui.kit.page import Page
+
 
 _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 
@@ -66,8 +76,8 @@ async def delete_preset(app: App[Any], name: str) -> None:
 async def import_preset(app: App[Any], text: str) -> None:
     """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
     from launcher.preset.draft import free_name
-    from launcher.scripts.importer import (Lossy, from_script)
     from launcher.preset.library import add_script
+    from launcher.scripts.importer import Lossy, from_script
 
     source, name = _script(text)
     lossy = False
@@ -90,7 +100,7 @@ async def import_preset(app: App[Any], text: str) -> None:
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
 
 
-def _script(text: str) -> tuple["Source", str]:
+def _script(text: str) -> tuple[Source, str]:
     """The script that was pasted, or named by its path and arguments, and a name for it. Raises UserError."""
     from launcher.scripts.verl_command import Source
 
@@ -138,7 +148,7 @@ def unquoted(text: str) -> str:
 
 def no_script(text: str) -> str | None:
     """Why a text is not a command or script that can be imported."""
-    from launcher.scripts.importer import (Lossy, from_script)
+    from launcher.scripts.importer import Lossy, from_script
 
     try:
         from_script(*_script(text))
@@ -156,3 +166,86 @@ def _say_where(app: App[Any], what: str, path: Path | None) -> None:
 
 def _notify(app: App[Any], error: UserError, title: str) -> None:
     app.notify(str(error), title=title, severity="error", markup=False)
+
+
+async def prepare_data(app: App[Any]) -> None:
+    """Asks which data set and writes it where the shipped presets look for it. Runs in a worker."""
+    details = "GSM8K and MATH are downloaded from the Hugging Face hub to ~/data; the toy task is built offline."
+    choices = [("g", "GSM8K"), ("m", "MATH"), ("t", "toy task")]
+    choice = await app.push_screen_wait(ChooseScreen("Prepare data", details, choices))
+    if choice is None:
+        return
+    name = dict(choices)[choice]
+    app.notify(f"Preparing {name}", markup=False)
+    try:
+        folder = await in_background(partial(_write, choice, narrator(app)))
+    except (UserError, OSError) as error:
+        app.notify(str(error), title=f"{name} not prepared", severity="error", markup=False, timeout=20)
+    else:
+        app.notify(str(folder), title=f"{name} is ready", markup=False)
+
+
+def _write(choice: str, narrate: Callable[[str], None]) -> Path:
+    from launcher.data import gsm8k, math, toy
+    from launcher.verl import env as verl_env
+
+    if choice == "t":
+        return toy.ensure(python=verl_env.interpreter(None), progress=narrate)
+    builder, name = (gsm8k, "gsm8k") if choice == "g" else (math, "math")
+    folder = Path("~/data").expanduser() / name
+    builder.write(None, folder)
+    return folder
+
+
+_LARGEST_SCRIPT = 1 << 20  # bytes
+_SAID = (
+    "Paste a veRL command or script, or type a path: a script (and its arguments) becomes a preset, "
+    "a console log or metrics.jsonl a run. Nothing is executed."
+)
+
+
+async def import_anything(page: Page[Any]) -> None:
+    """Asks until there is something to import, or the user cancels. Runs in a worker."""
+    typed = ""
+    while (
+        text := await page.app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))
+    ) is not None:
+        typed = text
+        if (log := _log(text)) is None:
+            await import_preset(page.app, text)
+            return
+        if await _import_log(page, log):
+            return
+
+
+def _wrong(text: str) -> str | None:
+    return None if _log(text) is not None else no_script(text)
+
+
+def _names_file(text: str) -> bool:
+    return named_file(text) is not None or is_path(text)
+
+
+def _log(text: str) -> Path | None:
+    """The log that a text names: a file, and no script."""
+    found = named_file(text)
+    if found is None or found[1]:
+        return None
+    path = found[0]
+    if path.stat().st_size <= _LARGEST_SCRIPT and path.suffix not in (".gz", ".jsonl", ".log"):
+        return path if path.suffix != ".sh" and no_script(text) is not None else None
+    return path
+
+
+async def _import_log(page: Page[Any], log: Path) -> bool:
+    """Makes a run of it and shows that one; whether it could."""
+    from launcher.runs.act.import_logs import import_logs
+
+    page.app.notify(f"Importing {log.name}", markup=False)
+    try:
+        runs = await asyncio.to_thread(import_logs, [str(log)])
+    except (UserError, OSError) as error:
+        page.app.notify(str(error), title="Not imported", severity="error", markup=False, timeout=20)
+        return False
+    navigation(page.app).show_run(runs[0].path, page, read_only=False)
+    return True

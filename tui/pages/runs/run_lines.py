@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.core.errors import UserError
 from launcher.core.text import clean
 from tui.kit.drawing.rows import HEADING, Row, Span
 from tui.pages.runs.elsewhere import THERE, Elsewhere
@@ -14,6 +16,23 @@ from tui.pages.runs.run_rows import about_preset, about_run, preset_row, run_hea
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
+
+
+def preset_files() -> list[tuple[Path, int]]:
+    from launcher.preset.files import available
+
+    return [(path, path.stat().st_mtime_ns) for path in available().values() if path.exists()]
+
+
+def read_presets() -> list[Summary]:
+    from launcher.preset.files import available, summary
+
+    found = []
+    for name in available():
+        with suppress(UserError):  # one that was renamed or deleted in this moment
+            found.append(summary(name))
+    return found
+
 
 RUN, PRESET, QUEUED = "run ", "preset ", "queued "
 _RUNS, _NONE, _GAP, _THERE, _PRESETS = (HEADING + name for name in ("runs", "none", "gap", "there", "presets"))

@@ -9,7 +9,7 @@ from launcher.core.format import SHORT_ID, duration, number
 from tui.kit.drawing.glyphs import WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.kit.drawing.scale import step_limit
-from tui.kit.drawing.spark import spark
+from tui.kit.drawing.trace import spark
 from tui.kit.metric_rows import shorten
 from tui.kit.run_words import lineage, notice, state_words, verdict_word
 from tui.pages.runs.run_list import RunSummary

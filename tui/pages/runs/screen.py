@@ -22,24 +22,20 @@ from launcher.record.state import current
 from launcher.runs.supervise.spawn import adopt, wake_queue
 from tui.kit.actions.background import in_background
 from tui.kit.actions.editing import edit_preset, edit_run
-from tui.kit.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
+from tui.kit.actions.run_actions import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.offers import READ_ONLY
-from tui.kit.page import Page
+from tui.kit.page import READ_ONLY, Page
 from tui.kit.widgets.fields import open_field
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import RunTable
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.painted import HIDDEN
-from tui.pages.runs.elsewhere import THERE, Elsewhere
-from tui.pages.runs.open_elsewhere import open_elsewhere
-from tui.pages.runs.preset_rows import preset_files, read_presets
-from tui.pages.runs.preview import preview_preset, preview_run
-from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines
+from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
+from tui.pages.runs.preview import preview_preset, preview_run, welcome
+from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
 from tui.pages.runs.run_list import ORDERS, RunList
-from tui.pages.runs.welcome import welcome
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -274,7 +270,7 @@ class RunsScreen(Page[None]):
         navigation(self.app).show_queue(read_only=self.read_only)
 
     def action_prepare_data(self) -> None:
-        from tui.pages.runs.make_data import prepare_data
+        from tui.pages.runs.preset_actions import prepare_data
 
         self._change(prepare_data(self.app), "data")
 
@@ -298,7 +294,7 @@ class RunsScreen(Page[None]):
             self._change(self._keep_preset(what, name), "keep")
 
     def action_import(self) -> None:
-        from tui.pages.runs.imports import import_anything
+        from tui.pages.runs.preset_actions import import_anything
 
         self._change(import_anything(self), "keep")
 

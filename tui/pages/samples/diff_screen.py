@@ -18,7 +18,7 @@ from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import ResponseTable
 from tui.kit.widgets.lines import Lines
-from tui.pages.samples.rows import diff_rows, response_row, score_course
+from tui.pages.samples.sample_rows import diff_rows, response_row, score_course
 
 MOST = 200  # responses that are listed
 _BATCH = 20  # files read between two looks at the screen

@@ -13,15 +13,24 @@ from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.responses import Dump, Sample, dumps, read, stamp
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
+from tui.kit.metric_rows import figures_row
 from tui.kit.page import Page
-from tui.kit.sample_shares import figures_row
 from tui.kit.widgets.fields import open_field
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import ResponseTable
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.painted import HIDDEN
-from tui.pages.samples.rows import ORDERS, about, matching, ordered, sample_heading, sample_page, sample_row, score_row
+from tui.pages.samples.sample_rows import (
+    ORDERS,
+    about,
+    matching,
+    ordered,
+    sample_heading,
+    sample_page,
+    sample_row,
+    score_row,
+)
 
 POLL = 2.0  # seconds
 

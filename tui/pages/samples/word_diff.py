@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from tui.kit.drawing.fold import broken
-from tui.kit.drawing.rows import Row, Span, width
+from tui.kit.drawing.rows import Row, Span, broken, width
 
 _WORDS = re.compile(r"\n|[^\s]+")
 _MOST = 4000  # words of a response that are compared

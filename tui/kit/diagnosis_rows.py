@@ -7,9 +7,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
-from tui.kit.drawing.fold import fold
 from tui.kit.drawing.glyphs import ELLIPSIS, FINISHED
-from tui.kit.drawing.rows import Item, Row, put, width
+from tui.kit.drawing.rows import Item, Row, fold, put, width
 
 if TYPE_CHECKING:
     from launcher.runs.watch.run_diagnosis import Explanation

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from launcher.core.errors import UserError
 from tui.kit.dialogs.ask import AskScreen, ask_and_do
-from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
-from launcher.compare.comparison import Compared, Facts
+from launcher.compare.comparison import Compared, Facts, band, groups
 from launcher.compare.contrast import Contrast, interval_words, signed, steps_words
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.core.text import clean
 from launcher.preset.yaml_text import shown
 from launcher.runs.watch.run_settings import Difference
+from tui.kit.charts.figures import Figure
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.view import STEP
 from tui.kit.drawing.glyphs import BAR
+from tui.kit.drawing.plot import Curve, Plot
 from tui.kit.drawing.rows import Row, fit, spread
 from tui.kit.drawing.rows import width as cells_of
 from tui.kit.metric_rows import shorten
@@ -117,3 +121,31 @@ def difference_lines(
     width = max(columns - 2, 8)
     rows += [[(f" {line}", "dim")] for note in notes for line in wrap(clean(note), width)]
     return rows
+
+
+def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared) -> Plot:
+    """One figure of all runs, as the lens shows it; `base` is the run whose steps the view moves over.
+
+    Runs that differ in seeds alone are one curve: their mean, between the lowest and the highest value.
+    """
+    chart, kinds, across = Plot(figure.title), [], lens.view.across
+    of_run = groups([run.info for run in runs])
+    for group in dict.fromkeys(of_run):
+        members = [run for run, its in zip(runs, of_run, strict=True) if its == group]
+        logged = [(run, found) for run in members if (found := run.store.first_of(*figure.keys)) is not None]
+        if not logged:
+            continue
+        kinds += [key for _, (key, _) in logged]
+        role, all_series = role_of(group), [series for _, (_, series) in logged]
+        shown = band(all_series) if len(all_series) > 1 else None
+        series = shown.mean if shown else all_series[0]
+        axis = lens.axis(logged[0][0].store, across) if across != STEP else None
+        if shown:
+            chart.curves += [Curve(edge, role="raw", axis=axis) for edge in (shown.low, shown.high)]
+        chart.curves.append(Curve(series, role=role, sign=sign(group), axis=axis))
+        chart.headline.append([(f"{sign(group)} {number(series.last)}", role)])
+    if len(set(kinds)) > 1:
+        chart.title += " (different metrics)"
+    if not chart.curves:
+        chart.note = "not logged by these runs"
+    return lens.look(chart, base.store, None)

@@ -20,6 +20,7 @@ from launcher.runs.watch.startup import (
 )
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, crop, put
+from tui.kit.widgets.painted import Painted
 
 SIGNS = {  # sign, role
     DONE: (glyphs.FINISHED, "ok"),
@@ -122,3 +123,20 @@ def startup_sentence(found: Startup) -> Row:
     row: Row = [(f" {PHASES[at.stage].label}", "text")]
     row += [(f"  {duration(found.seconds)}", "title")] if found.seconds is not None else []
     return [*row, (usual, "dim")]
+
+
+class StartupList(Painted):
+    """A row for each stage: sign, name, state, time and the usual time."""
+
+    found: Startup | None = None
+    rollout: Rollout | None = None
+    on_cpu = False
+
+    def show(self, found: Startup | None, rollout: Rollout | None, *, on_cpu: bool) -> None:
+        self.found, self.rollout, self.on_cpu = found, rollout, on_cpu
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.found is None:
+            return []
+        return startup_rows(self.found, self.rollout, columns, rows, on_cpu=self.on_cpu)

@@ -8,11 +8,10 @@ A value that is not finite leaves a gap.
 from textwrap import wrap
 
 from tui.kit.drawing import scale
-from tui.kit.drawing.braille import Canvas
 from tui.kit.drawing.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
 from tui.kit.drawing.plot import Curve, Limit, Plot
 from tui.kit.drawing.rows import Row, Span, crop, fit, joined, spread, width
-from tui.kit.drawing.trace import Window, trace
+from tui.kit.drawing.trace import Canvas, Window, trace
 
 GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way

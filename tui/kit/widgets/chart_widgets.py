@@ -9,9 +9,9 @@ from launcher.metrics.pins import MOST
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen
 from tui.kit.charts.lens import Lens
-from tui.kit.charts.memory import look, memory_plot
-from tui.kit.charts.run import RunCharts
-from tui.kit.drawing.chart import draw
+from tui.kit.charts.memory_charts import look, memory_plot
+from tui.kit.charts.run_charts import RunCharts
+from tui.kit.drawing.line_chart import draw
 from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import fullest

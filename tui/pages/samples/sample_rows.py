@@ -7,9 +7,8 @@ from textwrap import wrap
 
 from launcher.core.format import number
 from launcher.runs.watch.responses import Dump, Sample
-from tui.kit.drawing.fold import fold
 from tui.kit.drawing.glyphs import ARROW, SPARK
-from tui.kit.drawing.rows import Row, fit
+from tui.kit.drawing.rows import Row, fit, fold
 from tui.pages.samples.word_diff import compare, flow, plain
 
 _SCORE, _LENGTH, _TRUTH = 7, 7, 10  # cells of the columns of a response

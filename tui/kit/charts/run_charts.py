@@ -1,0 +1,111 @@
+"""The plots of one run: its figures, its metrics, with what health says about them, through a lens."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from launcher.core.format import number
+from launcher.health.words import bound_words
+from launcher.metrics.store import Series, SeriesStore
+from launcher.record.check import Bound
+from launcher.record.events import LevelChange
+from launcher.record.levels import Level
+from launcher.runs.watch.reader import RunReader
+from tui.kit.charts.figures import Figure, finite, flag, limit_lines, marks, plot, rises, trend
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.view import STEP
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.rows import Row
+from tui.kit.drawing.scale import step_limit
+from tui.kit.run_words import level_sign, strictest
+
+NEAR = 1.0  # a limit so many heights of the curve away still gets onto its chart; one further off is named at its edge
+_RECENT = 40  # values whose trend the arrow shows
+
+
+def check_plot(
+    key: str, store: SeriesStore, total: int | None, bounds: Sequence[Bound], changes: Sequence[LevelChange]
+) -> Plot:
+    """One metric of a check. `bounds` are limits on it, `changes` the check's own rises and releases."""
+    chart = Plot(key, last=step_limit(store.last_step or 0, total))
+    series = store.get(key)
+    if series is None or series.last is None:
+        chart.note = "not logged"
+        return chart
+    last = series.last
+    value: Row = [(number(last), "title" if math.isfinite(last) else "critical")]
+    chart.headline = [[*value, (f" {trend(finite(series.values[-_RECENT:])) or ' '}", "dim")]]
+    chart.curves = [Curve(series)]
+    chart.limits = _limits(series, bounds)
+    chart.marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams] + _marks(changes)
+    return chart
+
+
+def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
+    """The limits as lines, the worst first; the chart reaches for those that are near its curve."""
+    whole = series.span(series.steps[0], series.steps[-1])
+    if whole is None:
+        return []
+    height = max(whole.high - whole.low, 0.1 * max(abs(whole.high), abs(whole.low)))
+
+    def near(value: float) -> bool:
+        return whole.low - NEAR * height <= value <= whole.high + NEAR * height
+
+    return [
+        Limit(bound.value, level_sign(bound.level)[1], bound_words(bound), near(bound.value), True)
+        for bound in reversed(strictest(bounds))
+    ]
+
+
+def _marks(changes: Sequence[LevelChange]) -> list[Mark]:
+    """Where the check rose, and where it was clear again."""
+    return [Mark(each.step, *level_sign(each.after)) for each in changes if each.rose or each.after == Level.OK]
+
+
+class RunCharts:
+    """Makes plots from what a reader has read; cheap to ask again."""
+
+    def __init__(self, reader: RunReader, lens: Lens) -> None:
+        self.reader, self.lens = reader, lens
+        self._rises: list[LevelChange] = []
+        self._seen = -1  # events that the rises were found in
+
+    def figure(self, figure: Figure, figures: Sequence[Figure]) -> Plot:
+        """One of the figures on the screen."""
+        reader = self.reader
+        drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds())
+        return self._look(drawn, *figure.keys)
+
+    def metric(self, key: str, *, large: bool) -> Plot:
+        """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
+        reader = self.reader
+        rules, bounds = {check.rule for check in reader.state.checks if key in check.keys}, self._bounds().get(key, ())
+        drawn = check_plot(key, reader.series, reader.state.total, bounds if large else (), ())
+        if not large:
+            drawn.limits = limit_lines(bounds)
+        drawn.flag = flag(rules.__contains__, reader.state)
+        drawn.marks = marks(rules.__contains__, reader.series, self._risen())
+        return self._look(drawn, key)
+
+    def _look(self, drawn: Plot, *keys: str) -> Plot:
+        """The plot through the lens; of a fork the curve of its parent lies behind its own."""
+        shown = self.lens.look(drawn, self.reader.series, self.reader.state.total)
+        own, parent = self.reader.series.first_of(*keys), self.reader.parent
+        if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
+            shown.curves.insert(0, Curve(series, role="raw"))
+        return shown
+
+    def _bounds(self) -> Mapping[str, Sequence[Bound]]:
+        """By metric, the limits that do not move with the run. One of 0 is left out: on a chart that is the axis."""
+        found: dict[str, list[Bound]] = {}
+        for check in self.reader.state.checks:
+            for bound in check.bounds:
+                if bound.fixed and bound.value and 0 <= bound.series < len(check.keys):
+                    found.setdefault(check.keys[bound.series], []).append(bound)
+        return found
+
+    def _risen(self) -> list[LevelChange]:
+        if self._seen != self.reader.event_count:
+            self._seen = self.reader.event_count
+            self._rises = rises(self.reader.events)
+        return self._rises

@@ -1,0 +1,136 @@
+"""How a run ended, or why it stands still, in a sentence over its charts."""
+
+import math
+from textwrap import wrap
+
+from textual.geometry import Size
+
+from launcher.core.format import duration, roughly
+from launcher.core.text import clean
+from launcher.record.state import RunState
+from launcher.runs.watch.history import Missed
+from launcher.runs.watch.startup import Startup
+from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
+from tui.kit.drawing.rows import Row, spread, width
+from tui.kit.run_words import STATES, level_sign, notice, state_words
+from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.pages.dashboard.startup import startup_sentence
+
+_LEAST_BAR = 6
+
+
+class ProgressLine(Painted):
+    """`step 212/1160  18 %  14.2 s/step  ETA 3h 44m  ━━━╸──────`; at first how the start goes."""
+
+    state: RunState | None = None  # until it is read
+    startup: Startup | None = None
+
+    def show(self, state: RunState, startup: Startup | None) -> None:
+        self.state, self.startup = state, startup
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        state = self.state
+        if state is None:
+            return []
+        step, total = state.step, state.total
+        if self.startup is not None:
+            return [startup_sentence(self.startup)]
+        if step is None:
+            return [[(" ended before the first step", "dim")]]
+        if total is None or total <= 0:
+            return [[(f" step {step}", "title"), *_pace(state, eta=False)]]
+        share = min(step / total, 1.0)
+        left: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
+        for pace in (_pace(state, eta=True), _pace(state, eta=False), []):
+            bar = columns - width(left) - width(pace) - 3
+            if bar >= _LEAST_BAR:
+                return [[*left, *pace, ("  ", "dim"), *_bar(share, bar)]]
+        return [left]
+
+
+def _pace(state: RunState, eta: bool) -> Row:
+    words = ""
+    seconds, left = state.step_seconds, state.eta
+    if seconds is not None:
+        words += f"  {seconds:.1f} s/step"
+    if eta and state.live and left is not None:
+        words += f"  ETA {roughly(left)}"
+    return [(words, "dim")]
+
+
+def _bar(share: float, columns: int) -> Row:
+    halves = round(share * columns * 2)
+    full, half = divmod(halves, 2)
+    return [(BAR * full + BAR_HALF * half, "bar"), (BAR_REST * (columns - full - half), "bar-rest")]
+
+
+FEW, MANY = 2, 5  # flags that get a row of their own, in a low terminal and in a high one
+_HIGH = 36  # rows
+
+
+class AwayPanel(Painted):
+    """Hidden when nothing was missed."""
+
+    missed: Missed | None = None
+    now = 0.0
+
+    def show(self, missed: Missed | None, now: float) -> None:
+        self.missed, self.now = missed, now
+        self.set_class(missed is None, HIDDEN)
+        self.refresh(layout=True)
+
+    @property
+    def open(self) -> bool:
+        return self.missed is not None
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.draw(width, 1 + (MANY if viewport.height >= _HIGH else FEW)))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        missed = self.missed
+        if missed is None:
+            return []
+        count = len(missed.rises)
+        title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
+        if count:
+            title.append((f"{count} flag{'s' if count > 1 else ''}{', ' if missed.end else ''}", "text"))
+        if missed.end:
+            sign, role = STATES.get(missed.end, ("", "dim"))
+            title.append((f"{sign} {missed.end}", role))
+        drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
+        for change in missed.rises[: rows - 1]:
+            sign, role = level_sign(change.after)
+            words = f"  step {change.step}  {change.message}"
+            drawn.append([(f" {sign} {change.after!s:<9} {clean(change.rule):<8}", role), (clean(words), "text")])
+        return drawn
+
+
+MOST = 3  # lines
+
+
+class Banner(Painted):
+    """Hidden while all goes on; else as many lines as its sentence takes, three at most."""
+
+    state: RunState | None = None  # until it is read
+
+    def show(self, state: RunState) -> None:
+        changed = self.state is None or notice(state) != notice(self.state)
+        self.state = state
+        self.set_class(notice(state) is None, HIDDEN)
+        if changed:
+            self.refresh(layout=True)
+        self.redraw()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.draw(width, MOST))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        closing = notice(self.state) if self.state else None
+        if closing is None or self.state is None:
+            return []
+        role, sentence = closing
+        sign = "".join(text for text, _ in state_words(self.state)).split()[0]
+        text = clean(f"{sign} {sentence}").replace("\n", " ")
+        lines = wrap(text, max(columns - 2, 8), max_lines=MOST, placeholder=" …")
+        return [[(f" {line}", role)] for line in lines]
