@@ -19,16 +19,14 @@ SCRIPTS = ("verl_plugin",)  # what these say goes to veRL's log
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of each."""
-    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docs = {id(node.body[0].value) for node in nodes if isinstance(node, documented) and _documented(node)}
-    loose = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+    """Line and text of each string that is not a docstring."""
+    nodes = _nodes(path)
+    docs = {id(node) for node in _docstrings(nodes)}
     inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part != node}
     for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | loose | inside:
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | inside:
             text = node.value
         else:
             continue
@@ -36,8 +34,20 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, " ".join(text.split())
 
 
-def _documented(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return bool(node.body) and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each docstring, those of fields included."""
+    for node in _docstrings(_nodes(path)):
+        yield node.lineno, " ".join(str(node.value).split())
+
+
+def _nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
+def _docstrings(nodes: list[ast.AST]) -> Iterator[ast.Constant]:
+    for node in nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
 
 
 def comments(path: Path) -> Iterator[tuple[int, str]]:

@@ -1,28 +1,28 @@
-"""How the user wants the screen: theme, mouse, signs, motion, keys; and how much the queue may do at once.
+"""The settings in config.yaml: theme, mouse, signs, motion, keys; and how many runs the queue starts at once.
 
-Each setting comes from the command line, else the environment, else config.yaml, else a default:
+A setting of the command line wins over the environment, that over config.yaml, and that over the default:
 
     theme: colour-blind       # dark, light, colour-blind, terminal, or a theme of Textual
-    mouse: false              # default: on, but off over SSH, where people select with the terminal's own
+    mouse: false              # default: on; off over SSH, where people select text with the terminal's mouse
     ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     cpu_runs: 1               # runs without a GPU that the queue has at a time
-    console_size: 1 GiB       # what a console.log may take on the disk; of a larger one the middle is removed
+    console_size: 1 GiB       # size of a console.log on the disk; of a larger one the middle is removed
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
 
-and what `ppo-tui clean` keeps, which is asked for by that command alone:
+and what `ppo-tui clean` keeps:
 
     keep: 50 runs, 20 GiB of checkpoints
 
-and the machines that `ppo-tui hosts` asks over ssh, each with its ppo-tui where that is not on its PATH:
+and the machines that `ppo-tui hosts` lists over ssh, each with the path of its ppo-tui unless that is on its PATH:
 
     hosts:
       me@gpu-box:
       gpu-box-2: /opt/ppo-tui/.venv/bin/ppo-tui
 
-and the dashboards of Ray clusters whose jobs are listed beside them:
+and the dashboards of Ray clusters whose jobs are also listed:
 
     clusters: [head:8265]
 """
@@ -39,9 +39,9 @@ from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
-from launcher.core.yaml_bounds import mending
+from launcher.core.yaml_bounds import repair
 
-CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
+CONSOLE_SIZE = 1 << 30  # bytes: the default
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
@@ -61,7 +61,7 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 @dataclass(frozen=True)
 class Key:
-    """`keys:` of the user: the keys of a binding, and where that is written."""
+    """`keys:` of the user: the keys of a binding, and their place in config.yaml."""
 
     keys: str
     place: str
@@ -77,7 +77,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Settings:
-    """How the screen looks and behaves. `theme_place` is where the theme was asked for."""
+    """How the screen looks and behaves. `theme_place` names the source of the theme."""
 
     theme: str | None = None
     theme_place: str = "--theme"
@@ -88,31 +88,31 @@ class Settings:
 
 
 def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. `asked` is the command line: None for what it leaves open.
+    """The settings in force. `asked` is the command line, with None for options that are not given.
 
-    Raises UserError for a value that is not allowed: a sentence with its file, line and key, or its variable.
+    Raises UserError for a value that is not allowed, with its file, line and key, or its variable.
     """
     environment = os.environ if environment is None else environment
-    found: dict[str, tuple[Any, str]] = _file(settings_file())
+    values: dict[str, tuple[Any, str]] = _file(settings_file())
     for name, variable in _ENVIRONMENT.items():
         if environment.get(variable):
-            found[name] = (environment[variable], variable)
-    found |= {name: (value, f"--{name}") for name, value in asked.items() if value is not None}
-    theme, theme_place = found.get("theme", (None, "--theme"))
+            values[name] = (environment[variable], variable)
+    values |= {name: (value, f"--{name}") for name, value in asked.items() if value is not None}
+    theme, theme_place = values.get("theme", (None, "--theme"))
     if theme is not None and not isinstance(theme, str):
         raise UserError(f"{theme_place}: {clean(repr(theme))} is not a valid theme name")
     return Settings(
         theme=theme,
         theme_place=theme_place,
-        mouse=_flag(found, "mouse", default=not over_ssh(environment)),
-        ascii=_flag(found, "ascii", default=environment.get("TERM") == "linux" or not _utf8()),
-        animations=_animations(found),
-        keys=found["keys"][0] if "keys" in found else {},
+        mouse=_flag(values, "mouse", default=not over_ssh(environment)),
+        ascii=_flag(values, "ascii", default=environment.get("TERM") == "linux" or not _utf8()),
+        animations=_animations(values),
+        keys=values["keys"][0] if "keys" in values else {},
     )
 
 
 def over_ssh(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal is at the other end of an ssh connection, which can be cut."""
+    """Whether the terminal is at the other end of an ssh connection."""
     return any(environment.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"))
 
 
@@ -135,10 +135,10 @@ def console_size() -> int:
 
 
 def read_keep() -> Keep | None:
-    """What is to be kept, as config.yaml says; None where it does not. Raises UserError."""
-    if "keep" not in (found := _file(settings_file())):
+    """The runs and checkpoints to keep; None when config.yaml does not say. Raises UserError."""
+    if "keep" not in (values := _file(settings_file())):
         return None
-    value, place = found["keep"]
+    value, place = values["keep"]
     match = _KEEP.fullmatch(str(value).strip())
     if match is None or not match[0]:
         wrong = clean(repr(value))
@@ -148,7 +148,7 @@ def read_keep() -> Keep | None:
 
 
 def read_hosts() -> dict[str, str | None]:
-    """The other machines in config.yaml, each with its ppo-tui where that is not on its PATH. Raises UserError."""
+    """The other machines in config.yaml, each with the path of its ppo-tui, if given. Raises UserError."""
     value, place = _file(settings_file()).get("hosts", (None, ""))
     if isinstance(value, list):
         value = dict.fromkeys(value)
@@ -162,7 +162,7 @@ def read_clusters() -> list[str]:
     value, place = _file(settings_file()).get("clusters", (None, ""))
     if not isinstance(value, list) and value is not None:
         raise UserError(f"{place}: not a list of Ray dashboards, such as [head:8265]")
-    return [str(each) for each in value or ()]
+    return [str(address) for address in value or ()]
 
 
 def keep_theme(name: str) -> None:
@@ -191,7 +191,7 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(
-            f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", mending(text, error)
+            f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", repair(text, error)
         ) from None
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise UserError(f"cannot read {path}: {clean(str(error))}") from None
@@ -199,7 +199,7 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
         return {}
     if not isinstance(content, CommentedMap):
         raise UserError(f"{path}: not a mapping of settings", f"the settings are {', '.join(_NAMES)}")
-    found: dict[str, tuple[Any, str]] = {}
+    values: dict[str, tuple[Any, str]] = {}
     for name, value in content.items():
         place = f"{path}, line {content.lc.key(name)[0] + 1}: {clean(str(name))}"
         if name not in _NAMES:
@@ -207,17 +207,17 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
                 f"{place}: unknown setting", near_hint(str(name), _NAMES, f"use one of {', '.join(_NAMES)}")
             )
         if name != "keys":
-            found[name] = (value, place)
+            values[name] = (value, place)
         elif value is not None:
             if not isinstance(value, CommentedMap):
                 raise UserError(f"{place}: not a mapping of ids to keys", "`ppo-tui keys` prints the ids")
-            lines = {each: f"{path}, line {value.lc.key(each)[0] + 1}: keys: {clean(str(each))}" for each in value}
-            found[name] = ({str(each): Key(str(keys), lines[each]) for each, keys in value.items()}, place)
-    return found
+            lines = {id: f"{path}, line {value.lc.key(id)[0] + 1}: keys: {clean(str(id))}" for id in value}
+            values[name] = ({str(id): Key(str(keys), lines[id]) for id, keys in value.items()}, place)
+    return values
 
 
-def _flag(found: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> bool:
-    value, place = found.get(name, (default, ""))
+def _flag(values: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> bool:
+    value, place = values.get(name, (default, ""))
     if isinstance(value, str):
         value = _WORDS.get(value.lower(), value)
     if not isinstance(value, bool):
@@ -226,12 +226,12 @@ def _flag(found: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> 
 
 
 def _utf8() -> bool:
-    """Whether the terminal takes our signs, as far as the locale tells."""
+    """Whether the terminal displays UTF-8, by its locale."""
     return (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
 
 
-def _animations(found: Mapping[str, tuple[Any, str]]) -> Animations:
-    value, place = found.get("animations", ("none", ""))
+def _animations(values: Mapping[str, tuple[Any, str]]) -> Animations:
+    value, place = values.get("animations", ("none", ""))
     for known in ANIMATIONS:
         if str(value).lower() == known:
             return known

@@ -262,7 +262,7 @@ def _ours() -> Iterator[Finding]:
     try:
         metadata.version("nvidia-ml-py")
     except metadata.PackageNotFoundError:
-        yield of_software.warning("SW-10", "nvidia-ml-py is missing: no GPU figures", "run `pip install nvidia-ml-py`")
+        yield of_software.warning("SW-10", "nvidia-ml-py is missing: no GPU metrics", "run `pip install nvidia-ml-py`")
     try:
         old = metadata.version("pynvml")
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""The time in the records of a run: unix seconds that go on evenly when the clock of the machine is set.
+"""The time in the records of a run: unix seconds that keep advancing evenly when the clock of the machine is set.
 
-It is the clock of the machine as the process found it, continued by one that nobody sets. A supervisor that takes over
-a run continues the time of its predecessor. So all times of a run on one machine can be subtracted from each other.
+A process reads the clock of the machine once and continues it with the monotonic clock. A supervisor that takes over a
+run continues the time of its predecessor. So all times of a run on one machine can be subtracted from each other.
 """
 
 import time
@@ -20,7 +20,7 @@ def now() -> float:
 
 
 def follow(t: float, at: float) -> None:
-    """Continues the time of another process of this machine, which was `t` at beat `at`."""
+    """Continues the time of another process of this machine, which was `t` when `beat` was `at`."""
     global _zero
     _zero = t - at
 

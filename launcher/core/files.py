@@ -1,4 +1,4 @@
-"""Writing so that a kill at any instant leaves a readable file."""
+"""Writes files so that a kill at any instant leaves a readable file."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; empty when the file is missing or no object."""
+    """Reads a JSON object; empty when the file is missing or has none."""
     try:
         value = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
@@ -42,15 +42,15 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def beside(path: Path) -> list[str]:
-    """What else lies in the folder of a path, by name; nothing where there is no such folder."""
-    return [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else []
+def siblings(path: Path) -> list[str]:
+    """The names in the folder of a path; none when there is no such folder."""
+    return [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
 
 
 class Appender:
     """Adds complete lines to a file. A half line that an earlier kill left is ended first.
 
-    What the disk refuses raises OSError; a `patient` one keeps it for its next turn instead.
+    A write that fails raises OSError; a `patient` appender keeps the lines for its next write instead.
     """
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
@@ -71,7 +71,7 @@ class Appender:
                     raise
 
     def flush(self) -> None:
-        """Writes what waits. Raises OSError, patient or not."""
+        """Writes the lines that wait. Raises OSError, patient or not."""
         with self._lock:
             self._write()
 

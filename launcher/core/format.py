@@ -1,13 +1,13 @@
-"""Figures as people read them: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
+"""Numbers as people read them: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
 
 import math
 
 GIB = 1 << 30
-SHORT_ID = 4  # letters of a run's id that tell it from the others where people read and type it
+SHORT_ID = 4  # letters of a run's id that are shown and typed
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A figure with about `digits` significant digits; `–` when there is none."""
+    """Formats a number with about `digits` significant digits; None is `–`."""
     if value is None:
         return "–"
     if math.isnan(value):
@@ -31,7 +31,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`45s`, `3m 12s`, `2h 05m`, `3d 4h`; `–` when unknown."""
+    """Formats seconds as `45s`, `3m 12s`, `2h 05m` or `3d 4h`; `–` when unknown."""
     if seconds is None or not math.isfinite(seconds):
         return "–"
     total = max(0, round(seconds))
@@ -48,7 +48,7 @@ def duration(seconds: float | None) -> str:
 
 
 def roughly(seconds: float | None) -> str:
-    """A time that is only estimated: `45s`, `6m 40s`, `18m`, `3h 44m`."""
+    """Formats an estimated time: `45s`, `6m 40s`, `18m`, `3h 44m`."""
     if seconds is None or not math.isfinite(seconds) or seconds < 60:
         return duration(seconds)
     if seconds < 600:
@@ -57,5 +57,5 @@ def roughly(seconds: float | None) -> str:
 
 
 def gib(count: float | None) -> str:
-    """Bytes as GiB with one decimal, without the unit."""
+    """Formats bytes as GiB with one decimal, without the unit."""
     return "–" if count is None else f"{count / GIB:.1f}"

@@ -1,20 +1,20 @@
-"""The gap in the middle of a large console: what was printed there has been given back to the disk.
+"""The gap in the middle of a large console: a hole in a sparse file.
 
 The driver holds its console open and appends to it, so the file cannot be renamed or cut. A hole is punched into it
-instead (Linux, `fallocate(2)`): the beginning, the end and the place of every byte stay, and what is between takes no
-room. In the gap stands one line that says so, filled up with zero bytes to where the next line begins.
+instead (Linux, `fallocate(2)`): the beginning, the end and the offset of every byte stay, and the hole takes no room.
+One line in it says so; zero bytes fill the hole up to the next line.
 """
 
 import os
 from pathlib import Path
 
-HEAD = 16 << 20  # bytes that stay at least: versions, configuration and the first steps
+HEAD = 16 << 20  # bytes kept of the beginning: versions, configuration and the first steps
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
 _LINE = 1 << 16  # bytes in which the end of a line is looked for
 
 
 def find(fd: int) -> range:
-    """The bytes of an open file that need not be read: its first hole, empty where it has none."""
+    """Finds the first hole of an open file, whose bytes need not be read; empty when it has none."""
     try:
         status = os.fstat(fd)
         if status.st_blocks * 512 >= status.st_size:
@@ -25,15 +25,15 @@ def find(fd: int) -> range:
             end = os.lseek(fd, begin, os.SEEK_DATA) if begin < status.st_size else begin
         finally:
             os.lseek(fd, at, os.SEEK_SET)
-    except (OSError, AttributeError):  # a pipe; a hole at the end; a system that does not tell
+    except (OSError, AttributeError):  # a pipe; a hole at the end; a system without SEEK_HOLE
         return range(0)
     return range(begin, end)
 
 
 def limit(console: Path, most: int) -> None:
-    """Keeps a console to `most` bytes on the disk: of a larger one the head and the newest half of `most` stay.
+    """Shrinks a console to `most` bytes on the disk: its head and its newest `most / 2` bytes stay.
 
-    Raises OSError where the system or the disk cannot do that.
+    Raises OSError when the system or the disk does not support it.
     """
     if console.stat().st_size <= most:
         return
@@ -47,18 +47,18 @@ def limit(console: Path, most: int) -> None:
             end = _line_end(file, tail, tail + _LINE)
             _punch(file, begin, end - 1)
             removed = f"{(end - begin) / (1 << 20):,.1f} MiB"
-            said = f"\nppo-tui: {removed} of this log were removed here (console_size in config.yaml)"
-            os.pwrite(file, said.encode(), begin - 1)
+            note = f"\nppo-tui: {removed} of this log were removed here (console_size in config.yaml)"
+            os.pwrite(file, note.encode(), begin - 1)
             os.pwrite(file, b"\n", end - 1)
     finally:
         os.close(file)
 
 
 def _line_end(file: int, begin: int, end: int, *, last: bool = False) -> int:
-    """The byte after the first newline between two bytes, or after the last one; `end` where there is none."""
+    """The byte after the first (or last) newline between two bytes; `end` without one."""
     block = os.pread(file, end - begin, begin)
-    found = block.rfind(b"\n") if last else block.find(b"\n")
-    return begin + found + 1 if found >= 0 else end
+    newline = block.rfind(b"\n") if last else block.find(b"\n")
+    return begin + newline + 1 if newline >= 0 else end
 
 
 def _punch(file: int, begin: int, end: int) -> None:
@@ -67,7 +67,7 @@ def _punch(file: int, begin: int, end: int) -> None:
     try:
         fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     except (OSError, AttributeError):
-        raise OSError("this system cannot punch holes into files") from None
+        raise OSError("this file system does not support hole punching") from None
     span = (ctypes.c_int64(begin), ctypes.c_int64(end - begin))
     if fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, *span):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

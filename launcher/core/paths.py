@@ -1,4 +1,4 @@
-"""Where things lie. Pure functions: nothing here creates a folder."""
+"""Folders and files of ppo-tui. Pure functions: none creates a folder."""
 
 import os
 from pathlib import Path
@@ -14,18 +14,18 @@ def _home() -> Path | None:
 
 
 def runs_dir() -> Path:
-    """Folder of all runs, one folder a run."""
+    """Folder of all runs, one folder per run."""
     home = _home()
     return home / "runs" if home else Path(platformdirs.user_data_dir(_APP)) / "runs"
 
 
 def queue_dir() -> Path:
-    """Folder of the runs that wait for their turn, one file a run."""
+    """Folder of the queued runs, one file per run."""
     return runs_dir().parent / "queue"
 
 
 def cache_dir() -> Path:
-    """Folder of things that can be made again: the toy model, composed configurations."""
+    """Folder of what can be rebuilt: the toy model, composed configurations."""
     home = _home()
     return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP))
 
@@ -37,10 +37,10 @@ def presets_dir() -> Path:
 
 
 def layout_file() -> Path:
-    """What the user pinned to the dashboard."""
+    """File of the metrics that the user pinned to the dashboard."""
     return presets_dir().parent / "layout.json"
 
 
 def settings_file() -> Path:
-    """How the user wants the screen: theme, mouse, keys."""
+    """The user's config.yaml: theme, mouse, keys."""
     return presets_dir().parent / "config.yaml"

@@ -1,7 +1,6 @@
-"""Passwords, keys and tokens: told by their names and by their looks, refused in settings, hidden where text is shown.
+"""Passwords, keys and tokens: recognized by name and by form, refused in settings, hidden in text that is shown.
 
-A variable, whose name has capitals only, is told more freely than a veRL key: `prompt_key` and `pad_token` are
-settings.
+More names of variables (capitals only) than of veRL keys count as secret: `prompt_key` and `pad_token` are settings.
 """
 
 import re
@@ -31,35 +30,21 @@ _LOOKS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?<=[Bb]earer )[\w.~+/=-]{8,}"
 )
 _LOGIN = re.compile(r"(?<=://)([^/@\s:'\"]*):([^/@\s'\"]+)(?=@)")
-_ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # told by the environment when the run starts
+_ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # read from the environment when the run starts
 _NOTHING = r"(?!['\"]?(?:None|null|True|False|nan|\$\{|\*\*\*|-?[\d.]+(?=[\s,'\"})\]]|$)))"
 # `'api_key': 'x'`, `api_key=x`, `--password x`; a value in quotes may hold blanks
 _VALUE = r"('[^'\n]+'|\"[^\"\n\\]+\"|[^\s,'\"\\\[\](){}]+)"
 _NAMED = re.compile(rf"((?:(?:\b|_|--){_WORD}|\btoken)(?:['\"]?\s?[:=]\s?|(?<=\w)\s)){_NOTHING}{_VALUE}", re.IGNORECASE)
 # `GITHUB_PAT=x`, `'GITHUB_PAT': 'x'`
 _ASSIGNED = re.compile(rf"((?<![A-Za-z0-9_])([A-Z][A-Z0-9_]+)['\"]?\s?[:=]\s?){_NOTHING}{_VALUE}")
-# a text without any of these has no secret that we know, and most lines of a log have none; the patterns take
-# a millisecond for a step line of 5 kB
+# a text without any of these has no known secret: most lines of a log, whose patterns take a millisecond per 5 kB
 _NAMES = ("_key", "-key", "apikey", "accesskey", "secret", "passw", "passphrase", "_pass", "pass:", "pass=", "pwd")
 _MORE_NAMES = ("token'", 'token"', "token=", "token:", "-token", "credential", "bearer", "authorization", "private key")
 _PREFIXES = ("://", "hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat", "akia", "xox", "aiza")
 _LOOK_HINTS = (*_PREFIXES, "eyj", "bearer", "private key")
 _HINTS = (*_NAMES, *_MORE_NAMES, *_LOOK_HINTS)
-_VARIABLE_HINTS = (
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASS",
-    "PWD",
-    "CRED",
-    "COOKIE",
-    "JWT",
-    "PAT",
-    "AUTH",
-    "BEARER",
-    "DSN",
-    "SAS",
-)
+_CREDENTIAL_HINTS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "COOKIE", "JWT")
+_VARIABLE_HINTS = (*_CREDENTIAL_HINTS, "PAT", "AUTH", "BEARER", "DSN", "SAS")
 
 
 def is_secret(name: str) -> bool:
@@ -125,13 +110,13 @@ def _named(key: str, value: Any) -> Any:
 def _hide(match: re.Match[str]) -> str:
     before, value = match.groups()
     if before[-1].isspace() and not re.search(r"[:=]\s$", before) and not before.startswith("--"):
-        return match[0]  # a sentence, and no option
+        return match[0]  # a sentence, not an option
     return match[0] if _is_name(match, value) else before + _hidden(value)
 
 
 def _hide_variable(match: re.Match[str]) -> str:
     before, name, value = match.groups()
-    secret = name != "KEY" and is_secret(name) and not _is_name(match, value)  # KEY=VALUE is what help says
+    secret = name != "KEY" and is_secret(name) and not _is_name(match, value)  # KEY=VALUE is from a help text
     return before + _hidden(value) if secret else match[0]
 
 

@@ -1,4 +1,4 @@
-"""Reference data as TOML files beside the modules that use them; each is read when it is first needed."""
+"""Reference data as TOML files next to the modules that use them; each is read when it is first needed."""
 
 import sys
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ Row = TypeVar("Row")
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Reads a data file of ours."""
+    """Reads a data file of ppo-tui."""
     if sys.version_info >= (3, 11):  # a late import: 'ppo-tui --help' needs no data
         import tomllib
     else:
@@ -19,9 +19,9 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def record(kind: type[Row], table: Mapping[str, Any], **made: Any) -> Row:
-    """Makes a dataclass of a table, its lists as tuples; `made` are the fields that are not plain values.
+    """Makes a dataclass from a table, its lists as tuples; `made` are the fields that are not plain values.
 
-    A name that the dataclass does not have raises TypeError.
+    Raises TypeError for a name that the dataclass does not have.
     """
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
     return kind(**{**plain, **made})

@@ -1,4 +1,4 @@
-"""Following files that grow."""
+"""Follows files that grow."""
 
 import os
 from pathlib import Path
@@ -7,11 +7,11 @@ from launcher.core import gap
 
 
 class Tail:
-    """Reads what was added to a file since the last time.
+    """Reads what was added to a file since the last read.
 
-    A file that is not there yet, or cannot be read now (a network disk), has nothing new. One that shrank was
-    started anew (veRL's file logger truncates at every start): reading goes on from its beginning and
-    `restarts` counts it. A gap is passed over; `passed` counts its bytes.
+    A file that does not exist yet, or cannot be read now (a network disk), has nothing new. A file that shrank was
+    restarted (veRL's file logger truncates it at every start): reading continues from its beginning, and
+    `restarts` counts it. A gap is skipped; `passed` counts its bytes.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
@@ -42,7 +42,7 @@ class Tail:
 
 
 class LineTail:
-    """Complete lines added to a file since the last time; the half line at its end waits for its newline."""
+    """Reads complete lines that were added to a file; a half line at its end waits for its newline."""
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)

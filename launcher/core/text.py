@@ -13,70 +13,20 @@ _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x9c|\x1b\\)?|[ -/]*[0-~]?)"
     r"|\x9b[0-?]*[ -/]*[@-~]?"
 )
-# C0 but tab and newline, C1, direction marks, other line ends, halves of surrogate pairs (UTF-8 has none); and what
-# hides in a text without a place on the screen: zero-width letters, soft hyphens, fillers, tags.
+# C0 but tab and newline, C1, direction marks, other line ends, halves of surrogate pairs (UTF-8 has none); and
+# characters without width: zero-width letters, soft hyphens, fillers, tags.
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     r"\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 
-ASCII = {  # signs and their twins where a terminal or a locale has no others; both one cell wide
-    "●": "*",
-    "◆": "i",
-    "▲": "!",
-    "✖": "X",
-    "·": ".",
-    "○": "o",
-    "■": "#",
-    "✔": "+",
-    "◇": "o",
-    "↑": "^",
-    "↓": "v",
-    "…": "~",
-    "–": "-",
-    "—": "-",
-    "❯": ">",
-    "→": ">",
-    "←": "<",
-    "≥": ">",
-    "≤": "<",
-    "│": "|",
-    "─": "-",
-    "┊": ":",
-    "╌": "-",
-    "━": "=",
-    "╸": "-",
-    "▓": "#",
-    "▒": "%",
-    "░": ".",
-    "×": "x",
-    "÷": "/",
-    "−": "-",
-    "╭": "+",
-    "╮": "+",
-    "╰": "+",
-    "╯": "+",
-    "▌": "|",
-    "▐": "|",
-    "▊": "|",
-    "▎": "|",
-    "▔": "-",
-    "°": " ",
-    "²": "2",
-    "Δ": "d",
-    "▁": "_",
-    "▂": "_",
-    "▃": ".",
-    "▄": "-",
-    "▅": "-",
-    "▆": "=",
-    "▇": "=",
-    "█": "#",
-    "★": "*",
-}
+# Signs and their substitutes where a terminal or a locale lacks them; both one cell wide.
+_SIGNS = "●◆▲✖·○■✔◇★ ↑↓→←❯ …–—−×÷≥≤°²Δ │┊─╌━╸▔ ╭╮╰╯ ▌▐▊▎ ▓▒░ ▁▂▃▄▅▆▇█"
+_PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| #%. __.--==#"
+ASCII = {sign: plain for sign, plain in zip(_SIGNS, _PLAIN, strict=True) if sign != " "}
 
 TWINS = "twins"
-"""An error handler of codecs: letters that an encoding lacks become their twins, others question marks."""
+"""An error handler of codecs: a sign that an encoding lacks becomes its substitute, or a question mark."""
 
 
 def _twins(error: UnicodeError) -> tuple[str, int]:
@@ -88,9 +38,9 @@ codecs.register_error(TWINS, _twins)
 
 
 def inert(text: str) -> str:
-    """`text` without terminal escapes, control characters, direction marks and letters that have no width.
+    """Removes terminal escapes, control characters, direction marks and letters without width.
 
-    Newlines and tabs stay. What is left can be printed without acting on the terminal.
+    Newlines and tabs stay. Printing the result does not act on the terminal.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -98,17 +48,17 @@ def inert(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """`text` without each character that a terminal acts on, or that cannot be seen; of an escape the rest stays."""
+    """Removes characters that a terminal acts on or that cannot be seen; the rest of an escape stays."""
     return _CONTROL.sub("", text)
 
 
 def clean(text: str) -> str:
-    """What `inert` leaves, with spaces for tabs: what has to be measured, folded or compared."""
+    """The text of `inert` with spaces for tabs: to be measured, folded or compared."""
     return inert(text).expandtabs(4)
 
 
 def escaped(text: str) -> str:
-    r"""JSON with `\uXXXX` for each character that `inert` would remove: nothing is lost, nothing acts."""
+    r"""JSON with `\uXXXX` for each character that `inert` would remove."""
     return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
 
 
@@ -118,7 +68,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class Inert:
-    """A text stream through which only inert text without secrets gets: what a command prints, whoever prints it."""
+    """A text stream that passes on inert text without secrets: everything that a command prints."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -141,9 +91,8 @@ def without_login(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to a mistyped one, or None when nothing is near."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """The known name closest to a misspelled one, or None when nothing is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -152,15 +101,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def perhaps(near: str | None) -> str:
-    """The same for a name that was found in another way."""
+    """The same for a near name from elsewhere."""
     return f" (did you mean '{near}'?)" if near else ""
 
 
 def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The hint for a mistyped name: the nearest known one, then `otherwise`: where all of them are."""
+    """The hint for a misspelled name: the nearest known one, then `otherwise`, such as where all of them are."""
     return hint_of(nearest(name, known), otherwise)
 
 
 def hint_of(near: str | None, otherwise: str = "") -> str:
-    """The same for a name that was found in another way."""
+    """The same for a near name from elsewhere."""
     return " ".join(filter(None, (near and f"did you mean '{near}'?", otherwise)))

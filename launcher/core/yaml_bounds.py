@@ -1,7 +1,6 @@
-"""How large, how deep and how far its aliases may expand: YAML of others is looked at before it is read. And what
-mends a text that is no YAML.
+"""Bounds for YAML from elsewhere (size, depth, expansion of aliases), and the fix for invalid YAML.
 
-Text that can be neither deep nor expand is told in microseconds by its brackets, its indentation and its aliases.
+Most texts pass in microseconds, by their brackets, their indentation and their aliases.
 """
 
 import re
@@ -12,16 +11,16 @@ from launcher.core.format import number
 if TYPE_CHECKING:
     from ruamel.yaml.error import MarkedYAMLError
 
-LARGEST = 1 << 17  # characters; the largest preset of ours has 6,000
-DEEPEST = 40  # mappings and lists in one another
-MOST = 20_000  # values, each alias counted as all that it stands for
+LARGEST = 1 << 17  # characters; the largest shipped preset has 6,000
+DEEPEST = 40  # nested mappings and lists
+MOST = 20_000  # values, each alias counted as the values that it expands to
 
 _WALL = re.compile(rf"(?:[\[{{]\s*){{{DEEPEST + 1}}}")
 _HEAD = re.compile(r"^[ \t?-]*", re.MULTILINE)
 
 
 def refusal(text: str) -> str | None:
-    """Why a YAML text is not read, in half a sentence; None for one within bounds. What is no YAML is within."""
+    """Why a YAML text is not read, in half a sentence; None within bounds, and for invalid YAML."""
     if len(text) > LARGEST:
         return f"has {number(len(text))} characters; at most {LARGEST:,} are read"
     if _WALL.search(text):  # the scanner itself is slow in these
@@ -32,8 +31,8 @@ def refusal(text: str) -> str | None:
     return _measured(text)
 
 
-def mending(text: str, error: "MarkedYAMLError") -> str:
-    """What mends a text that is no YAML, by what was open where its reader gave up."""
+def repair(text: str, error: "MarkedYAMLError") -> str:
+    """The fix for invalid YAML, by what was open where its parser stopped."""
     from ruamel.yaml.constructor import DuplicateKeyError
 
     opened, at = _letter(text, error.context_mark), _letter(text, error.problem_mark)
@@ -44,7 +43,7 @@ def mending(text: str, error: "MarkedYAMLError") -> str:
     if isinstance(error, DuplicateKeyError):
         return f"remove line {line}, or the other one with this name"
     if at == "\t":
-        return f"use spaces in place of the tab in line {line}"
+        return f"use spaces instead of the tab in line {line}"
     return f"correct line {line}: its indentation, colons and quotes"
 
 
@@ -86,5 +85,5 @@ def _measured(text: str) -> str | None:
             if count > MOST:
                 return f"{place}: expands to more than {MOST:,} values"
     except (YAMLError, ValueError, RecursionError):
-        return None  # its reader says what is wrong
+        return None  # its parser reports what is wrong
     return None

@@ -35,7 +35,7 @@ def write(folder: Path | None, target: Path) -> dict[str, int]:
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of (where it stands, {"question", "answer"})."""
+    """veRL's rows from pairs of (its place, {"question", "answer"})."""
     for index, (place, item) in enumerate(items):
         question, answer = item.get("question"), item.get("answer")
         if not isinstance(question, str) or not isinstance(answer, str):

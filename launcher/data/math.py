@@ -22,7 +22,7 @@ def write(where: str | None, target: Path) -> dict[str, int]:
 
     `where` is a folder, or the name of a data set on the Hugging Face hub (the usual one when None). A folder
     has `train.jsonl` and `test.jsonl` (each may end in `.gz`), or the original's `train/` and `test/` with
-    one JSON file a problem. Raises UserError when there are none, and for a problem without a boxed answer.
+    one JSON file per problem. Raises UserError when there are none, and for a problem without a boxed answer.
     """
     folder = Path(where).expanduser() if where else None
     local = folder is not None and (folder.is_dir() or (where or "").startswith((".", "/", "~")))
@@ -34,7 +34,7 @@ def write(where: str | None, target: Path) -> dict[str, int]:
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of (where it stands, {"problem", "solution"})."""
+    """veRL's rows from pairs of (its place, {"problem", "solution"})."""
     for index, (place, item) in enumerate(items):
         problem, solution = item.get("problem"), item.get("solution")
         if not isinstance(problem, str) or not isinstance(solution, str):
@@ -54,7 +54,7 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
 
 
 def ground_truth(solution: str) -> str | None:
-    r"""What stands in the last box: `\boxed{\frac{1}{2}}` with its inner braces, `\boxed 5` up to the `$`."""
+    r"""The content of the last box: `\boxed{\frac{1}{2}}` with its inner braces, `\boxed 5` up to the `$`."""
     start, mark = max((solution.rfind(mark), mark) for mark in _MARKS)
     if start < 0:
         return None

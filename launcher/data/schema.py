@@ -1,4 +1,4 @@
-"""The rows that veRL reads: one parquet file a split, one row a prompt.
+"""The rows that veRL reads: one parquet file per split, one row per prompt.
 
 Columns as veRL's own preprocessing scripts write them: `data_source` selects veRL's built-in reward function,
 `prompt` is a chat, `reward_model.ground_truth` is what the reward function compares with.
@@ -42,8 +42,8 @@ def row(
 ) -> Row:
     """One row of a task with a rule reward.
 
-    The model is asked `question`, then told by `instruction` (may be empty) in which form to answer. `answer`
-    is the worked solution, for people to compare with.
+    The prompt is `question` and `instruction` (may be empty), which sets the form of the answer. `answer` is the
+    worked solution, for people to compare with.
     """
     return {
         "data_source": data_source,
@@ -55,7 +55,7 @@ def row(
 
 
 def write(path: Path, rows: Iterable[Row]) -> int:
-    """Writes `rows` as parquet, whole or not at all, and returns how many there were.
+    """Writes `rows` as parquet, whole or not at all, and returns their number.
 
     Raises UserError when pyarrow is not installed: it comes with veRL, not with ppo-tui itself.
     """
@@ -78,7 +78,7 @@ def write(path: Path, rows: Iterable[Row]) -> int:
 
 
 def _arrow_schema(pa: Any) -> Any:
-    """The columns with their types; written down, so that an empty or odd first row cannot change them."""
+    """The columns with their types; fixed, so that an empty or odd first row cannot change them."""
     text, number = pa.string(), pa.int64()
     return pa.schema(
         {

@@ -1,4 +1,4 @@
-"""Where rows come from: files of JSON lines, plain or compressed, and data sets of the Hugging Face hub."""
+"""Reads rows from files of JSON lines, plain or compressed, and from data sets of the Hugging Face hub."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from launcher.core.errors import UserError
 
 Item = tuple[str, dict[str, Any]]
-"""Where a row stands, for error messages, and the row."""
+"""The place of a row, for error messages, and the row."""
 
 
 def split_file(folder: Path, split: str) -> Path:
@@ -22,7 +22,7 @@ def split_file(folder: Path, split: str) -> Path:
 
 
 def json_lines(path: Path) -> Iterator[Item]:
-    """The objects of a file, one a line; empty lines are passed over. Raises UserError with the line."""
+    """The objects of a file, one per line; empty lines are skipped. Raises UserError with the line."""
     opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
@@ -39,7 +39,7 @@ def json_lines(path: Path) -> Iterator[Item]:
 
 
 def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:
-    """The rows of a split on the Hugging Face hub. Raises UserError, which names what to do `instead`."""
+    """The rows of a split on the Hugging Face hub. Raises UserError with `instead` as its hint."""
     try:
         import datasets
     except ImportError:
@@ -49,7 +49,7 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         ) from None
     try:
         items = datasets.load_dataset(name, config, split=split)
-    except Exception as error:  # the hub's client has many ways to say that it cannot be reached
+    except Exception as error:  # the hub's client raises many types when it cannot connect
         raise UserError(
             f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__})", instead
         ) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.core.files import beside
+from launcher.core.files import siblings
 from launcher.core.text import near_hint
 from launcher.data import gsm8k, math, schema, source
 from launcher.data.source import Item
@@ -17,11 +17,11 @@ REWARDS = ("gsm8k", "math")
 
 @dataclass(frozen=True)
 class Form:
-    """Which columns are read, and how an answer is asked for and judged.
+    """The columns to read, and how answers are requested and judged.
 
-    `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
-    of the column when it stands there as in the original (`... #### 72`); None leaves both as they are, for
-    a custom reward function, which gets `name` as the data source.
+    `reward` is one of veRL's own: its instruction is added to each question, and the answer is extracted from a
+    column in its format (`... #### 72`). None leaves both as they are, for a custom reward function, which gets
+    `name` as the data source.
     """
 
     prompt: str
@@ -41,14 +41,14 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
     if not 0 < test_share < 1:
         raise UserError(f"--test-share {test_share} is not allowed", "use a number above 0 and below 1")
     parts = _divided([*rows(_items(path), form)], test_share)
-    for split, found in parts.items():
-        if not found:
+    for split, part in parts.items():
+        if not part:
             raise UserError(f"{path}: no rows left for the {split} set")
-    return {split: schema.write(target / f"{split}.parquet", found) for split, found in parts.items()}
+    return {split: schema.write(target / f"{split}.parquet", part) for split, part in parts.items()}
 
 
 def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of (where it stands, the row of the table)."""
+    """veRL's rows from pairs of (its place, the row of the table)."""
     task = {"gsm8k": gsm8k, "math": math}.get(form.reward or "")
     for index, (place, item) in enumerate(items):
         question, answer = (_text(place, item, column) for column in (form.prompt, form.answer))
@@ -78,7 +78,7 @@ def _text(place: str, item: dict[str, Any], column: str) -> str:
 def _items(path: Path) -> Iterator[Item]:
     name = path.name.removesuffix(".gz")
     if not path.is_file():
-        raise UserError(f"file not found: {path}", near_hint(path.name, beside(path)))
+        raise UserError(f"file not found: {path}", near_hint(path.name, siblings(path)))
     if name.endswith((".jsonl", ".json")):
         return source.json_lines(path)
     if name.endswith(".csv") and name == path.name:
@@ -97,10 +97,10 @@ def _csv(path: Path) -> Iterator[Item]:
         raise UserError(f"{path} is not a valid CSV file: {error}") from None
 
 
-def _divided(found: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:
-    """Every so-and-so-many'th row for the test, so that a sorted table gives two alike sets."""
+def _divided(table: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:
+    """Spreads the test rows evenly, so that a sorted table gives two similar sets."""
     parts: dict[str, list[schema.Row]] = {"train": [], "test": []}
-    for index, row in enumerate(found):
+    for index, row in enumerate(table):
         split = "test" if int((index + 1) * share) > int(index * share) else "train"
         row["extra_info"]["split"] = split
         parts[split].append(row)

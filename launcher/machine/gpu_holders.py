@@ -1,8 +1,8 @@
-"""Who holds memory on a GPU.
+"""The owners of the processes that hold memory on a GPU.
 
-NVML knows pids, not owners. In a container they may be pids of the host, which mean somebody else here or
-nobody: such a process is `unknown`, never "others". Of a process only its short name and its user are taken:
-a command line may hold secrets.
+NVML returns pids, not owners. In a container they may be pids of the host, which belong to another process here or
+to none: such a process is `unknown`, never "others". Only short name and user of a process are read, because
+a command line may contain secrets.
 """
 
 import contextlib
@@ -14,45 +14,45 @@ from typing import NamedTuple
 import psutil
 
 _FIRST_NAMESPACE = "pid:[4026531836]"  # fixed in Linux: the namespace of the host itself
-_SHORT = 15  # letters that the kernel keeps of a name; psutil completes longer ones from the command line
-_NOTHING = 1 << 30  # bytes that the driver itself may hold on a GPU where no process is
+_SHORT = 15  # letters of a name in the kernel; psutil completes longer names from the command line
+_NOTHING = 1 << 30  # bytes that the driver itself may hold on a GPU without a process
 _MOVED = 1 << 29  # bytes that a process may take or give back before it is recorded at once
 
 
 class Owner(NamedTuple):
-    """Whose a process is: `run`, `others` or `unknown` (then without name and user)."""
+    """The owner of a process: `run`, `others` or `unknown` (then without name and user)."""
 
     whose: str
     name: str | None = None
     user: str | None = None
 
 
-def owner(pid: int, ours: Callable[[int], bool]) -> Owner:
-    """The owner of a pid that NVML named; `ours` tells the pids of the run. Never raises."""
-    if not ours(pid) and not _believable(pid):
+def owner(pid: int, of_run: Callable[[int], bool]) -> Owner:
+    """The owner of a pid that NVML returned; `of_run` recognizes the pids of the run. Never raises."""
+    if not of_run(pid) and not _believable(pid):
         return Owner("unknown")
     name = user = None
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
         name = process.name()[:_SHORT]
         user = process.username()
-    return Owner("run" if ours(pid) else "others", name, user)
+    return Owner("run" if of_run(pid) else "others", name, user)
 
 
-def run_share(found: Iterable[tuple[Owner, int | None]], used: int | None) -> int | None:
-    """Bytes that the run holds on a device with so many `used`; None when that cannot be told."""
-    found = list(found)
-    ours = [size for who, size in found if who.whose == "run"]
-    if ours:
-        known = [size for size in ours if size is not None]
-        return sum(known) if len(known) == len(ours) else None
-    if any(who.whose == "unknown" for who, _ in found):
+def run_share(holders: Iterable[tuple[Owner, int | None]], used: int | None) -> int | None:
+    """Bytes that the run holds on a device with `used` bytes; None when that is unknown."""
+    holders = list(holders)
+    sizes = [size for who, size in holders if who.whose == "run"]
+    if sizes:
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) else None
+    if any(who.whose == "unknown" for who, _ in holders):
         return None
-    return 0 if found or used is None or used < _NOTHING else None  # an empty list may be a hidden one
+    return 0 if holders or used is None or used < _NOTHING else None  # an empty list may hide a process
 
 
 def differ(before: Mapping[int, int | None], now: Mapping[int, int | None]) -> bool:
-    """Whether other processes hold a device, or one of them another half a GiB; bytes by pid."""
+    """Whether the processes on a device changed, or the size of one by half a GiB; bytes by pid."""
     return before.keys() != now.keys() or any(
         abs((now[pid] or 0) - (size or 0)) > _MOVED for pid, size in before.items()
     )
@@ -66,7 +66,7 @@ def in_session(pid: int, session: int | None) -> bool:
 
 
 def _believable(pid: int) -> bool:
-    """Whether this pid means the same process to NVML and to us."""
+    """Whether this pid is the same process for NVML and for ppo-tui."""
     if not psutil.pid_exists(pid):
         return False
     with contextlib.suppress(OSError):

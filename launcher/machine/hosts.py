@@ -26,7 +26,7 @@ _LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's p
 
 @dataclass(frozen=True)
 class HostRuns:
-    """The runs of a machine, as its `runs --json`, or jobs of a cluster; or why it could not be asked."""
+    """The runs of a machine (from its `runs --json`) or the jobs of a cluster; or why it did not answer."""
 
     host: str
     runs: Sequence[Mapping[str, Any]] = ()
@@ -34,7 +34,7 @@ class HostRuns:
 
 
 class NotReached(UserError):
-    """A machine that ssh does not reach, or that has no ppo-tui."""
+    """ssh does not reach a machine, or the machine has no ppo-tui."""
 
     exit_code = 1
 
@@ -42,7 +42,7 @@ class NotReached(UserError):
 def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
     """Runs the ppo-tui of another machine; returns its exit code.
 
-    Raises UserError for what is no host, and without ssh, and NotReached.
+    Raises UserError for an invalid host or a missing ssh, and NotReached.
     """
     try:
         ssh = subprocess.Popen(there(host, words, ["-t"] if terminal else []))
@@ -57,7 +57,7 @@ def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
 
 
 def _waited(ssh: "subprocess.Popen[bytes]") -> int:
-    """The exit code of ssh, which an interrupt reaches as well: it decides whether to end."""
+    """Waits for ssh, which also receives an interrupt and decides whether to end; returns its exit code."""
     while True:
         try:
             return ssh.wait()
@@ -66,7 +66,7 @@ def _waited(ssh: "subprocess.Popen[bytes]") -> int:
 
 
 def runs_elsewhere() -> Iterator[HostRuns]:
-    """The runs of the hosts in config.yaml, all asked at once; nobody is asked for a password."""
+    """The runs of the hosts in config.yaml, fetched in parallel; ssh never prompts for a password."""
     hosts = list(read_hosts())
     with ThreadPoolExecutor(max_workers=16) as pool:
         yield from pool.map(runs_of, hosts)
@@ -82,36 +82,36 @@ def runs_of(host: str) -> HostRuns:
     except (OSError, subprocess.TimeoutExpired) as error:
         return HostRuns(host, away=getattr(error, "strerror", None) or f"no answer in {_ANSWER} s")
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        return HostRuns(host, away=said or f"exit code {done.returncode}")
+        last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return HostRuns(host, away=last_line or f"exit code {done.returncode}")
     try:
-        found = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+        runs = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
     except orjson.JSONDecodeError:
         return HostRuns(host, away="its ppo-tui did not print a list of runs")
-    return HostRuns(host, [run for run in found if isinstance(run, dict)])
+    return HostRuns(host, [run for run in runs if isinstance(run, dict)])
 
 
 def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:
-    """The ppo-tui of another machine as a command: ssh with one connection for all calls of the next minutes."""
+    """The command for ppo-tui on another machine: ssh with one connection for all calls of the next minutes."""
     if not _HOST.fullmatch(host):
-        raise UserError(f"'{host}' is not a host of ssh", "use NAME or USER@NAME")
+        raise UserError(f"'{host}' is not an SSH host", "use HOST or USER@HOST")
     command = read_hosts().get(host) or "ppo-tui"
     return ["ssh", *_shared(), *options, "--", host, shlex.join([command, *words])]
 
 
 def _shared() -> list[str]:
-    """Options for one connection; none where its socket cannot be: ssh would end.
+    """Options for one shared connection; none without a valid folder for its socket, because ssh would fail.
 
-    Its path has few bytes, and homes may be long, or on a file system without sockets.
+    The path of a socket is short, and homes may be long, or on a file system without sockets.
     """
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"ppo-tui-{os.getuid()}"
     try:
         folder.mkdir(exist_ok=True, mode=0o700)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return []
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        return []  # somebody else's
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        return []  # another user's
     if len(os.fsencode(folder)) > _LONGEST:
         return []
     return ["-o", "ControlMaster=auto", "-o", f"ControlPath={folder}/%C", "-o", "ControlPersist=120"]

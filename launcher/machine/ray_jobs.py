@@ -1,7 +1,7 @@
-"""Ray's Jobs over HTTP: what the dashboard of a cluster's head answers, without Ray here.
+"""Ray jobs over HTTP: a client of the dashboard on a cluster's head that does not need Ray.
 
 Paths and answers as of Ray 2.60 (`ray/dashboard/modules/job/job_head.py: JobHead`, `state/state_head.py: get_logs`).
-The log comes from the state API, as bytes: the Jobs API has it as one JSON text, or by a websocket.
+The log comes from the state API, as bytes: the Jobs API returns one JSON text, or a websocket.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import httpx
 
 PORT = 8265  # of the dashboard
-STOP_WAIT = 12  # seconds between SIGTERM and SIGKILL; of Ray's default of 3 veRL needs 4 to 5.5
+STOP_WAIT = 12  # seconds between SIGTERM and SIGKILL; veRL needs 4 to 5.5, Ray's default is 3
 _PATIENCE = 15.0  # seconds for an answer
 _QUIET = 300.0  # seconds without a line after which a log's connection may be dead
 _WHOLE = 600  # seconds that a whole log may take
@@ -32,14 +32,14 @@ _ADDRESS = re.compile(r"(?:(https?)://)?([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5})
 
 
 class Unreachable(UserError):
-    """The cluster does not answer now; it may later."""
+    """The cluster does not answer at present."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Job:
-    """A submitted job. `code` is the exit code of its command, where Ray saw one; times in unix seconds."""
+    """A submitted job. `code` is the exit code of its command, if Ray recorded one; times in unix seconds."""
 
     id: str
     status: str
@@ -50,7 +50,7 @@ class Job:
     entrypoint: str = ""
     metadata: Mapping[str, str] | None = None
     ray_id: str | None = None  # by which its actors name it
-    node: str | None = None  # where its command runs and its log lies; None until it is placed
+    node: str | None = None  # of its command and its log; None until it is placed
 
     @property
     def ended(self) -> bool:
@@ -58,7 +58,7 @@ class Job:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Job":
-        """What `JobDetails.dict()` tells."""
+        """Reads `JobDetails.dict()`."""
         started = value.get("start_time")
         return cls(
             str(value.get("submission_id")),
@@ -80,24 +80,24 @@ def url_of(address: str | None) -> str:
         return f"http://127.0.0.1:{PORT}"
     if address.startswith("ray://"):
         raise UserError(
-            f"'{address}' is an address of Ray Client, with which veRL does not work",
-            f"use the dashboard of the head: host:{PORT}",
+            f"'{address}' is a Ray Client address, which veRL does not support",
+            f"use the head's dashboard, host:{PORT}",
         )
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
         raise UserError(
             f"'{address}' is not the address of a Ray dashboard", f"use auto, host:{PORT}, or http(s)://host:port"
         )
-    scheme, host, port = found.groups()
+    scheme, host, port = match.groups()
     return f"{scheme or 'http'}://{host}" + (f":{port}" if port else "" if scheme else f":{PORT}")
 
 
 def token() -> str | None:
-    """The token of the user as Ray finds it; None without one. It is neither kept nor shown."""
+    """The token of the user as Ray finds it; None without one. It is neither stored nor shown."""
     if os.environ.get("RAY_AUTH_MODE", "").lower() == "disabled":
         return None
-    if found := os.environ.get("RAY_AUTH_TOKEN", "").strip():
-        return found
+    if value := os.environ.get("RAY_AUTH_TOKEN", "").strip():
+        return value
     path = os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token"
     with contextlib.suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: there is no home
         return Path(path).expanduser().read_text().strip() or None
@@ -105,22 +105,22 @@ def token() -> str | None:
 
 
 def authentication() -> dict[str, str]:
-    """What makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
+    """The variable that makes Ray use the token for a given address, as it does for a cluster that it finds itself."""
     return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
 
 
 class Cluster:
-    """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for what will not pass."""
+    """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for a lasting error."""
 
     def __init__(self, address: str | None, own_token: str | None = None) -> None:
-        """`own_token` is that of a run's own Ray, in place of the user's."""
+        """`own_token`: the token of a run's own Ray, instead of the user's."""
         self.url, self._token = url_of(address), own_token
 
     @functools.cached_property
     def _http(self) -> "httpx.Client":
         import httpx
 
-        head = {"Authorization": f"Bearer {found}"} if (found := self._token or token()) else {}
+        head = {"Authorization": f"Bearer {bearer}"} if (bearer := self._token or token()) else {}
         return httpx.Client(base_url=self.url, headers=head, timeout=_PATIENCE, trust_env=False)
 
     def version(self) -> str:
@@ -128,29 +128,29 @@ class Cluster:
         return str(self._ask("GET", "/api/version").json().get("ray_version"))
 
     def session(self) -> str:
-        """The name of its session: that of the folder in which it keeps logs and sockets."""
+        """The name of its session, which is also the name of the folder of its logs and sockets."""
         return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
 
     def resources(self) -> dict[str, tuple[float, float]]:
-        """What is taken of each resource and what there is, such as `GPU`; empty where the autoscaler does not tell."""
-        found: Any = self._ask("GET", "/api/cluster_status").json()
+        """Used and total amount of each resource, such as `GPU`; empty when the autoscaler does not report them."""
+        usage: Any = self._ask("GET", "/api/cluster_status").json()
         for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
-            found = found.get(name) if isinstance(found, dict) else None
-        return {name: (float(used), float(total)) for name, (used, total) in (found or {}).items()}
+            usage = usage.get(name) if isinstance(usage, dict) else None
+        return {name: (float(used), float(total)) for name, (used, total) in (usage or {}).items()}
 
     def nodes(self) -> list[Any]:
-        """What the agents of the nodes measured last, as `MachineSample.of_cluster` reads it."""
-        found: Any = self._ask("GET", "/nodes?view=summary").json()
-        summary = found.get("data", {}).get("summary") if isinstance(found, dict) else None
+        """The newest measurements of the nodes' agents, as `MachineSample.of_cluster` reads them."""
+        answer: Any = self._ask("GET", "/nodes?view=summary").json()
+        summary = answer.get("data", {}).get("summary") if isinstance(answer, dict) else None
         return summary if isinstance(summary, list) else []
 
     def actors(self, name: str) -> list[str]:
         """Ids of the live actors of a class."""
-        found = self.listed("actors", "class_name", name)
-        return [each["actor_id"] for each in found if each.get("state") == "ALIVE"]
+        actors = self.listed("actors", "class_name", name)
+        return [actor["actor_id"] for actor in actors if actor.get("state") == "ALIVE"]
 
     def submit(self, id: str, entrypoint: str, env: Mapping[str, str], metadata: Mapping[str, str]) -> None:
-        """Submits a job once: asked for again, it is the one that is there already."""
+        """Submits a job unless the cluster has one with this id."""
         package, content = plugin()
         if self._ask("GET", f"/api/packages/gcs/{package}", allowed=(404,)).status_code == 404:
             self._ask("PUT", f"/api/packages/gcs/{package}", content=content)
@@ -159,23 +159,24 @@ class Cluster:
         answer = self._ask("POST", "/api/jobs/", json=body, allowed=(400, 500))
         if answer.status_code == 200 or "already exists" in answer.text:
             return
-        said = answer.text.strip().rpartition("\n")[2]
+        reason = answer.text.strip().rpartition("\n")[2]
         # an agent is missing for a while after the start of a cluster
-        kind = Unreachable if "No available agent" in said or "TimeoutError" in said else UserError
-        raise kind(f"{self.url} refused the job: {said}")
+        kind = Unreachable if "No available agent" in reason or "TimeoutError" in reason else UserError
+        raise kind(f"{self.url} refused the job: {reason}")
 
     def job(self, id: str) -> Job | None:
-        """A job; None where the cluster has none of this id."""
+        """A job; None when the cluster has none with this id."""
         answer = self._ask("GET", f"/api/jobs/{quote(id, safe='')}", allowed=(404,))
         return None if answer.status_code == 404 else Job.of(answer.json())
 
     def jobs(self) -> list[Job]:
         """All submitted jobs, newest first."""
-        found = [Job.of(each) for each in self._ask("GET", "/api/jobs/").json() if each.get("type") == "SUBMISSION"]
-        return sorted(found, key=lambda job: job.started or 0.0, reverse=True)
+        listed = self._ask("GET", "/api/jobs/").json()
+        jobs = [Job.of(job) for job in listed if job.get("type") == "SUBMISSION"]
+        return sorted(jobs, key=lambda job: job.started or 0.0, reverse=True)
 
     def stop(self, id: str) -> None:
-        """Asks Ray for the end of a job; one that has ended stays as it is."""
+        """Asks Ray to stop a job; an ended job stays as it is."""
         self._ask("POST", f"/api/jobs/{quote(id, safe='')}/stop", allowed=(404,))
 
     def delete(self, id: str) -> None:
@@ -183,7 +184,7 @@ class Cluster:
         self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
 
     def holders(self) -> dict[str, float]:
-        """Who has reserved GPUs, and how many: the submission id of a job, else the command of a driver."""
+        """Reserved GPUs by holder: the submission id of a job, or the command of a driver."""
         held: dict[str, float] = {}
         for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():
@@ -192,23 +193,23 @@ class Cluster:
             if not actor.get("placement_group_id"):
                 _add(held, actor.get("job_id"), actor.get("required_resources"))
         names = {
-            each.get("job_id"): str(each.get("submission_id") or each.get("entrypoint") or each.get("job_id"))
-            for each in self._ask("GET", "/api/jobs/").json()
+            job.get("job_id"): str(job.get("submission_id") or job.get("entrypoint") or job.get("job_id"))
+            for job in self._ask("GET", "/api/jobs/").json()
         }
         return {names.get(id, f"job {id}"): gpus for id, gpus in held.items()}
 
     def left(self, job: Job) -> list[str]:
         """Names of the live actors and placement groups of a job."""
-        found = []
+        names = []
         if job.ray_id:
             for kind, owner, name in (("actors", "job_id", "class_name"), ("placement_groups", "creator_job_id", "")):
-                for each in self.listed(kind, owner, job.ray_id):
-                    if each.get("state") not in ("DEAD", "REMOVED"):
-                        found.append(str(each.get(name) or "a placement group"))
-        return found
+                for row in self.listed(kind, owner, job.ray_id):
+                    if row.get("state") not in ("DEAD", "REMOVED"):
+                        names.append(str(row.get(name) or "a placement group"))
+        return names
 
     def log(self, job: Job, *, follow: bool) -> Iterator[bytes]:
-        """The console of a job from its first byte; with `follow` until the connection breaks, as it often does."""
+        """The console of a job from its first byte; with `follow` until the connection breaks, which is common."""
         import httpx
 
         if job.node is None:
@@ -231,8 +232,8 @@ class Cluster:
         """Actors or placement groups by a value, at most 1,000 (Ray: `dashboard/modules/state/state_head.py`)."""
         asked = {"filter_keys": key, "filter_predicates": "=", "filter_values": value, "limit": 1000, "detail": 1}
         answer = self._ask("GET", f"/api/v0/{kind}", params=asked).json()
-        found: list[dict[str, Any]] = answer["data"]["result"]["result"]
-        return found
+        rows: list[dict[str, Any]] = answer["data"]["result"]["result"]
+        return rows
 
     def _ask(self, method: str, path: str, allowed: tuple[int, ...] = (), **more: Any) -> "httpx.Response":
         import httpx
@@ -258,8 +259,8 @@ class Cluster:
             case 403:
                 raise UserError(f"{self.url} does not accept this token", "correct RAY_AUTH_TOKEN or ~/.ray/auth_token")
             case status:
-                said = answer.text.strip().rpartition("\n")[2][:300]
-                raise Unreachable(f"the Ray dashboard at {self.url} answered {status}: {said}")
+                reason = answer.text.strip().rpartition("\n")[2][:300]
+                raise Unreachable(f"the Ray dashboard at {self.url} answered {status}: {reason}")
 
 
 def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
@@ -270,9 +271,9 @@ def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
 
 @functools.cache
 def plugin() -> tuple[str, bytes]:
-    """Name and content of the package with what ppo-tui loads into veRL; the name tells the content.
+    """Name and content of the package that ppo-tui loads into veRL; the name contains the hash of the content.
 
-    The nodes of a cluster need not have ppo-tui.
+    The nodes of a cluster do not need ppo-tui.
     """
     import launcher
 

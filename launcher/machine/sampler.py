@@ -20,9 +20,9 @@ from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
 _CGROUP_STAT = Path("/sys/fs/cgroup/memory.stat")
-_DETAILS = 10.0  # seconds between two samples that also tell limits and holders
-_STACK = 25  # field of /proc/PID/stat behind the name: where the stack begins
-_SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks are none
+_DETAILS = 10.0  # seconds between two samples that include limits and holders
+_STACK = 25  # field of /proc/PID/stat after the name: the start of the stack
+_SLOWED = {  # bits of NVML's reasons for lower clocks, without idling and set clocks
     0x04: "power limit",
     0x08: "hardware slowdown",
     0x20: "heat",
@@ -35,14 +35,14 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible(env: Mapping[str, str]) -> list[str] | None:
-    """Devices that CUDA_VISIBLE_DEVICES leaves to a run, None when it does not say."""
+    """Devices in CUDA_VISIBLE_DEVICES; None when it is not set."""
     named = env.get(VISIBLE)
     return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
 
 
 @dataclass(frozen=True)
 class _Device:
-    """A GPU, or one MIG slice of it. A slice has memory and processes, the `whole` GPU power and heat."""
+    """A GPU, or one MIG slice of it. A slice has its own memory and processes, the `whole` GPU has power and heat."""
 
     index: int | str
     name: str
@@ -73,12 +73,12 @@ class Sampler:
                     self._devices += _slices(pynvml, index, visible)
             if not self._devices:
                 why = f"CUDA_VISIBLE_DEVICES hides all {count} GPUs" if count else "NVML finds no GPU"
-                self.missing = f"no GPU figures: {why} here"
+                self.missing = f"no GPU metrics: {why} here"
         except ImportError:
-            self.missing = "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
+            self.missing = "no GPU metrics: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
         except Exception as error:  # NVML's errors are its own class, made at import
             self.missing = (
-                f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver, "
+                f"no GPU metrics: NVML does not start here ({error}); it comes with the NVIDIA driver, "
                 "and a container must be started with access to GPUs (docker: --gpus all)"
             )
 
@@ -91,10 +91,9 @@ class Sampler:
     def sample(self, pids: Collection[int] = (), session: int | None = None) -> MachineSample:
         """Takes one sample.
 
-        The run's own processes are `pids` and the members of the process session `session`. What seldom
-        changes (limits, `holders`, why there are no GPUs) is in a sample every ten seconds, and the holders
-        of a device also when they are others, or hold clearly more or less: an engine that falls asleep gives
-        back most of a GPU within a second.
+        The run's own processes are `pids` and the members of the process session `session`. Limits, `holders` and
+        `missing` seldom change: they are in a sample every ten seconds. Holders are also recorded when they change,
+        or one takes or frees half a GiB: an engine in sleep mode frees most of a GPU within a second.
         """
         now = clock.now()
         detailed = now - self._detailed >= _DETAILS
@@ -113,36 +112,36 @@ class Sampler:
     def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> GpuSample:
         nvml, handle, whole = self._nvml, device.handle, device.whole
         used, total = self._memory(device)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         with contextlib.suppress(nvml.NVMLError):
-            found["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+            values["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
         with contextlib.suppress(nvml.NVMLError):
-            found["power"] = round(nvml.nvmlDeviceGetPowerUsage(whole) / 1000)
+            values["power"] = round(nvml.nvmlDeviceGetPowerUsage(whole) / 1000)
         with contextlib.suppress(nvml.NVMLError):
-            found["temp"] = int(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
+            values["temp"] = int(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
         with contextlib.suppress(nvml.NVMLError):
             bits = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole))
-            found["slowed"] = tuple(sorted({word for bit, word in _SLOWED.items() if bits & bit}))
+            values["slowed"] = tuple(sorted({word for bit, word in _SLOWED.items() if bits & bit}))
         if detailed:
-            with contextlib.suppress(nvml.NVMLError):  # in `used` and `total`, and no program can have it
-                found["reserved"] = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).reserved)
+            with contextlib.suppress(nvml.NVMLError):  # part of `used` and `total`, available to no program
+                values["reserved"] = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).reserved)
             with contextlib.suppress(nvml.NVMLError):
-                found["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
+                values["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
             with contextlib.suppress(nvml.NVMLError):
                 kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-                found["slow_at"] = int(nvml.nvmlDeviceGetTemperatureThreshold(whole, kind))
+                values["slow_at"] = int(nvml.nvmlDeviceGetTemperatureThreshold(whole, kind))
         with contextlib.suppress(nvml.NVMLError):
             sizes = self._processes(handle)
             for pid in sizes.keys() - self._owners.keys():
                 self._owners[pid] = gpu_holders.owner(
                     pid, lambda pid: pid in pids or gpu_holders.in_session(pid, session)
                 )
-            found["run_used"] = gpu_holders.run_share([(self._owners[pid], size) for pid, size in sizes.items()], used)
+            values["run_used"] = gpu_holders.run_share([(self._owners[pid], size) for pid, size in sizes.items()], used)
             known = self._recorded.get(device.index, {})
             if detailed or gpu_holders.differ(known, sizes):
-                found["holders"] = tuple(Holder(pid, *self._owners[pid], used=size) for pid, size in sizes.items())
+                values["holders"] = tuple(Holder(pid, *self._owners[pid], used=size) for pid, size in sizes.items())
                 self._recorded[device.index] = sizes
-        return GpuSample(index=device.index, name=device.name, used=used, total=total, **found)
+        return GpuSample(index=device.index, name=device.name, used=used, total=total, **values)
 
     def _memory(self, device: _Device) -> tuple[int | None, int | None]:
         """Used and total bytes."""
@@ -152,11 +151,11 @@ class Sampler:
         return None, None
 
     def _processes(self, handle: Any) -> dict[int, int | None]:
-        """Bytes by pid. A desktop holds memory as well, by processes that compute nothing."""
+        """Bytes by pid, those of a desktop's graphics included."""
         processes = [*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
         with contextlib.suppress(self._nvml.NVMLError):
             processes += self._nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
-        return {int(each.pid): None if each.usedGpuMemory is None else int(each.usedGpuMemory) for each in processes}
+        return {int(one.pid): None if one.usedGpuMemory is None else int(one.usedGpuMemory) for one in processes}
 
     def close(self) -> None:
         if self._nvml is not None:
@@ -169,7 +168,7 @@ def _slices(nvml: Any, index: int, visible: Collection[str] | None) -> Iterator[
     whole = nvml.nvmlDeviceGetHandleByIndex(index)
     shown = _shown(visible, index, _text(nvml.nvmlDeviceGetUUID(whole)))
     sliced = False
-    with contextlib.suppress(nvml.NVMLError):  # most GPUs know no MIG
+    with contextlib.suppress(nvml.NVMLError):  # most GPUs do not support MIG
         sliced = nvml.nvmlDeviceGetMigMode(whole)[0] == 1
     if not sliced:
         if shown:
@@ -203,17 +202,17 @@ def host_memory() -> tuple[int, int]:
 
 
 def _shared_by_forks(pids: Collection[int]) -> int:
-    """Bytes that `_private` counts more than once: pages that forks of one process still share (Linux only).
+    """Bytes that `_private` counts more than once: pages that forks of one process share (Linux only).
 
-    A process that was forked without a new program has the stack of its parent. The kernel walks all pages for the
-    sum, so only such processes are asked, every ten seconds.
+    A process that was forked without exec has the stack address of its parent. The kernel walks all pages for the sum,
+    so only such processes are read, every ten seconds.
     """
     forks, twice = defaultdict[str, list[Path]](list), 0
     for pid in pids:
         with contextlib.suppress(OSError, IndexError):
             process = Path("/proc", str(pid))
             forks[(process / "stat").read_text().rpartition(")")[2].split()[_STACK]].append(process)
-    for process in (each for group in forks.values() if len(group) > 1 for each in group):
+    for process in (fork for group in forks.values() if len(group) > 1 for fork in group):
         with contextlib.suppress(OSError, KeyError, ValueError):
             lines = (line.split() for line in (process / "smaps_rollup").read_text().splitlines()[1:])
             size = {words[0]: int(words[1]) for words in lines}

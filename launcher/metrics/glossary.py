@@ -1,4 +1,4 @@
-"""What the keys in veRL's step lines mean, and in which unit they are: glossary.toml."""
+"""Meaning and unit of the keys in veRL's step lines: glossary.toml."""
 
 import functools
 import re
@@ -23,7 +23,7 @@ UNKNOWN = "logged by veRL or your reward function"
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is: its meaning in one line and its unit ("" for a bare number)."""
+    """The meaning of a metric in one line, and its unit ("" for a bare number)."""
 
     meaning: str
     unit: str = ""
@@ -31,21 +31,21 @@ class Metric:
 
 @functools.cache
 def describe(key: str) -> Metric:
-    """Unit and meaning of a key of veRL's step line; an unknown one says so."""
-    figure, words = _taken_apart(key)
-    if found := _look_up(figure):
-        return Metric(f"{found.meaning}; {words}" if words else found.meaning, found.unit)
+    """Describes a key of veRL's step line; the meaning of an unknown one is `UNKNOWN`."""
+    name, words = _split(key)
+    if metric := _look_up(name):
+        return Metric(f"{metric.meaning}; {words}" if words else metric.meaning, metric.unit)
     return _look_up(key) or Metric(UNKNOWN)
 
 
-def _taken_apart(key: str) -> tuple[str, str]:
-    """What was measured, and in words what the end of the name says about it (`/max`, `/best@4/mean`)."""
-    if found := _VARIANT.search(key):
-        kind, count, over = found.groups()
+def _split(key: str) -> tuple[str, str]:
+    """The name of what was measured, and the end of the key (`/max`, `/best@4/mean`) in words."""
+    if variant := _VARIANT.search(key):
+        kind, count, over = variant.groups()
         words = _VARIANTS[kind].format(n=count) if (kind, count) != ("mean", "1") else "one response per prompt"
         return key, f"{words} (standard deviation)" if over == "std" else words
-    figure, _, over = key.rpartition("/")
-    return (figure, _OVER[over]) if over in _OVER else (key, "")
+    name, _, over = key.rpartition("/")
+    return (name, _OVER[over]) if over in _OVER else (key, "")
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""How sure a difference of means is: standard errors for autocorrelated steps and for seeds."""
+"""Standard errors of means: for autocorrelated steps and for seeds."""
 
 import math
 import statistics
@@ -8,21 +8,21 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 LEVEL = 0.95  # of an interval
-_POWER = 0.8  # with which the suggested seeds would show a difference
-_BLOCKS = 4  # consecutive blocks that steps are at least divided into
-FEWEST = 12  # steps that are judged
-_INDEPENDENT = 10  # steps that they must be worth to know the error
-_LOOSE = 8  # what it is multiplied with otherwise
-_POINTS = 1000  # that are looked at; of more steps each is the mean of several
-_SCALE = 20  # blocks from which their autocorrelation is worth a look
-_GROWTH = 1.4  # of one block length to the next
-_MOST = 50  # seeds; beyond that a number of them is no advice
+_POWER = 0.8  # probability that the suggested number of seeds shows a difference
+_BLOCKS = 4  # minimum number of consecutive blocks of steps
+FEWEST = 12  # minimum number of steps
+_INDEPENDENT = 10  # minimum number of effectively independent steps for an exact error
+_LOOSE = 8  # factor on the error below that
+_POINTS = 1000  # maximum number of values; more steps are averaged in blocks
+_SCALE = 20  # minimum number of blocks for an autocorrelation
+_GROWTH = 1.4  # from one block length to the next
+_MOST = 50  # maximum number of seeds that is suggested
 
 
 class Error(NamedTuple):
-    """The standard error of a mean, and the degrees of freedom with which it is known.
+    """The standard error of a mean and its degrees of freedom.
 
-    `loose` tells that it was multiplied, as the steps depend too much on each other to know it.
+    `loose`: it was multiplied by `_LOOSE`, because the steps are too autocorrelated for an exact error.
     """
 
     size: float
@@ -40,7 +40,7 @@ def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
     Blocks of consecutive steps have means that depend on each other less, the longer the blocks are. The error is
     that of the block means with the widest interval over all block lengths that leave four blocks (Flyvbjerg and
     Petersen, J. Chem. Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block
-    bootstrap has too narrow intervals for as few steps as runs have; docs/compare.md has the figures.
+    bootstrap has too narrow intervals for as few steps as runs have (docs/compare.md).
     """
     if len(values) < FEWEST:
         return None
@@ -54,9 +54,9 @@ def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
 
 
 def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
-    """The error of the difference between two groups' means, a value a run; None for one run in each.
+    """The error of the difference between two groups' means, from one value per run; None for one run in each.
 
-    Welch's; with fewer than three runs in one of them Student's, which takes both to vary alike.
+    Welch's; with fewer than three runs in a group Student's, which assumes equal variances.
     """
     counts = len(first), len(second)
     if max(counts) < 2:
@@ -73,7 +73,7 @@ def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
 
 
 def seeds_needed(difference: float, spread: float, level: float = LEVEL) -> int | None:
-    """Runs in each of two groups that would show this difference four times of five; None for more than 50.
+    """Runs per group that show this difference four times of five; None for more than 50.
 
     `spread` is the standard deviation between runs of one group.
     """
@@ -94,10 +94,10 @@ def quantile(share: float, freedom: float) -> float:
     freedom, parts = max(round(freedom, 1), 1.0), 2000
     width = math.pi / 2 / parts
     areas = list(accumulate(math.cos((part + 0.5) * width) ** (freedom - 1) for part in range(parts)))
-    wanted = (2 * share - 1) * areas[-1]
-    after = next(part for part, area in enumerate(areas) if area >= wanted)
+    target = (2 * share - 1) * areas[-1]
+    after = next(part for part, area in enumerate(areas) if area >= target)
     before = areas[after - 1] if after else 0.0
-    return math.sqrt(freedom) * math.tan((after + (wanted - before) / (areas[after] - before)) * width)
+    return math.sqrt(freedom) * math.tan((after + (target - before) / (areas[after] - before)) * width)
 
 
 def _of_independent(values: Sequence[float]) -> Error:
@@ -106,7 +106,7 @@ def _of_independent(values: Sequence[float]) -> Error:
 
 
 def _block_means(values: Sequence[float], length: int) -> list[float]:
-    """The means of consecutive blocks; what is left over at the beginning is left out."""
+    """The means of consecutive blocks; values that do not fill a block are dropped at the beginning."""
     if length == 1:
         return list(values)
     starts = range(len(values) % length, len(values), length)
@@ -121,7 +121,7 @@ def _lengths(count: int) -> Iterator[int]:
 
 
 def _scales(count: int) -> Iterator[int]:
-    """Block lengths at which autocorrelation is looked for: a slow part shows once blocks average the rest out."""
+    """Block lengths at which autocorrelation is measured: slow changes show when blocks average out fast ones."""
     length = 1
     while length == 1 or count // length >= _SCALE:
         yield length
@@ -129,7 +129,7 @@ def _scales(count: int) -> Iterator[int]:
 
 
 def _time(values: Sequence[float]) -> float:
-    """How many steps are worth one independent step: (1 + r) / (1 - r), r the autocorrelation of neighbours.
+    """Steps per effectively independent step: (1 + r) / (1 - r), r the autocorrelation at lag 1.
 
     r is corrected for the bias of short series (Kendall, Biometrika 41, 1954).
     """
@@ -138,6 +138,6 @@ def _time(values: Sequence[float]) -> float:
     total = math.fsum(value * value for value in off)
     if not total:
         return 1.0
-    found = math.fsum(a * b for a, b in pairwise(off)) / total
-    r = min(max(found + (1 + 3 * found) / len(values), 0.0), 0.99)
+    lag1 = math.fsum(a * b for a, b in pairwise(off)) / total
+    r = min(max(lag1 + (1 + 3 * lag1) / len(values), 0.0), 0.99)
     return (1 + r) / (1 - r)

@@ -1,8 +1,8 @@
-"""Console and file logger, merged to one record a step.
+"""Merges veRL's console and file logger into one record per step.
 
-The console may lose its last step (Ray's log forwarder dies with the driver) and rounds in old versions; the
+The console may lose its last step (Ray's log forwarder ends with the driver) and old versions round in it; the
 file logger writes nan and inf as null. So the file's digits win, a console nan or inf beats the file's null,
-and whichever source has a step makes it exist.
+and a step of either source exists.
 """
 
 import math
@@ -13,7 +13,7 @@ GRACE = 5.0  # seconds a step waits for its other source: Ray forwards console l
 
 
 def merge(console: dict[str, float] | None, file: dict[str, float] | None) -> dict[str, float]:
-    """The figures of one step from its one or two sources."""
+    """The metrics of one step from its one or two sources."""
     if not console or not file:
         return dict(file or console or {})
     merged = {**console, **file}
@@ -24,9 +24,9 @@ def merge(console: dict[str, float] | None, file: dict[str, float] | None) -> di
 
 
 class Merger:
-    """Pairs the two sources of one attempt and lets each step go once, in order of their arrival.
+    """Pairs the two sources of one attempt and returns each step once, in order.
 
-    `both` says whether a file logger is expected; without one the console's steps go at once.
+    `both`: a file logger is expected; without one, steps of the console do not wait.
     """
 
     def __init__(self, both: bool) -> None:
@@ -50,7 +50,7 @@ class Merger:
             self._waiting.setdefault(step, StepRecord(step, now, None, {}))
 
     def take(self, now: float = math.inf) -> list[StepRecord]:
-        """Steps that are complete, or have waited long enough (all of them at `now` = infinity)."""
+        """Removes and returns the steps that are complete or have waited `GRACE` (all of them at `now` = infinity)."""
         ready: list[StepRecord] = []
         for step, record in sorted(self._waiting.items()):
             complete = not self._both or (step in self._console and step in self._file)

@@ -1,7 +1,9 @@
-"""The figures that people look at first, each with its names in order of preference."""
+"""The main metrics, each with its names in order of preference, and those that the user pinned."""
 
 from typing import NamedTuple
 
+from launcher.core.files import read_json, write_json
+from launcher.core.paths import layout_file
 from launcher.metrics.store import Series, SeriesStore
 
 SCORE = ("critic/score/mean", "critic/rewards/mean")
@@ -11,10 +13,11 @@ THROUGHPUT = ("perf/throughput",)
 STALENESS = ("training/off_policy/trajectory_staleness/mean",)
 PPO_KL = ("actor/ppo_kl",)
 CLIPPED = ("actor/pg_clipfrac",)
+MOST_PINS = 4
 
 
 class Drift(NamedTuple):
-    """A figure of how far the policy moves: its title, a word for it in a line of text, its names."""
+    """A metric of how far the policy moves: its title, a word for it in a line of text, its names."""
 
     title: str
     word: str
@@ -28,25 +31,46 @@ _DRIFTS = (FROM_REFERENCE, OF_RESPONSES, WITHIN_STEP, Drift("clipped tokens", "c
 
 
 def drift(*stores: SeriesStore) -> Drift:
-    """What shows how far the policy of these runs moves: the KL to the reference, if one of them has it.
+    """The metric that shows how far the policy of these runs moves: the KL to the reference, if one of them logs it.
 
-    Without a reference it is the age of the responses where they have one (asynchronous), else the drift within
-    a step, else the share of clipped tokens; the last two are always 0 with one update per batch.
+    Without a reference, the first that moves of: age of the responses (asynchronous runs), drift within a step,
+    share of clipped tokens. The last two are always 0 with one update per batch.
     """
-    for found in _DRIFTS:
-        logged = [series[1] for store in stores if (series := store.first_of(*found.keys))]
-        if any(found is FROM_REFERENCE or _moves(series) for series in logged):
-            return found
+    for metric in _DRIFTS:
+        logged = [series[1] for store in stores if (series := store.first_of(*metric.keys))]
+        if any(metric is FROM_REFERENCE or _moves(series) for series in logged):
+            return metric
     return FROM_REFERENCE
 
 
 def asynchronous(store: SeriesStore) -> bool:
     """Whether a run trained on responses of older weights."""
-    found = store.first_of(*STALENESS)
-    return found is not None and _moves(found[1])
+    staleness = store.first_of(*STALENESS)
+    return staleness is not None and _moves(staleness[1])
 
 
 def _moves(series: Series) -> bool:
-    """Whether a figure was ever anything but 0."""
+    """Whether a metric was ever anything but 0."""
     span = series.span(0, series.steps[-1]) if len(series) else None
     return span is not None and (span.low != 0 or span.high != 0)
+
+
+def pinned() -> list[str]:
+    """The pinned keys in the order of pinning; none when the file is missing or broken."""
+    keys = read_json(layout_file()).get("pins")
+    good = [key for key in keys if isinstance(key, str) and key] if isinstance(keys, list) else []
+    return list(dict.fromkeys(good))[:MOST_PINS]
+
+
+def toggle(key: str) -> bool:
+    """Pins a key, or takes it off; whether it is pinned now. With `MOST_PINS` pins the oldest one goes.
+
+    Raises OSError when the file cannot be written.
+    """
+    keys = pinned()
+    now = key not in keys
+    keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]
+    path = layout_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"schema": 1, "pins": keys})
+    return now

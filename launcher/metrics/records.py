@@ -1,4 +1,4 @@
-"""One step's figures, as steps.jsonl keeps them."""
+"""The metrics of one step, as steps.jsonl stores them."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-LARGEST_STEP = 2**31 - 1  # what the series store can hold; no run comes near it
+LARGEST_STEP = 2**31 - 1  # the largest that the series store can hold
 
 _LARGEST_FILE = 2**62  # bytes
 
@@ -23,10 +23,10 @@ _WORDS = {
 
 @dataclass(slots=True)
 class StepRecord:
-    """All figures of one training step (or of the validation before it, step 0).
+    """All metrics of one training step (or of the validation before it, step 0).
 
-    `t` is unix seconds of the moment the step was seen; `log_offset` is the byte in console.log where its
-    line starts, None when only veRL's file logger had it. `data` holds floats, nan and inf included.
+    `t`: when the step was read, in unix seconds. `log_offset`: the byte in console.log where its line starts, None
+    when only veRL's file logger had it. `data`: floats, nan and inf included.
     """
 
     step: int
@@ -44,20 +44,20 @@ class StepRecord:
     @classmethod
     def from_line(cls, line: bytes) -> "StepRecord | None":
         """The record of one line of steps.jsonl; None when the line is not one."""
-        found = parse_object(line)
-        if found is None or not is_step(found.get("step")):
+        record = parse_object(line)
+        if record is None or not is_step(record.get("step")):
             return None
-        t, offset = found.get("t"), found.get("log_offset")
+        t, offset = record.get("t"), record.get("log_offset")
         return cls(
-            step=found["step"],
+            step=record["step"],
             t=float_of(t) if isinstance(t, (int, float)) else 0.0,
             log_offset=offset if isinstance(offset, int) and 0 <= offset <= _LARGEST_FILE else None,
-            data=figures(found.get("data")),
+            data=read_metrics(record.get("data")),
         )
 
 
 def float_of(value: float) -> float:
-    """A number of JSON as a float; one that is larger than any is infinite."""
+    """A JSON number as a float; one beyond the range of floats is infinite."""
     try:
         return float(value)
     except OverflowError:
@@ -70,55 +70,55 @@ def is_step(value: Any) -> bool:
 
 
 def trains(data: Mapping[str, float]) -> bool:
-    """Whether these are the figures of a training step, and not of a validation alone (step 0)."""
+    """Whether these are the metrics of a training step, and not of a validation alone (step 0)."""
     return any(key.startswith(("actor/", "critic/")) for key in data)
 
 
 def jsonable(data: Mapping[str, float]) -> dict[str, float | str]:
-    """`data` with nan and infinities as the strings "nan", "inf", "-inf": JSON has no word for them."""
+    """`data` with nan and infinities as the strings "nan", "inf", "-inf": JSON has no such numbers."""
     return {key: value if math.isfinite(value) else str(float(value)) for key, value in data.items()}
 
 
-def figures(raw: Any) -> dict[str, float]:
-    """The figures of a JSON object: null is nan, words for nan and infinity are read, the rest is dropped."""
+def read_metrics(raw: Any) -> dict[str, float]:
+    """The numbers of a JSON object: null is nan, words for nan and infinity are read, the rest is dropped."""
     if not isinstance(raw, dict):
         return {}
-    if {float}.issuperset(map(type, raw.values())):  # nearly every step, of up to a hundred figures
+    if {float}.issuperset(map(type, raw.values())):  # nearly every step, of up to a hundred metrics
         return raw
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for key, value in raw.items():
         kind = type(value)
         if kind is float:
-            found[key] = value
+            metrics[key] = value
         elif value is None:
-            found[key] = math.nan
+            metrics[key] = math.nan
         elif kind is int or kind is bool:
-            found[key] = float_of(value)
+            metrics[key] = float_of(value)
         elif kind is str and value in _WORDS:
-            found[key] = _WORDS[value]
-    return found
+            metrics[key] = _WORDS[value]
+    return metrics
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """A JSON object, or None. Python's own reader is asked last: it takes the bare words NaN and Infinity."""
+    """Parses a JSON object, or returns None. Python's parser comes last: it reads the bare words NaN and Infinity."""
     try:
-        found = orjson.loads(line)
+        value = orjson.loads(line)
     except orjson.JSONDecodeError:
         import json
 
         try:
-            found = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError):
             return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def parse_record(line: bytes) -> tuple[int, dict[str, float]] | None:
-    """Step and figures of one line of veRL's `file` logger, `{"step": n, "data": {...}}`; its null (nan, inf) is nan.
+    """Step and metrics of a line of veRL's `file` logger, `{"step": n, "data": {...}}`; its null (nan, inf) is nan.
 
-    None when the line is no record.
+    None when the line is not a record.
     """
-    found = parse_object(line)
-    if found is None or not is_step(found.get("step")) or not isinstance(found.get("data"), dict):
+    record = parse_object(line)
+    if record is None or not is_step(record.get("step")) or not isinstance(record.get("data"), dict):
         return None
-    return found["step"], figures(found["data"])
+    return record["step"], read_metrics(record["data"])

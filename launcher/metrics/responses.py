@@ -1,7 +1,7 @@
-"""What a step's responses tell, as figures of their own: `responses/...` of `StepRecord.data`.
+"""Metrics of a step's responses: `responses/...` of `StepRecord.data`.
 
-Whether prompts are solved is counted for every response; what needs the text for at most SAMPLED of them a step, and
-of a long one for its beginning and its end.
+Every response counts for solved prompts. Metrics of the text use at most SAMPLED responses per step, and the beginning
+and the end of a long one.
 """
 
 import re
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 PREFIX = "responses/"
-SAMPLED = 128  # responses a step whose text is looked at: all to the same prompts, at every step that has them
+SAMPLED = 128  # responses per step whose text is read: to the same prompts at every step that has them
 _END = 1000  # characters of the beginning, and of the end
 _REMEMBERED = 50_000  # prompts
-_GRADES = 8  # different scores, from which on a response is neither right nor wrong
+_GRADES = 8  # maximum number of different scores with which a response is right or wrong
 _ALIKE = 0.8  # shared part of two near-equal responses
-_COPIED = 0.5  # part of a response that stands in its prompt
-_SHORT = 8  # runs of pieces: a shorter response says nothing about copying
-_LEAST = 8  # comparisons
+_COPIED = 0.5  # part of a response that is in its prompt
+_SHORT = 8  # 4-grams: shorter responses do not count as copies
+_LEAST = 8  # minimum number of comparisons
 
 _PIECE = re.compile(r"[\u3040-\u9fff]|\w{1,8}|[^\w\s]")  # words, or parts of long ones
 _ANSWER = re.compile(r"####([^\n]*)|\\boxed\{([^}]*)|<answer>(.*?)(?:</answer>|$)", re.DOTALL)
@@ -31,43 +31,38 @@ Row = Mapping[str, Any]
 
 
 class _Text(NamedTuple):
-    """The pieces of a text, and the runs of four that they make."""
+    """The pieces of a text and their 4-grams."""
 
     pieces: frozenset[str]
-    runs: frozenset[tuple[str, ...]]
-    repeated: float  # share of its runs that came before
+    grams: frozenset[tuple[str, ...]]
+    repeated: float  # share of its 4-grams that are repeats
 
     @classmethod
     def of(cls, text: str) -> "_Text":
         text = text if len(text) <= 2 * _END else f"{text[:_END]} {text[-_END:]}"
-        found = _PIECE.findall(text.lower())
-        runs = frozenset(zip(found, found[1:], found[2:], found[3:], strict=False)) or frozenset([tuple(found)])
-        return cls(frozenset(found), runs, 1 - len(runs) / max(len(found) - 3, 1))
+        pieces = _PIECE.findall(text.lower())
+        grams = frozenset(zip(pieces, pieces[1:], pieces[2:], pieces[3:], strict=False)) or frozenset([tuple(pieces)])
+        return cls(frozenset(pieces), grams, 1 - len(grams) / max(len(pieces) - 3, 1))
 
 
-class ResponseFigures:
-    """Figures of the steps of a run, in their order; what is known of its prompts is bounded, whatever their number."""
+class ResponseMetrics:
+    """Computes the metrics of a run's steps, in their order. The memory of its prompts is bounded."""
 
     def __init__(self) -> None:
         self._low, self._high = inf, -inf  # scores so far
         self._prompts: dict[int, int] = {}
-        self._kinds = Counter[int]()  # prompts that were seen more than once, by what is known of them
+        self._kinds = Counter[int]()  # prompts that were seen more than once, by their bits
 
     def of(self, rows: Sequence[Row]) -> dict[str, float]:
-        """The figures of one step's rows of veRL's rollout dump; those that it cannot tell are left out."""
-        found = [row for row in rows if isinstance(row.get("output"), str)]
-        rights = self._rights(found)
-        parts = (
-            _groups(found, rights),
-            _lengths(found, rights),
-            self._solved(found, rights),
-            _audit(found),
-            _texts(found),
-        )
+        """The metrics of one step's rows in veRL's rollout dump; those without the needed columns are left out."""
+        rows = [row for row in rows if isinstance(row.get("output"), str)]
+        rights = self._rights(rows)
+        solved = self._solved(rows, rights)
+        parts = (_groups(rows, rights), _lengths(rows, rights), solved, _audit(rows), _texts(rows))
         return {PREFIX + name: value for part in parts for name, value in part.items()}
 
     def _rights(self, rows: Sequence[Row]) -> list[bool | None]:
-        """Whether each response is right: by veRL's accuracy, else by a score that has few values."""
+        """Whether each response is right: by veRL's accuracy, or by a score that has few values."""
         scores = [_number(row.get("score")) for row in rows]
         finite = [score for score in scores if isfinite(score)]
         self._low, self._high = min([self._low, *finite]), max([self._high, *finite])
@@ -83,7 +78,7 @@ class ResponseFigures:
         return rights
 
     def _solved(self, rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
-        """Of prompts that came more than once: never solved, solved each time; of those of this step: forgotten."""
+        """Shares of prompts that came more than once: never solved, always solved; of this step's: forgotten."""
         now: dict[int, bool] = {}
         for row, right in zip(rows, rights, strict=True):
             if right is not None:
@@ -110,7 +105,7 @@ class ResponseFigures:
 
 
 def _audit(rows: Sequence[Row]) -> dict[str, float]:
-    """The mean of `audit`, else of `acc`, which the reward function returns beside the score and veRL does not use."""
+    """The mean of `audit` or `acc`, which the reward function returns with the score and veRL does not use."""
     for name in ("audit", "acc"):
         values = [value for row in rows if isfinite(value := _number(row.get(name)))]
         if values and isfinite(mean := sum(values) / len(values)):
@@ -127,25 +122,25 @@ def _groups(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, flo
     if not groups:
         return {}
     unvaried = [places for places in groups if len({_number(rows[place].get("score")) for place in places}) == 1]
-    found = {"unvaried_groups": len(unvaried) / len(groups)}
+    shares = {"unvaried_groups": len(unvaried) / len(groups)}
     if any(right is not None for right in rights):
         right = sum(all(rights[place] is True for place in places) for places in unvaried)
         wrong = sum(all(rights[place] is False for place in places) for places in unvaried)
-        found |= {"all_right_groups": right / len(groups), "all_wrong_groups": wrong / len(groups)}
-    return found
+        shares |= {"all_right_groups": right / len(groups), "all_wrong_groups": wrong / len(groups)}
+    return shares
 
 
 def _lengths(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
-    found = {}
-    for name, wanted in (("length_right", True), ("length_wrong", False)):
-        lengths = [len(row["output"]) for row, right in zip(rows, rights, strict=True) if right is wanted]
+    means = {}
+    for name, kind in (("length_right", True), ("length_wrong", False)):
+        lengths = [len(row["output"]) for row, right in zip(rows, rights, strict=True) if right is kind]
         if lengths:
-            found[name] = fmean(lengths)
-    return found
+            means[name] = fmean(lengths)
+    return means
 
 
 def _texts(rows: Sequence[Row]) -> dict[str, float]:
-    """What the text of some of the responses tells; they are those to the prompts with the smallest hashes."""
+    """Metrics of the text of some responses: those to the prompts with the smallest hashes."""
     by_prompt: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_prompt[_prompt(row)].append(row)
@@ -155,41 +150,42 @@ def _texts(rows: Sequence[Row]) -> dict[str, float]:
         if len(sampled) >= SAMPLED:
             break
         members = by_prompt[prompt][: SAMPLED - len(sampled)]
-        question, said = _Text.of(prompt), [_Text.of(row["output"]) for row in members]
-        copied += sum(len(t.runs) >= _SHORT and len(t.runs & question.runs) > _COPIED * len(t.runs) for t in said)
+        question, responses = _Text.of(prompt).grams, [_Text.of(row["output"]) for row in members]
+        grams = [response.grams for response in responses if len(response.grams) >= _SHORT]
+        copied += sum(len(own & question) > _COPIED * len(own) for own in grams)
         sampled += members
-        texts.append(said)
+        texts.append(responses)
     if not sampled:
         return {}
-    flat = [text for said in texts for text in said]
-    found = {
-        "near_equal": _largest_cluster([text.runs for text in flat]) / len(flat),
+    flat = [text for responses in texts for text in responses]
+    metrics = {
+        "near_equal": _largest_cluster([text.grams for text in flat]) / len(flat),
         "repetition": fmean(text.repeated for text in flat),
         "prompt_copied": copied / len(flat),
     }
     truths = [(row["output"], str(row["gts"])) for row in sampled if row.get("gts") not in (None, "")]
     if truths:
-        found["equal_truths"] = Counter(truth for _, truth in truths).most_common(1)[0][1] / len(truths)
-        found["format_only"] = fmean(_format_only(*each) for each in truths)
-    return found | _dependence(texts)
+        metrics["equal_truths"] = Counter(truth for _, truth in truths).most_common(1)[0][1] / len(truths)
+        metrics["format_only"] = fmean(_format_only(response, truth) for response, truth in truths)
+    return metrics | _dependence(texts)
 
 
 def _largest_cluster(texts: Iterable[frozenset[tuple[str, ...]]]) -> int:
-    """Members of the largest set of texts that share most of their runs with the first of the set.
+    """Size of the largest set of texts that share most of their 4-grams with the first of the set.
 
-    Only texts are compared that share one of their four runs with the smallest hashes (MinHash, Broder 1997).
+    Compared are texts that share one of their four 4-grams with the smallest hashes (MinHash, Broder 1997).
     """
     leaders: list[frozenset[tuple[str, ...]]] = []
     sizes: list[int] = []
     known: dict[int, int] = {}
-    for runs in texts:
-        smallest = nsmallest(4, map(hash, runs))
+    for grams in texts:
+        smallest = nsmallest(4, map(hash, grams))
         for place in {known[value] for value in smallest if value in known}:
-            if _shared(runs, leaders[place]) >= _ALIKE:
+            if _shared(grams, leaders[place]) >= _ALIKE:
                 sizes[place] += 1
                 break
         else:
-            leaders.append(runs)
+            leaders.append(grams)
             sizes.append(1)
             for value in smallest:
                 known.setdefault(value, len(leaders) - 1)
@@ -197,16 +193,16 @@ def _largest_cluster(texts: Iterable[frozenset[tuple[str, ...]]]) -> int:
 
 
 def _dependence(texts: Sequence[Sequence[_Text]]) -> dict[str, float]:
-    """How much more a response has in common with another one to its prompt than with one to the next prompt.
+    """Whether a response is closer to another one to its prompt than to one to the next prompt.
 
-    1 when it always has, 0 when both are as near: responses that do not depend on their prompt (template collapse).
+    1 when it always is, 0 when it is as close to both: responses ignore their prompt (template collapse).
     A cheap stand-in for the mutual information of arXiv 2604.06268.
     """
-    several = [said for said in texts if len(said) > 1]
+    several = [group for group in texts if len(group) > 1]
     nearer = []
-    for said, others in zip(several, several[1:] + several[:1], strict=True):
-        for place, text in enumerate(said):
-            own = _shared(text.pieces, said[(place + 1) % len(said)].pieces)
+    for group, others in zip(several, several[1:] + several[:1], strict=True):
+        for place, text in enumerate(group):
+            own = _shared(text.pieces, group[(place + 1) % len(group)].pieces)
             other = _shared(text.pieces, others[place % len(others)].pieces)
             nearer.append((own > other) - (own < other))
     return {"prompt_dependence": fmean(nearer)} if len(several) > 1 and len(nearer) >= _LEAST else {}
@@ -218,10 +214,10 @@ def _shared(one: frozenset[Any], other: frozenset[Any]) -> float:
 
 
 def _format_only(response: str, truth: str) -> bool:
-    """Whether the place of the answer is marked and nothing that can be one stands there: the truth is a number."""
-    marked = [found[found.lastindex or 0] for found in _ANSWER.finditer(response[-_END:])]
-    wanted = str.isdigit if any(map(str.isdigit, truth)) else str.isalnum
-    return bool(marked) and not any(map(wanted, marked[-1]))
+    """Whether the field of the answer has no digit (no letter or digit, when the truth is not a number)."""
+    fields = [match[match.lastindex or 0] for match in _ANSWER.finditer(response[-_END:])]
+    answers = str.isdigit if any(map(str.isdigit, truth)) else str.isalnum
+    return bool(fields) and not any(map(answers, fields[-1]))
 
 
 def _prompt(row: Row) -> str:
@@ -230,7 +226,7 @@ def _prompt(row: Row) -> str:
 
 
 def _group(row: Row) -> str:
-    """What the responses to one prompt have in common: veRL's id `{prompt}_{response}_{output}`, else the prompt."""
+    """The group of a response: the prompt's part of veRL's id `{prompt}_{response}_{output}`, or the prompt itself."""
     uid = row.get("uid")
     parts = uid.rsplit("_", 2) if isinstance(uid, str) else []
     return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else _prompt(row)

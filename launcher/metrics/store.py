@@ -1,4 +1,4 @@
-"""All figures of a run in memory: small, append-only, quick to draw at any width.
+"""All metrics of a run in memory: small, append-only, quick to draw at any width.
 
 10,000 steps of 100 keys are a million doubles (12 MB with their steps). A chart asks for a few hundred
 columns; a pyramid of minimum, maximum and last value per block answers without touching every point, and a
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from launcher.metrics.records import StepRecord, trains
 
-_FAN = 16  # points a block of the first level, blocks a block of each higher one
+_FAN = 16  # points per block of the first level, blocks per block of each higher one
 
 
 class Span(NamedTuple):
@@ -60,7 +60,7 @@ class Series:
     """One key's values over the steps of a run.
 
     `steps` (ascending) and `values` (nan and inf as logged) are parallel arrays; steps without the key are
-    simply not there. `cuts` counts how often values were forgotten: while it stays, the series only grew.
+    left out. `cuts` counts removals of values: while it stays, the series only grew.
     """
 
     __slots__ = ("_levels", "cuts", "steps", "values")
@@ -85,7 +85,7 @@ class Series:
         self.values.frombytes(pack(f"{len(values)}d", *values))  # an array takes four times as long, one by one
 
     def cut(self, step: int) -> None:
-        """Forgets all values from `step` on: a resumed attempt repeats them."""
+        """Removes the values of `step` and later ones: a resumed attempt repeats them."""
         keep = bisect_left(self.steps, step)
         del self.steps[keep:], self.values[keep:]
         self._levels.clear()
@@ -112,7 +112,7 @@ class Series:
         return [self._span(edges[i], edges[i + 1]) for i in range(count)]
 
     def _span(self, start: int, stop: int) -> Span | None:
-        """Of the values `start` to `stop` (indices): whole blocks from the pyramid, the ends one by one."""
+        """The span of the values `start` to `stop` (indices): blocks from the pyramid, the ends one by one."""
         if stop - start <= 4 * _FAN:
             values = self.values[start:stop]
             return _span(values, values, values)
@@ -131,13 +131,13 @@ class Series:
             parts.append(level.span(first, upper_first * _FAN))
             tail.append(level.span(upper_last * _FAN, last))
             first, last = upper_first, upper_last
-        found = [part for part in (*parts, *reversed(tail)) if part]
-        if not found:
+        spans = [part for part in (*parts, *reversed(tail)) if part]
+        if not spans:
             return None
-        return Span(min(p.low for p in found), max(p.high for p in found), found[-1].last)
+        return Span(min(span.low for span in spans), max(span.high for span in spans), spans[-1].last)
 
     def _grow(self) -> None:
-        """Adds the blocks that became full since the pyramid was last asked."""
+        """Adds the blocks that became full since the last call."""
         values, depth, size = self.values, 0, len(self.values) // _FAN
         while size:
             if depth == len(self._levels):
@@ -167,7 +167,7 @@ class SeriesStore:
         self._attempt: int | None = None
 
     def add(self, record: StepRecord, attempt: int = 1) -> None:
-        """Takes in one step of one attempt. A step that was there already (of this attempt) is replaced."""
+        """Adds one step of an attempt. It replaces an earlier record of this step."""
         step = record.step
         if self._attempt is not None and attempt != self._attempt:
             self.seams.append(step)
@@ -188,7 +188,7 @@ class SeriesStore:
             series.append(step, value)
 
     def add_all(self, records: Sequence[StepRecord], attempt: int = 1) -> None:
-        """Takes in several steps of one attempt; ones that follow each other with the same keys key by key."""
+        """Adds several steps of an attempt; consecutive steps with the same keys are added key by key."""
         begin = 0
         while begin < len(records):
             self.add(records[begin], attempt)
@@ -199,7 +199,7 @@ class SeriesStore:
 
     @staticmethod
     def _alike(records: Sequence[StepRecord], begin: int) -> int:
-        """The end of the later steps that have the keys of the first one, in its order."""
+        """The end of the following steps that have the same keys in the same order."""
         step, keys = records[begin].step, list(records[begin].data)
         end = begin + 1
         while end < len(records) and records[end].step > step and list(records[end].data) == keys:
@@ -229,7 +229,7 @@ class SeriesStore:
         return self._series.get(key)
 
     def first_of(self, *keys: str) -> tuple[str, Series] | None:
-        """The first of several names under which a figure was logged."""
+        """The first of several names under which a metric was logged."""
         return next(((key, self._series[key]) for key in keys if key in self._series), None)
 
     @property

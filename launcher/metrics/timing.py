@@ -1,4 +1,4 @@
-"""Where the time of a step goes: generation, log-probabilities, critic, actor, and the rest."""
+"""The parts of a step's time: generation, log-probabilities, critic, actor, and the rest."""
 
 import math
 import statistics
@@ -18,7 +18,7 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 OTHER = "other"  # rewards of their own, advantages, weights to the engine, checkpoints
 STEP = ("timing_s/step", "perf/time_per_step")
-RECENT = 20  # steps that "usual" is the median of
+RECENT = 20  # steps of the median that is "usual"
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Split:
 
 
 def seconds_of(data: Mapping[str, float]) -> float:
-    """How long a step took with its validation and saving, as it reports it; 0 when it does not."""
+    """How long a step took with its validation and saving; 0 when it was not logged."""
     step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
     parts = (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0))
     return sum(part for part in parts if 0 <= part < 1e7)  # neither nan nor nonsense
 
 
 def last_split(store: SeriesStore) -> Split | None:
-    """The newest step that tells its times; None when none does."""
+    """The newest step that logs its times; None without one."""
     timed = store.first_of(*STEP)
     return _split(store, timed[1].steps[-1]) if timed and timed[1].steps else None
 
@@ -61,14 +61,14 @@ def usual_split(store: SeriesStore) -> Split | None:
 
 
 def _split(store: SeriesStore, step: int) -> Split | None:
-    """One step; None when its whole is not told, or no part of it."""
+    """The split of one step; None when its total or all of its parts are missing."""
     timed = store.first_of(*STEP)
     whole = timed[1].at(step) if timed else None
     if whole is None or not math.isfinite(whole):
         return None
     parts = {part: sum(_seconds(store, name, step) for name in names) for part, names in PARTS}
     if not any(parts.values()):
-        return None  # a validation, or a version that tells nothing
+        return None  # a validation, or a version that logs no times
     return Split({**parts, OTHER: max(whole - sum(parts.values()), 0.0)})
 
 

@@ -15,7 +15,7 @@ from launcher.preset.translate import NEEDED
 from launcher.scripts import importer
 from launcher.verl import defaults, versions
 from launcher.verl.config import CRITIC, ESTIMATOR, GPUS, RAY
-from launcher.verl.ignored import ignored
+from launcher.verl.versions import ignored
 
 _OURS = importer.OURS | {"trainer.experiment_name"}
 _AT_RUN_TIME = {"actor_rollout_ref.rollout.prometheus.file"}  # veRL sets it, to where Ray keeps its session

@@ -9,7 +9,7 @@ from launcher.preset.files import LoadedPreset, load
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.verl import env as verl_env
 from launcher.verl.defaults import NEWEST
-from launcher.verl.ignored import ignored
+from launcher.verl.versions import ignored
 
 
 def command_line(launch: Launch) -> str:

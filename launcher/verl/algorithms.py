@@ -1,6 +1,6 @@
 """The advantage estimators and policy losses of veRL, from algorithms.toml.
 
-What a module of the user's registers in veRL is used as it is: nothing here limits the names.
+Names that a user's module registers in veRL are used as they are: nothing here limits the names.
 """
 
 import functools
@@ -15,7 +15,7 @@ from launcher.core.tables import read_tables, record
 class Algorithm:
     """An estimator or a loss. `group`: it compares several responses to a prompt, so rollout.n is above 1.
 
-    `lacks` is what the new trainer of veRL 0.9 does not pass to it: only the old one runs it.
+    `lacks` is what the v1 trainer does not pass to it: only the legacy trainer runs it.
     """
 
     name: str

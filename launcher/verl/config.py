@@ -1,7 +1,7 @@
-"""What everybody asks of a run's veRL configuration, each question answered once, and the names of its parts.
+"""The names of veRL's keys, and the questions about a configuration that several rooms ask.
 
-`launcher.health.config.RunConfig` answers from what a run's log says, where much may be unknown;
-`launcher.preset.effective.EffectiveConfig` knows veRL's defaults and answers every question.
+`launcher.health.config.RunConfig` answers from a run's log, where much may be unknown;
+`launcher.preset.effective.EffectiveConfig` has veRL's defaults and answers every question.
 """
 
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ _SWITCHES = {"true": True, "false": False}
 
 
 def ray_address(keys: Mapping[str, Any]) -> str | None:
-    """Where the Ray of a run is, by the keys that it was started with: `local` is its own, None is left to Ray."""
+    """The address of a run's Ray, by the keys of its start: `local` is its own Ray, None is left to Ray."""
     return next((value for key, value in keys.items() if key.endswith("ray_init.address")), None)
 
 
@@ -52,7 +52,7 @@ class VerlConfig(ABC):
         """The value of a veRL key; `default` when it is unknown."""
 
     def number(self, key: str) -> float | None:
-        """A key's value as a number; None when it is unknown or is none."""
+        """A key's value as a number; None when it is unknown or not a number."""
         value = self.get(key)
         if isinstance(value, bool) or value is None:
             return None
@@ -76,7 +76,7 @@ class VerlConfig(ABC):
     @overload
     def flag(self, key: str, default: bool) -> bool: ...
     def flag(self, key: str, default: bool | None = None) -> bool | None:
-        """A key's value as a switch; `default` when it is unknown or is none."""
+        """A key's value as a switch; `default` when it is unknown or not a switch."""
         value = self.get(key)
         if isinstance(value, str):
             return _SWITCHES.get(value.strip().lower(), default)
@@ -138,6 +138,6 @@ class VerlConfig(ABC):
 
     @property
     def clips_by_design(self) -> str | None:
-        """The policy loss, if it is one whose clipped share is high in healthy runs."""
+        """The policy loss, if its clipped share is high in healthy runs."""
         mode = self.text(LOSS_MODE)
         return mode if mode in _CLIPS_BY_DESIGN else None

@@ -1,9 +1,9 @@
 """veRL's own keys and defaults, without importing veRL.
 
-The installed veRL's configuration is composed by Hydra once and cached. Where there is none, a bundled list
-of the published versions answers (`tests/support/verl_wheels.py` writes it). Trees keep their references
-unresolved (`${oc.select:data.max_prompt_length,512}`), so that a key which follows another one can be
-answered for any settings.
+The installed veRL's configuration is composed by Hydra once and cached. Without an installed veRL, a bundled list
+of the published versions is used (`tests/support/verl_wheels.py` writes it). Trees keep their references
+unresolved (`${oc.select:data.max_prompt_length,512}`), so that a key which follows another one resolves for any
+settings.
 """
 
 import functools
@@ -23,7 +23,7 @@ from launcher.core import paths
 from launcher.core.files import write_atomic
 
 NEWEST = "0.9.1"
-"""The newest version that is known here; newer ones are taken for this one."""
+"""The newest version in the bundled list; newer ones are treated like it."""
 
 PPO = "trainer/config/ppo_trainer"
 """The configuration that `verl.trainer.main_ppo` starts from, below veRL's folder and without `.yaml`."""
@@ -45,8 +45,9 @@ Tree = dict[str, Any]
 
 
 def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree:
-    """The configuration `config` of veRL `version` below its folder `verl`, with these group choices; or the bundled
-    one, which knows no choice but Megatron.
+    """The configuration `config` of veRL `version` below its folder `verl`, with these group choices.
+
+    Falls back to the bundled one, which has no choice but Megatron.
 
     The first call takes half a second for each installed version and choice, later ones a millisecond.
     """
@@ -56,7 +57,7 @@ def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), c
 
 @functools.cache
 def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
-    """What Hydra makes of the installed veRL's configuration; None where there is none, or it refuses a choice."""
+    """The installed veRL's configuration as Hydra composes it; None without veRL, or when Hydra refuses a choice."""
     file = verl / f"{config}.yaml" if verl else None
     if verl is None or file is None or not file.is_file():
         return None
@@ -72,38 +73,36 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
             return None
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(cache, done.stdout)
-    found: Tree = orjson.loads(cache.read_bytes())
-    return found
+    config: Tree = orjson.loads(cache.read_bytes())
+    return config
 
 
 @functools.cache
 def bundled(version: str, engine: str = "dp") -> Tree:
-    """The configuration of the newest published version that is not newer than `version`, for FSDP ("dp") or
-    "megatron".
-    """
-    place, found = _index(version), Tree()
+    """The configuration of the newest published version up to `version`, for FSDP ("dp") or "megatron"."""
+    place, config = _index(version), Tree()
     for key, spans in _bundle()[engine].items():
         for first, last, default in spans:
             if first <= place <= last:
-                node = found
+                node = config
                 *above, name = key.split(".")
                 for part in above:
                     node = node.setdefault(part, {})
                 node[name] = default
-    return found
+    return config
 
 
 def published() -> list[str]:
     """The published versions whose keys are known, oldest first."""
-    found: list[str] = _bundle()["versions"]
-    return found
+    versions: list[str] = _bundle()["versions"]
+    return versions
 
 
 @functools.lru_cache(maxsize=4096)
 def life(key: str) -> tuple[str, str | None]:
-    """The version a key or block came with, and the one it was gone with; ("", None) for an unknown one.
+    """The version that added a key or block, and the one that removed it; ("", None) for an unknown key.
 
-    What may be added below an empty block (`model.override_config`) lives as long as the block.
+    Keys below an empty block (`model.override_config`) live as long as the block.
     """
     versions = _bundle()["versions"]
     lives = [span for known, span in _lives().items() if known == key or known.startswith(f"{key}.")]
@@ -115,7 +114,7 @@ def life(key: str) -> tuple[str, str | None]:
 
 
 def leaf(tree: Tree, key: str) -> tuple[bool, Any]:
-    """Whether the tree has the key, and what stands there (a block is a mapping)."""
+    """Whether the tree has the key, and its value (a block is a mapping)."""
     node: Any = tree
     for name in key.split("."):
         if not isinstance(node, dict) or name not in node:
@@ -125,7 +124,7 @@ def leaf(tree: Tree, key: str) -> tuple[bool, Any]:
 
 
 def leaves(tree: Tree, above: str = "") -> Iterator[str]:
-    """The keys of everything that has a value; empty blocks are values, Hydra's own marks are none."""
+    """The keys with a value; an empty block is a value, Hydra's own `_target_` is not."""
     for name, value in tree.items():
         if name != "_target_":
             key = f"{above}.{name}" if above else name
@@ -136,7 +135,7 @@ def leaves(tree: Tree, above: str = "") -> Iterator[str]:
 
 
 def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The blocks of which veRL makes objects, each with its place."""
+    """The blocks from which veRL creates objects, each with its key."""
     for name, value in tree.items():
         if isinstance(value, dict):
             key = f"{above}.{name}" if above else name
@@ -146,7 +145,7 @@ def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
-    """The value that a default of `key` stands for; `look_up(key, otherwise)` gives those of other keys."""
+    """The value of a default of `key`, which may refer to other keys: `look_up(key, otherwise)` returns theirs."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value
@@ -164,12 +163,12 @@ def referred(value: str) -> str | None:
 
 def number(version: str) -> tuple[int, ...]:
     """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
-    found = [int(part) for part in re.findall(r"\d+", version)[:3]]
-    return (*found, *[0] * (3 - len(found)))
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    return (*parts, *[0] * (3 - len(parts)))
 
 
 def _index(version: str) -> int:
-    """The place of a version among the published ones; that of the newest one before it."""
+    """The index of the newest published version up to this one."""
     older = [number(known) <= number(version) for known in _bundle()["versions"]]
     return max(0, sum(older) - 1)
 
@@ -177,8 +176,8 @@ def _index(version: str) -> int:
 @functools.cache
 def _bundle() -> dict[str, Any]:
     packed = importlib.resources.files("launcher.verl").joinpath("verl_keys.json.gz").read_bytes()
-    found: dict[str, Any] = orjson.loads(gzip.decompress(packed))
-    return found
+    bundle: dict[str, Any] = orjson.loads(gzip.decompress(packed))
+    return bundle
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The interpreter that runs veRL, which need not be ours: veRL pins numpy, ray and torch."""
+"""The interpreter that runs veRL, which may differ from the one of ppo-tui: veRL pins numpy, ray and torch."""
 
 import contextlib
 import functools
@@ -76,10 +76,10 @@ print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) f
 
 @dataclass(frozen=True)
 class VerlEnv:
-    """An interpreter and what is installed beside it.
+    """A Python interpreter and the packages that are installed for it.
 
     `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
-    CUDA that torch was built for ("13.0"), None for a torch without; `sglang_path` is SGLang's folder.
+    CUDA version that torch was built for ("13.0"), or None; `sglang_path` is SGLang's folder.
     """
 
     python: str
@@ -97,13 +97,13 @@ class VerlEnv:
 
 
 def interpreter(preset_python: str | None) -> str:
-    """PPO_TUI_PYTHON, else the preset's `python:`, else our own interpreter."""
+    """PPO_TUI_PYTHON, the preset's `python:`, or the interpreter of ppo-tui, in this order."""
     return os.environ.get("PPO_TUI_PYTHON") or preset_python or sys.executable
 
 
 @functools.cache
 def probe(python: str) -> VerlEnv:
-    """What is installed with `python` (0.1 s, kept for the life of the process)."""
+    """Finds what is installed for `python` (0.1 s, cached for the life of the process)."""
     path = str(Path(python).expanduser())
     try:
         done = subprocess.run(
@@ -112,22 +112,22 @@ def probe(python: str) -> VerlEnv:
             timeout=60,
             check=True,
             stdin=subprocess.DEVNULL,
-            cwd="/",  # a folder named verl where we stand is not an installed one
+            cwd="/",  # a folder named verl in the working directory is not an installed one
         )
-        found = orjson.loads(done.stdout)
+        answer = orjson.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(
             f"the interpreter '{python}' cannot be used ({reason})",
             "set PPO_TUI_PYTHON or the preset's 'python' to the Python that has veRL",
         ) from None
-    packages = {name: version for name, version in found["packages"].items() if version}
-    verl, sglang = (Path(found[name]) if found[name] else None for name in ("verl", "sglang"))
-    return VerlEnv(path, found["python"], packages, verl, tuple(found["requires"]), found["cuda"], sglang)
+    packages = {name: version for name, version in answer["packages"].items() if version}
+    verl, sglang = (Path(answer[name]) if answer[name] else None for name in ("verl", "sglang"))
+    return VerlEnv(path, answer["python"], packages, verl, tuple(answer["requires"]), answer["cuda"], sglang)
 
 
 def of(python: str | None, own: Path | None = None) -> VerlEnv:
-    """The environment of a preset's interpreter; `own` is the folder of a veRL that is taken before the installed."""
+    """The environment of a preset's interpreter; `own` is the folder of a veRL that shadows the installed one."""
     env = probe(interpreter(python))
     if own is None:
         return env
@@ -138,7 +138,7 @@ def of(python: str | None, own: Path | None = None) -> VerlEnv:
 
 
 def require(python: str | None, own: Path | None = None) -> VerlEnv:
-    """The environment of a run, as `of`; veRL must be in it."""
+    """The environment of a run, as `of` returns it. Raises UserError without veRL."""
     env = of(python, own)
     if env.verl is None:
         raise UserError(
@@ -150,6 +150,6 @@ def require(python: str | None, own: Path | None = None) -> VerlEnv:
 
 
 def install_command(python: str, *, gpu: bool) -> str:
-    """The command that installs veRL for an interpreter; the file for the CPU is ours and names torch's index."""
+    """The command that installs veRL for an interpreter; the shipped file for the CPU names torch's index."""
     what = "'verl[vllm]==0.9.1'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
     return f"{shlex.quote(python)} -m pip install {what}"

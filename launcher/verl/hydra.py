@@ -1,4 +1,4 @@
-"""Hydra's override grammar: values into text that means them, and text back into values."""
+"""Hydra's override grammar: writes values as text and parses text into values."""
 
 import math
 import re
@@ -18,7 +18,7 @@ def quote(value: Any) -> str:
     """`value` as the right side of an override, without a shell: `quote("1e5") == "'1e5'"`.
 
     Text that Hydra would read as something else (numbers, true, null, commas, brackets, a leading `~`) gets
-    quotes. Raises UserError for what the grammar cannot say: objects, names of entries with spaces.
+    quotes. Raises UserError for values that the grammar lacks: objects, names of entries with spaces.
     """
     if value is None:
         return "null"
@@ -66,7 +66,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
 def parse(text: str) -> Any:
     """The value that Hydra reads from the right side of an override.
 
-    What its grammar refuses or takes for a sweep (`~/data`, `it's`, `a,b`) is plain text.
+    Text that its grammar refuses or reads as a sweep (`~/data`, `it's`, `a,b`) stays as it is.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -104,10 +104,10 @@ def _text(value: str) -> str:
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     # Only backslashes before a quote or the end need doubling; others stand for themselves.
-    return "'" + _BACKSLASHES.sub(lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"
+    return "'" + _BACKSLASHES.sub(lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value) + "'"
 
 
 def _name(key: Any) -> str:
     if isinstance(key, str) and key and key.strip() == key and key.lower() not in _WORDS and not _NO_NAME.search(key):
-        return _ESCAPED.sub(lambda found: f"\\{found[0]}", key)
+        return _ESCAPED.sub(lambda match: f"\\{match[0]}", key)
     raise UserError(f"{key!r} is not a valid name in a veRL override")

@@ -1,4 +1,7 @@
-"""What veRL's keys are called in each version, 0.5.0 to 0.9.1: versions.toml."""
+"""The names of veRL's keys in each version, 0.5.0 to 0.9.1 (versions.toml), and ignored keys (ignored.toml).
+
+Hydra accepts every key of the configuration tree, whether the trainer reads it or not.
+"""
 
 import functools
 from collections.abc import Mapping
@@ -12,19 +15,30 @@ from launcher.verl.defaults import bundled, leaf, life
 from launcher.verl.defaults import number as number
 
 OLDEST = "0.5.0"
+_V1 = "trainer.use_v1"
 
 
 @dataclass(frozen=True)
 class Move:
-    """`new` is the name from version `since` on, `old` before. One that ends in `.` stands for all below."""
+    """`new` is the name since version `since`, `old` the one before. A final `.` includes all keys below it."""
 
     new: str
     old: str
     since: str
 
 
+@dataclass(frozen=True)
+class _Ignored:
+    """`key` has no effect since version `since`, although veRL accepts it. A final `.` includes all keys below it."""
+
+    key: str
+    since: str
+    why: str
+    v1: bool = False  # only in the v1 trainer (trainer.use_v1)
+
+
 def unlisted_before() -> Mapping[str, str]:
-    """Keys that versions before that one read although their configuration does not list them: with a `+`."""
+    """Keys that versions before the given one read (with a `+`) although their configuration lacks them."""
     unlisted: dict[str, str] = _tables()["unlisted"]
     return unlisted
 
@@ -36,20 +50,25 @@ def moves() -> tuple[Move, ...]:
 
 
 @functools.cache
+def _ignored() -> tuple[_Ignored, ...]:
+    return tuple(record(_Ignored, row) for row in read_tables(Path(__file__).with_name("ignored.toml"))["ignored"])
+
+
+@functools.cache
 def _tables() -> dict[str, Any]:
     return read_tables(Path(__file__).with_suffix(".toml"))
 
 
 def newest(key: str) -> str:
-    """The key as the newest version calls it."""
+    """The key as the newest version names it."""
     return _renamed(key, [(move.old, move.new) for move in moves()])
 
 
 @functools.lru_cache(maxsize=8192)
 def at(key: str, version: str) -> str:
-    """The newest name `key` as `version` calls it. Raises UserError when that version has no such key.
+    """The newest name `key` as `version` names it. Raises UserError when that version has no such key.
 
-    A version older than all that are known, which only a fork may have, is taken for the oldest.
+    A version older than all known ones, which only a fork may have, is treated like the oldest.
     """
     have = max(number(version), number(OLDEST))
     name = _renamed(key, [(move.new, move.old) for move in moves() if have < number(move.since)])
@@ -62,15 +81,27 @@ def at(key: str, version: str) -> str:
 
 
 def unlisted(key: str, version: str) -> bool:
-    """Whether `version` takes the newest name `key` without listing it, so that it needs a `+`.
+    """Whether `version` accepts the newest name `key` without listing it, so that it needs a `+`.
 
-    Besides those it reads, these are keys that other versions list in a block which is the user's own here
-    (`engine_kwargs.vllm`).
+    Keys below a block that is free for the user in this version (`engine_kwargs.vllm`) are also accepted.
     """
     if (listed_from := unlisted_before().get(key)) is not None:
         return number(version) < number(listed_from)
     listed = bundled(version)
     return life(key)[0] != "" and not leaf(listed, key)[0] and leaf(listed, key.rpartition(".")[0])[1] == {}
+
+
+def ignored(keys: Mapping[str, Any], version: str) -> list[tuple[str, str]]:
+    """The veRL keys (as `version` names them, with their values) that have no effect, and why."""
+    legacy = keys.get(_V1) is False
+    keys_with_reasons = []
+    for key in keys:
+        if legacy and key.startswith("trainer.v1."):
+            keys_with_reasons.append((key, f"the legacy trainer ignores it ({_V1}=False)"))
+        for rule in _ignored():
+            if _matches(key, rule.key) and number(version) >= number(rule.since) and not (rule.v1 and legacy):
+                keys_with_reasons.append((key, rule.why))
+    return keys_with_reasons
 
 
 def check(version: str) -> None:

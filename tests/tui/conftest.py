@@ -18,7 +18,7 @@ from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
 from launcher.health.checklist import Checklist
 from launcher.health.verdict import sort
-from launcher.metrics.records import StepRecord, figures
+from launcher.metrics.records import StepRecord, read_metrics
 from launcher.record.check import Check
 from launcher.record.events import Event, LevelChange
 from launcher.record.info import RunInfo
@@ -76,14 +76,14 @@ def _recording() -> list[dict[str, Any]]:
 def recorded(limit: int = 80) -> list[StepRecord]:
     """The steps of the recorded run (80, and the validation before them)."""
     return [
-        StepRecord(row["step"], START + 40 + 2.1 * row["step"], None, figures(row["data"]))
+        StepRecord(row["step"], START + 40 + 2.1 * row["step"], None, read_metrics(row["data"]))
         for row in _recording()
         if row["step"] <= limit
     ]
 
 
 def made_up(count: int, **values: Any) -> list[StepRecord]:
-    """`count` steps with these figures (`perf__throughput` is perf/throughput); a callable gets the step."""
+    """`count` steps with these metrics (`perf__throughput` is perf/throughput); a callable gets the step."""
     names = {key: key.replace("__", "/") for key in values}
     return [
         StepRecord(

@@ -8,7 +8,7 @@ import pytest
 from pilots import message
 from textual.pilot import Pilot
 
-from launcher.metrics.pins import toggle
+from launcher.metrics.names import toggle
 from tui.app import PpoTui
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.view import TIME, TOKENS, View

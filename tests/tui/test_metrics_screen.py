@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from launcher.core.format import number
 from launcher.core.paths import layout_file
-from launcher.metrics.pins import pinned, toggle
+from launcher.metrics.names import pinned, toggle
 from tui.app import PpoTui
 from tui.kit.widgets.chart_widgets import MetricChart, PinnedCharts
 from tui.kit.widgets.line_table import MetricTable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.metrics.records import StepRecord, figures
+from launcher.metrics.records import StepRecord, read_metrics
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import last_split, usual_split
 from tui.kit.drawing.rows import width
@@ -20,7 +20,7 @@ def store_of(name: str) -> SeriesStore:
     store = SeriesStore()
     for line in gzip.decompress((LOGS / f"{name}.jsonl.gz").read_bytes()).splitlines():
         row = json.loads(line)
-        store.add(StepRecord(row["step"], float(row["step"]), None, figures(row["data"])))
+        store.add(StepRecord(row["step"], float(row["step"]), None, read_metrics(row["data"])))
     return store
 
 

@@ -63,4 +63,4 @@ def test_a_machine_that_is_not_reached_exits_with_1_and_says_what_to_try(ppo_tui
 @pytest.mark.parametrize("host", ["-oProxyCommand=x", "a b", "$(x)", "a;b", ""])
 def test_what_is_no_host_never_reaches_ssh(ppo_tui: Command, box: Path, host: str) -> None:
     done = ppo_tui("--host", host, "runs")
-    assert done.returncode == 2 and "is not a host of ssh" in done.stderr
+    assert done.returncode == 2 and "is not an SSH host" in done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from launcher.metrics import intervals
-from launcher.metrics.records import figures
+from launcher.metrics.records import read_metrics
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -49,7 +49,7 @@ def test_a_difference_is_found() -> None:
 def test_neighbouring_steps_of_a_recorded_run_are_not_told_apart(log: str, key: str) -> None:
     """The noise of real runs: which of two neighbours is A and which B is drawn again and again."""
     lines = gzip.decompress((LOGS / f"{log}.jsonl.gz").read_bytes()).splitlines()
-    data = [figures(json.loads(line)["data"]) for line in lines]
+    data = [read_metrics(json.loads(line)["data"]) for line in lines]
     values = [row[key] for row in data if key in row]
     pairs = [b - a for a, b in zip(values[-24::2], values[-23::2], strict=True)]
     rng = random.Random(9)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from launcher.core.paths import layout_file
-from launcher.metrics.pins import MOST, pinned, toggle
+from launcher.metrics.names import MOST_PINS, pinned, toggle
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_the_oldest_pin_gives_way() -> None:
     for name in "abcde":
         toggle(name)
     assert pinned() == ["b", "c", "d", "e"]
-    assert len(pinned()) == MOST
+    assert len(pinned()) == MOST_PINS
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_every_value_knows_where_it_comes_from(write):
         ("a: [1", ["line 1", "not valid YAML", "; close the [ opened in line 1"]),
         ("a: 1\nactor: {lr: 1\n", ["line 3", "; close the { opened in line 2"]),
         ('a: "1\nb: 2\n', ["; close the quote opened in line 1"]),
-        ("a:\n\tb: 1\n", ["; use spaces in place of the tab in line 2"]),
+        ("a:\n\tb: 1\n", ["; use spaces instead of the tab in line 2"]),
         ("seed: 1\nseed: 2\n", ["; remove line 2, or the other one with this name"]),
         ("a: b: c\n", ["; correct line 1: its indentation, colons and quotes"]),
         ("actor: {}\nactor: {}", ["line 2", "duplicate"]),

@@ -6,7 +6,7 @@ from launcher.core.errors import UserError
 from launcher.preset.files import load, shipped
 from launcher.preset.schema import FIELDS, value_of
 from launcher.verl import versions
-from launcher.verl.ignored import ignored
+from launcher.verl.versions import ignored
 
 REWARD, OLD_REWARD = "reward.custom_reward_function.path", "custom_reward_function.path"
 CLIP, OLD_CLIP = "actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip"
@@ -78,7 +78,7 @@ def test_the_same_keys_pass_where_they_exist():
         ("custom_reward_function.path", "/r.py", "0.8.0", None),
         ("custom_reward_function.path", "/r.py", "0.9.0", "moved to reward.custom_reward_function"),
         ("trainer.balance_batch", True, "0.9.1", "always balances"),
-        ("algorithm.use_pf_ppo", True, "0.9.1", "only the old trainer"),
+        ("algorithm.use_pf_ppo", True, "0.9.1", "only the legacy trainer"),
     ],
 )
 def test_what_a_version_takes_no_notice_of(key, value, version, why):

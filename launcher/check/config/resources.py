@@ -124,7 +124,7 @@ def addresses(subject: Subject) -> Findings:
     cluster = subject.loaded.preset.cluster
     address = cluster.address
     if address is not None and address.startswith("ray://"):
-        message = "cluster.address is an address of Ray Client (ray://), with which veRL does not work"
+        message = "cluster.address is a Ray Client address (ray://), which veRL does not support"
         fix = "set cluster.address to host:6379 of the head; with cluster.submit to its dashboard, host:8265"
         yield error("CLUSTER-1", message, fix, ["cluster.address"])
     elif cluster.submit:

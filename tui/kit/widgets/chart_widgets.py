@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Container
 
-from launcher.metrics.pins import MOST
+from launcher.metrics.names import MOST_PINS
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen
 from tui.kit.charts.lens import Lens
@@ -74,7 +74,7 @@ class PinnedCharts(Container):
     """Up to four charts in as many columns as fit: one row on a large screen, two at the home size."""
 
     def compose(self) -> ComposeResult:
-        for _ in range(MOST):
+        for _ in range(MOST_PINS):
             yield MetricChart(classes=HIDDEN)
 
     def show(self, keys: Sequence[str], charts: RunCharts) -> None:

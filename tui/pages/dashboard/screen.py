@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
 
-from launcher.metrics.pins import pinned
+from launcher.metrics.names import pinned
 from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import HEIGHTS, ViewLine

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
-from launcher.metrics.pins import pinned, toggle
+from launcher.metrics.names import pinned, toggle
 from launcher.metrics.store import SeriesStore
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen, ViewLine

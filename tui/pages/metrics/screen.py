@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
-from launcher.metrics.pins import pinned
+from launcher.metrics.names import pinned
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.lens import Lens
 from tui.kit.drawing.rows import Row

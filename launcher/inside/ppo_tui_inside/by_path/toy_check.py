@@ -1,4 +1,4 @@
-"""A tool for the toy task, whose model can write nothing but `#### 7`: each such answer asks whether it is meant.
+"""A tool for the toy task, whose model writes only answers such as `#### 7`: each answer calls the tool once.
 
     ppo-tui run toy-cpu rollout.agent_loop=tool_agent 'rollout.function_tool_path=$PPO_TUI_TOOLS/toy_check.py' \
         rollout.tool_format=toy rollout.max_assistant_turns=2 data.max_response_length=32
@@ -30,5 +30,5 @@ class ToyParser(ToolParser):
 
     async def extract_tool_calls(self, responses_ids: list[int], tools: Any = None) -> tuple[str, list[FunctionCall]]:
         text = self.tokenizer.decode(responses_ids, skip_special_tokens=True)
-        calls = [FunctionCall(name="check", arguments=json.dumps({"total": each})) for each in _ANSWER.findall(text)]
+        calls = [FunctionCall(name="check", arguments=json.dumps({"total": total})) for total in _ANSWER.findall(text)]
         return text, calls[:1]

@@ -1,0 +1,57 @@
+"""The word linter of `make lint`: each rule on its examples, and where a hit is an error, a hint or excused."""
+
+import re
+
+import pytest
+from strings import everything
+from words import Excuse, Lenient, Rule, Text, Words, load_words, read_page, read_texts
+
+WORDS = load_words()
+BESIDE = Rule("beside", r"\bbeside\b", "'next to'", bad=(), good=(), hint_in=("docstrings",))
+
+
+def _hits(words: Words, text: Text) -> list[tuple[str, int, bool]]:
+    return [(hit.words, hit.line, hit.hint) for hit in words.hits(text)]
+
+
+def _words(lenient: tuple[Lenient, ...] = (), excuses: tuple[Excuse, ...] = ()) -> Words:
+    return Words((BESIDE,), (), lenient, excuses)
+
+
+@pytest.mark.parametrize("rule", WORDS.rules, ids=lambda rule: rule.name)
+def test_a_rule_finds_its_bad_sentences_and_no_good_one(rule: Rule) -> None:
+    assert rule.bad and rule.good and rule.say
+    assert [text for text in rule.bad if not any(rule.hits(text))] == []
+    assert [text for text in rule.good if any(rule.hits(text))] == []
+
+
+def test_no_correction_breaks_another_rule() -> None:
+    corrections = [Text("docs", "x.md", 1, text) for rule in WORDS.rules for text in rule.good]
+    assert [str(hit) for text in corrections for hit in WORDS.hits(text) if not hit.rule.hint] == []
+
+
+def test_an_error_of_a_string_is_a_hint_where_the_rule_or_the_file_is_lenient() -> None:
+    words = _words((Lenient(("strings",), ("launcher/check/*",), "being rewritten"),))
+    assert _hits(words, Text("strings", "tui/app.py", 7, "Beside it")) == [("Beside", 7, False)]
+    assert _hits(words, Text("docstrings", "tui/app.py", 7, "Beside it")) == [("Beside", 7, True)]
+    assert _hits(words, Text("strings", "launcher/check/config/keys.py", 7, "Beside it")) == [("Beside", 7, True)]
+
+
+def test_an_excuse_covers_its_text_only_and_is_reported_when_no_text_needs_it() -> None:
+    words = _words(excuses=(Excuse("beside", "tui/*", "Beside the point", "a proverb"),))
+    excused, other = Text("strings", "tui/a.py", 1, "Beside the point."), Text("strings", "tui/a.py", 2, "Beside it.")
+    assert _hits(words, excused) == [] and len(_hits(words, other)) == 1
+    assert list(words.unused([excused, other])) == [] and list(words.unused([other])) == list(words.excuses)
+
+
+def test_a_hit_on_a_page_has_its_line_and_code_has_none() -> None:
+    page = "# Title\n\nIt is\nbeside\nthe file.\n\n```\nbeside\n```\n\n`beside` is code, beside this.\n"
+    assert [line for _, line, _ in _hits(_words(), read_page("docs/x.md", page))] == [4, 11]
+
+
+@pytest.mark.slow
+def test_the_texts_of_each_kind_are_read() -> None:
+    kinds = {text.kind for text in read_texts(WORDS.sources)}
+    assert kinds == {"docs", "strings", "docstrings", "data", "comments"}
+    assert len(list(everything())) > 3000
+    assert any(re.search(r"presets/.*\.yaml$", file) for file, _, _ in everything())
