@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from launcher.check import cluster_view
-from launcher.record import attempt, check, control, events, info, machine, note, process, queue, ray_session, state
+from launcher.record import attempt, check, control, events, info, machine, note, process, queued, ray_session, state
 from launcher.record import damage as failure
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
@@ -40,7 +40,7 @@ MODULES = (
     machine,
     note,
     process,
-    queue,
+    queued,
     ray_session,
     startup,
     state,
