@@ -1,0 +1,90 @@
+"""How often `diagnose` names the causes of tests/data/failures/threads.
+
+    PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn]
+
+Prints the table of both halves. `--list` adds what is not right in the half to learn from, and no other: who changes
+an entry of the catalogue must not know the half to measure on. Each console is read as a paste: without an exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from console_logs import DATA, diagnosis_of
+from ruamel.yaml import YAML
+
+from launcher.console.causes import Level, catalogue
+from launcher.console.diagnosis import Diagnosis
+from launcher.core.tables import record
+
+HALVES = ("learn", "measure")
+OUTCOMES = ("right", "shown", "silent", "wrong")
+_VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level is Level.SYMPTOM)}
+
+
+@dataclass(frozen=True)
+class ThreadFailure:
+    """A console that was rebuilt from a public thread, and what the thread says of it."""
+
+    thread: str
+    date: str
+    versions: str
+    cause: str
+    """An id of the catalogue, an id proposed for a new entry, or unknown."""
+    why: str
+    decisive: str
+    """A part of the line that shows the cause."""
+    fix: str
+    fix_by: str
+    """thread: somebody names it there; collector: concluded from the error."""
+    message: str
+    """seen: the thread's excerpt has the error's message; form: only its class or place, in the library's words."""
+    console: str
+    also: tuple[str, ...] = ()
+    """Other ids that are right, too."""
+
+
+def cases(half: str) -> list[tuple[ThreadFailure, bytes]]:
+    """The failures of a half with their consoles."""
+    folder = DATA / "failures" / "threads" / half
+    found = (record(ThreadFailure, row) for row in YAML(typ="safe").load(folder / "cases.yaml"))
+    return [(case, Path(folder, case.console).read_bytes()) for case in found]
+
+
+def outcome(case: ThreadFailure, found: Diagnosis) -> str:
+    """right, shown (unknown or a symptom, with the decisive line), silent (without it) or wrong."""
+    shown = any(case.decisive[:80] in quote.text for quote in found.evidence)
+    if found.cause in (case.cause, *case.also) and (shown or found.cause != "unknown"):
+        return "right"
+    if found.cause in _VAGUE:
+        return "shown" if shown else "silent"
+    return "wrong"
+
+
+def main() -> None:
+    usage = argparse.ArgumentParser()
+    usage.add_argument("--list", choices=["learn"])
+    listed = usage.parse_args().list
+    known = {cause.id for cause in catalogue()}
+    for half in HALVES:
+        counts: Counter[str] = Counter()
+        entries: Counter[str] = Counter()
+        for case, console in cases(half):
+            found = diagnosis_of(console)
+            result = outcome(case, found)
+            counts[result] += 1
+            entries[result] += case.cause in known
+            if half == listed and result != "right":
+                first = found.evidence[0].text[:110] if found.evidence else "–"
+                new = "" if case.cause in known else " (new)"
+                print(f"{result:6} {case.console}: {case.cause}{new}, said {found.cause}: {first}")
+        total = sum(counts.values())
+        print(f"{half}: {total}, of which {sum(entries.values())} have an entry")
+        print("\n".join(f"  {name:6} {counts[name]:3} {entries[name]:3}" for name in OUTCOMES))
+
+
+if __name__ == "__main__":
+    main()

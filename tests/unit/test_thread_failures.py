@@ -1,0 +1,32 @@
+"""The failures from public threads stay what they were: halves, order, decisive lines."""
+
+import hashlib
+
+import pytest
+from console_logs import DATA
+from ruamel.yaml import YAML
+
+from launcher.console.causes import catalogue
+
+FOLDER = DATA / "failures" / "threads"
+CASES = {half: YAML(typ="safe").load(FOLDER / half / "cases.yaml") for half in ("learn", "measure")}
+
+
+def test_the_halves_are_split_by_the_hash_of_the_thread() -> None:
+    threads = {half: [case["thread"] for case in cases] for half, cases in CASES.items()}
+    every = sorted(threads["learn"] + threads["measure"], key=lambda url: hashlib.sha256(url.encode()).hexdigest())
+    assert len(set(every)) == 150
+    assert sorted(threads["learn"]) == sorted(every[:75])
+
+
+def test_no_entry_of_the_catalogue_is_made_from_a_measured_thread() -> None:
+    cited = {sample.thread for cause in catalogue() for sample in cause.samples}
+    assert not cited & {case["thread"] for case in CASES["measure"]}
+
+
+@pytest.mark.parametrize("half", CASES)
+def test_each_console_has_its_decisive_line(half: str) -> None:
+    for case in CASES[half]:
+        lines = (FOLDER / half / case["console"]).read_text("utf-8").splitlines()
+        assert 15 <= len(lines) <= 60 and any(case["decisive"] in line for line in lines), case["console"]
+    assert {case["console"] for case in CASES[half]} == {path.name for path in (FOLDER / half).glob("*.log")}
