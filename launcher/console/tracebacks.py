@@ -13,7 +13,7 @@ LINES = 80  # of one process, after which an exception no longer belongs to the 
 
 _FRAME = re.compile(r' +File "([^"]+)", line \d+, in (\S+)')
 _REMOTE_CALL = re.compile(r"ray::(\S+?)\(\) \(")
-# The last line. Near frames any name of a module or of an error is one; MARKS has a stricter rule for elsewhere.
+# The last line. Near frames any name of a module or of an error is one; marks.toml has a stricter rule for elsewhere.
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*)([A-Z]\w*)(?:: |:$|\(|$)")
 _ERROR_NAME = re.compile(r"Error|Exception|Interrupt|Exit|StopIteration")
 _VERL = re.compile(
