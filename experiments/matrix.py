@@ -265,8 +265,8 @@ folder `recipes` of your presets.
 
 ## Rollouts
 
-With PPO. The tool is ppo-tui's own (`launcher/inside/ppo_tui_inside/by_path/toy_check.py`), called by veRL's `tool_agent`; the toy model
-can write nothing but an answer, so the file also has the parser that reads one as a call.
+With PPO. The tool is ppo-tui's own (`launcher/inside/ppo_tui_inside/by_path/toy_check.py`), called by veRL's
+`tool_agent`; the toy model can write nothing but an answer, so the file also has the parser that reads one as a call.
 
 {rollouts}
 """

@@ -1,9 +1,9 @@
 """Playing a log from elsewhere through the whole path of a live run."""
 
-import sys
 import time
 
 from launcher.console.diagnose import diagnose
+from launcher.core.paths import own_command
 from launcher.preset.resolved import Resolved
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
@@ -24,7 +24,7 @@ def start(log: str, speed: float) -> RunDir:
         cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)
     with appearing(f"replay-{stem(file.path)}") as (run, hidden):
         attempt = hidden.add_attempt()
-        player = [sys.executable, "-m", "launcher.runs.act.player", str(file.path.absolute()), str(speed)]
+        player = own_command("launcher.runs.act.player", str(file.path.absolute()), str(speed))
         launch = Launch(
             argv=[*player, str(_EXIT_CODES.get(cause, 1))],
             env={"VERL_FILE_LOGGER_PATH": str(run.attempt(attempt.number).metrics)},

@@ -6,7 +6,6 @@ import math
 import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from launcher import settings
 from launcher.check.config.plausible import Unusual, unusual
 from launcher.core.errors import UserError
 from launcher.core.format import duration
+from launcher.core.paths import own_command
 from launcher.health.values import together, tried_values
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
@@ -147,7 +147,7 @@ def start_apart(planned: Plan) -> None:
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
     with planned.run.trials_log.open("wb") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.cli.main", *words],
+            own_command("launcher.cli.main", *words),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

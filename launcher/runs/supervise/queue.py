@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 
 from launcher.core import paths
@@ -30,7 +29,7 @@ def wake(*, again: bool = False) -> None:
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
     with (paths.queue_dir() / "queue.log").open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.runs.act.queue"],
+            paths.own_command("launcher.runs.act.queue"),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -1,9 +1,9 @@
 """Continuing a failed run by itself, where its cause may be gone the next time: `health.retry` of the preset."""
 
 import subprocess
-import sys
 from pathlib import Path
 
+from launcher.core.paths import own_command
 from launcher.record.events import Action, read_events
 from launcher.record.layout import RunDir
 from launcher.runs.watch.attempts import last_settings
@@ -33,7 +33,7 @@ def retry(run: RunDir, folder: Path) -> None:
     """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until we have gone."""
     with run.supervisor_log.open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.cli.main", "resume", str(folder.name), *last_settings(run)[1], "--detach"],
+            own_command("launcher.cli.main", "resume", str(folder.name), *last_settings(run)[1], "--detach"),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

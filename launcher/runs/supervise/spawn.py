@@ -5,13 +5,13 @@ import math
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
+from launcher.core.paths import own_command
 from launcher.machine.sampler import VISIBLE
 from launcher.record.attempt import JobRef, LaunchRecord
 from launcher.record.layout import AttemptDir, RunDir
@@ -131,7 +131,7 @@ def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
     with run.supervisor_log.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "launcher.runs.supervise", str(run.path), *options],
+            own_command("launcher.runs.supervise", str(run.path), *options),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
