@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SENTENCE = re.compile(r"[A-Za-z{}'),:%] ?[ ][A-Za-z{('\"`]")
 PATTERN = re.compile(r"\(\?|\\[swdbS]|\[\^|\.\*|\]\{|\$\)")
 UNREAD = ("samples", "patterns", "raised", "line", "where", "explains", "cause_in")  # of the catalogue of causes
-SCRIPTS = ("verl_plugin",)  # what these say goes to veRL's log
+SCRIPTS = ("plugin",)  # what these say goes to veRL's log
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:

@@ -34,7 +34,7 @@ from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
 from launcher.runs.watch.steps import steps
 
 LOG = Path(__file__).parents[1] / "tests" / "data" / "logs" / "cpu-toy.log.gz"
-PPO_TUI = [sys.executable, "-c", "from tui.entry import main; main()"]
+PPO_TUI = [sys.executable, "-m", "ppo_tui"]
 STEPS = 30
 AT_ONCE = 4  # runs
 until = time.monotonic() + 840  # no new try begins then

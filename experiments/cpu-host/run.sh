@@ -36,7 +36,7 @@ if [ parts/code.tgz -nt code ]; then # a newer one: not while runs use the old o
     mkdir -p code/ppo_tui-0.dist-info
     tar -xzf parts/code.tgz -C code
     printf 'Metadata-Version: 2.1\nName: ppo-tui\nVersion: 0\n' > code/ppo_tui-0.dist-info/METADATA
-    printf '#!/bin/sh\nexec python3 -c "from tui.entry import main; main()" "$@"\n' > ppo-tui
+    printf '#!/bin/sh\nexec python3 -m ppo_tui "$@"\n' > ppo-tui
     chmod +x ppo-tui
     touch code
 fi

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from launcher.data import toy
+from launcher.inside.ppo_tui_inside.probes import toy_task as toy
 
 
 class Task(NamedTuple):

@@ -9,7 +9,6 @@ from pathlib import Path
 from launcher.check import data, fitting
 from launcher.check.cluster_view import PATIENCE, Node, View, ask, shown
 from launcher.check.config.base import gpu_count
-from launcher.check.config.cpu import SUPPORTED
 from launcher.check.config.resources import UNITS, addresses, cpus_a_gpu
 from launcher.check.finding import Change, Finding, of_data, of_hardware, of_software
 from launcher.check.machine import Gpu, Machine
@@ -17,6 +16,7 @@ from launcher.check.row_rules import REWARD
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.record.machine import MachineSample
 from launcher.verl import env as verl_env
 from launcher.verl.config import CRITIC_PATH, GPUS, MODEL_PATH, NODES

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from launcher import inside
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
@@ -23,7 +24,6 @@ from launcher.record.json import Record
 from launcher.verl.config import RAY
 
 PACKAGES = ("verl", "torch", "vllm", "sglang", "transformers", "TransferQueue")
-_PLUGIN = "ppo_tui_inside.plugin"
 PATIENCE = 60  # seconds for the probe tasks of all nodes
 _LIMIT = 120.0  # seconds for the whole driver; Ray alone waits 40 for a cluster that does not answer
 _KNOCK = 5.0  # seconds for a connection
@@ -70,7 +70,7 @@ def ask(subject: Subject, paths: Sequence[str]) -> View:
         "address": "auto" if own.submit else own.address,
         "runtime_env": _runtime_env(subject),
         "packages": PACKAGES,
-        "modules": [_PLUGIN],
+        "modules": [inside.PLUGIN],
         "paths": list(paths),
         "patience": PATIENCE,
     }

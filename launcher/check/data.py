@@ -90,7 +90,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     found = read_json(cache)
     if not found:
         env = {"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"}
-        found = worker.ask(subject.python, "read_rows.py", request, timeout=TIMEOUT, env=env)
+        found = worker.ask(subject.python, "read_rows", request, timeout=TIMEOUT, env=env)
         if "rows" in found:
             cache.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(cache, orjson.dumps(found))

@@ -1,4 +1,4 @@
-"""What a run loads by its name is loaded once before, in veRL's interpreter: modules, classes, models, tokenizers.
+"""Loads what a run loads by name once before, in veRL's interpreter: modules, classes, models, tokenizers.
 
 veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/import_utils.py`,
 `verl/workers/config/optimizer.py: build_optimizer`.
@@ -6,6 +6,7 @@ veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/i
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from launcher.check.config import RULES, agents, optimizer
 from launcher.check.finding import Finding, of_config, of_model
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
+from launcher.record.json import Record
 from launcher.verl import defaults
 from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH, ROLLOUT
 
@@ -61,6 +63,22 @@ UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
 """Blocks with a class that veRL reads as they are."""
 
 Item = dict[str, Any]
+"""A request to `ppo_tui_inside.probes.load_names`."""
+
+
+@dataclass(frozen=True)
+class Loaded(Record):
+    """Why an item cannot be loaded, None where it can, and names that exist instead."""
+
+    error: str | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply(Record):
+    """What the probe found, in the order of the items; nothing where it did not end."""
+
+    loaded: tuple[Loaded, ...] = ()
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
@@ -72,10 +90,10 @@ def checks(subject: Subject) -> Iterable[Finding]:
     path = [each for each in (folder, *subject.env.get("PYTHONPATH", "").split(os.pathsep)) if each]
     request = {"items": [item for _, item in items], "path": path}
     env = {**subject.loaded.preset.env, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    reply = worker.ask(subject.python, "load_names.py", request, timeout=TIMEOUT, env=env)
-    for (key, item), found in zip(items, reply.get("found", ()), strict=False):
-        if found["error"] is not None:
-            yield from _finding(subject, key, item, clean(found["error"]), found["names"])
+    reply = Reply.from_json(worker.ask(subject.python, "load_names", request, timeout=TIMEOUT, env=env))
+    for (key, item), result in zip(items, reply.loaded, strict=False):
+        if result.error is not None:
+            yield from _finding(subject, key, item, clean(result.error), result.names)
 
 
 def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
@@ -89,15 +107,15 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         subject,
         f"{CLASS}.path",
         f"{CLASS}.name",
-        "torch.utils.data:Dataset",
+        "torch.utils.data.Dataset",
         DATASET[: 5 if subject.at_least("0.6.1") else 4],
     )
     yield from _rows(subject)
     known = BUFFER if subject.at_least("0.9.0") else ()
-    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins:object", known)
+    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins.object", known)
     if subject.get(f"{MANAGER}.source") == "importlib":
         known = SCORER if subject.at_least("0.7.1") else ()
-        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins:object", known)
+        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins.object", known)
     for key, arguments in BY_NAME.items():
         if name := subject.text(key):
             yield key, {"target": name, "given": arguments}
@@ -204,7 +222,7 @@ def _here(item: Item) -> bool:
     return (Path(item["model"]) / "config.json").is_file() if "model" in item else True
 
 
-def _finding(subject: Subject, key: str, item: Item, error: str, names: list[str]) -> Iterator[Finding]:
+def _finding(subject: Subject, key: str, item: Item, error: str, names: Sequence[str]) -> Iterator[Finding]:
     if "tools" in item:
         message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no response is written"
         yield of_config.error("LOAD-1", message, "correct the file", (key,))

@@ -150,7 +150,7 @@ def try_out(
             calls.append(call)
     enough = min(ENOUGH, timeout / 3)
     request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}), "enough": enough}
-    found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
+    found = worker.ask(python, "score_rows", request, timeout=timeout, env=env)
     if "failed" in found:
         late = ": veRL would hang" if found.get("timeout") else ""
         return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "make sure that it returns and exits")

@@ -11,13 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from launcher.check.config.cpu import SUPPORTED
 from launcher.check.config.rollout import OPTIONS
 from launcher.check.finding import Finding, of_software
 from launcher.check.machine import Machine
 from launcher.check.names import known_names
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.verl import env as verl_env
 from launcher.verl import versions
 from launcher.verl.config import TRANSFER

@@ -67,7 +67,7 @@ def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | No
     """
     verl = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
     version, folders = verl.verl or defaults.NEWEST, RunFolders.below(_RUN)
-    env = environment.variables(loaded.preset, folders.metrics, Path(verl.python), os.environ)
+    env = environment.variables(loaded.preset, folders.metrics, os.environ)
     return Subject(
         version=version,
         verl=verl.verl_path,

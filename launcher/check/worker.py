@@ -1,4 +1,4 @@
-"""Questions to another interpreter: a script of ours run by the Python that has veRL, JSON in, JSON out."""
+"""Questions to another interpreter: a probe of ours run by the Python that has veRL, JSON in, JSON out."""
 
 import contextlib
 import os
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,22 +13,19 @@ import orjson
 from launcher import inside
 from launcher.core.text import clean
 
-# run_path: the script's folder stays out of sys.path, where a model.py of ours would hide somebody else's
-_RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-
 
 def ask(
-    python: str, script: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
+    python: str, probe: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The reply of the script of that name in this folder.
+    """The reply of a module of `ppo_tui_inside.probes`.
 
     `{"failed": why}` when it does not: it did not start, it ended, or it took longer than `timeout` seconds.
     Whatever it started is killed.
     """
-    with tempfile.TemporaryFile() as errors:  # no pipe: what the script leaves running would keep it open
+    with tempfile.TemporaryFile() as errors:  # no pipe: what the probe leaves running would keep it open
         try:
             process = subprocess.Popen(
-                [python, "-c", _RUN, str(Path(inside.__path__[0]) / "ppo_tui_inside" / "probes" / script)],
+                inside.probe(python, probe),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

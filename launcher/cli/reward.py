@@ -39,7 +39,7 @@ def test(
         if not path.is_file():
             raise UserError(f"--data: file not found: {path}", near_hint(path.name, siblings(path)))
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
-        found = worker.ask(python, "read_rows.py", request, timeout=60)
+        found = worker.ask(python, "read_rows", request, timeout=60)
         rows = found.get("examples", [])
         if not rows:
             missing = f"the package {found['missing']} is missing" if "missing" in found else "it has no rows"

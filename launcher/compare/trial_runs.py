@@ -6,7 +6,6 @@ import math
 import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from launcher.compare.last_change import Change, last_change
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
+from launcher.core.paths import own_command
 from launcher.health.catalogue import rules
 from launcher.health.fixes import together, tried_values
 from launcher.machine.sampler import visible
@@ -148,7 +148,7 @@ def start_apart(planned: Plan) -> None:
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
     with planned.run.trials_log.open("wb") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.cli.main", *words],
+            own_command("launcher.cli.main", *words),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -22,7 +22,7 @@ _VERL = re.compile(
 )
 # Python's own folders, this program's plugin, and folders of packages that have no such name (`pip install
 # --target`, a checkout), which are known by what lies in them.
-_LIBRARY = re.compile(r".*-packages/|.*/lib/python\d|.*/launcher/inside/ppo_tui_inside/plugin/|<")
+_LIBRARY = re.compile(r".*-packages/|.*/lib/python\d|.*/ppo_tui_inside/|<")
 _FOLDER = re.compile(
     r"(.*/)(?:ray/_private|hydra/_internal|torch/(?:nn|_\w+|utils|distributed)|transformers/models"
     r"|vllm/(?:v1|lora|engine|worker|model_executor)|sglang/srt)/"

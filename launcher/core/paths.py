@@ -1,9 +1,12 @@
 """Folders and files of ppo-tui. Pure functions: none creates a folder."""
 
 import os
+import sys
 from pathlib import Path
 
 import platformdirs
+
+import launcher
 
 _APP = "ppo-tui"
 
@@ -44,3 +47,11 @@ def layout_file() -> Path:
 def settings_file() -> Path:
     """The user's config.yaml: theme, mouse, keys."""
     return presets_dir().parent / "config.yaml"
+
+
+def own_command(module: str, *words: str) -> list[str]:
+    """The command line that runs a module of ours as `python -m` does.
+
+    It ignores PYTHONPATH and the current folder; PYTHONPATH stays in its environment, for veRL (`ppo_tui.py`).
+    """
+    return [sys.executable, str(Path(launcher.__path__[0]).with_name("ppo_tui.py")), "-m", module, *words]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from launcher import inside
 from launcher.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -275,12 +276,10 @@ def plugin() -> tuple[str, bytes]:
 
     The nodes of a cluster do not need ppo-tui.
     """
-    import launcher
-
-    root, content = Path(launcher.__path__[0]), io.BytesIO()
-    files = [root / "__init__.py", *sorted((root / "verl_plugin").rglob("*.py"))]
+    content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in files:  # a fixed date, or the same content would have another name
-            archive.writestr(zipfile.ZipInfo(f"launcher/{file.relative_to(root)}"), file.read_bytes())
+        for file in sorted((inside.FOLDER / inside.PACKAGE).rglob("*.py")):
+            # a fixed date, or the same content would have another name
+            archive.writestr(zipfile.ZipInfo(str(file.relative_to(inside.FOLDER))), file.read_bytes())
     data = content.getvalue()
     return f"_ray_pkg_{hashlib.sha1(data).hexdigest()}.zip", data

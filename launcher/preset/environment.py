@@ -1,26 +1,21 @@
 """The environment of a run: what the preset sets, what ppo-tui adds, and never a secret."""
 
-import hashlib
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import launcher
-from launcher.core import paths
+from launcher import inside
 from launcher.core.errors import UserError
 from launcher.core.secrets import in_setting, is_secret, looks_secret
 from launcher.preset.schema import Preset
-
-PLUGIN = "ppo_tui_inside.plugin"  # SDPA where flash-attn is missing, and the CPU platform
 
 _OURS = {"VERL_FILE_LOGGER_PATH": "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def variables(preset: Preset, metrics: Path, python: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """What is laid over `environ` for the driver; `metrics` is where veRL's file logger writes."""
     env = {
         "VERL_FILE_LOGGER_PATH": str(metrics),
@@ -33,33 +28,12 @@ def variables(preset: Preset, metrics: Path, python: Path, environ: Mapping[str,
     if preset.trainer.device == "cpu":
         env.update(VERL_PLATFORM="cpu", VERL_ENGINE_DEVICE="cuda")  # veRL's engines know cuda and npu only
     for name, first, separator in (
-        ("VERL_USE_EXTERNAL_MODULES", PLUGIN, ","),
-        ("PYTHONPATH", plugin_path(python), os.pathsep),
+        ("VERL_USE_EXTERNAL_MODULES", inside.PLUGIN, ","),
+        ("PYTHONPATH", str(inside.FOLDER), os.pathsep),
     ):
         given = (preset.env.get(name) or environ.get(name, "")).split(separator)
-        parts = dict.fromkeys(part for part in (first, *given) if part)
-        if parts:
-            env[name] = separator.join(parts)
+        env[name] = separator.join(dict.fromkeys(part for part in (first, *given) if part))
     return env
-
-
-def plugin_path(python: Path) -> str:
-    """The folder from which the interpreter `python` can import `launcher`, or "" when it can do so anyway.
-
-    A checkout is its own folder. Our site-packages must not leak into another interpreter: for that one a
-    folder in the cache holds nothing but a link to the package.
-    """
-    package = Path(launcher.__path__[0])
-    if package.parent.name not in ("site-packages", "dist-packages"):
-        return str(package.parent)
-    if python.absolute() == Path(sys.executable).absolute():
-        return ""
-    folder = paths.cache_dir() / "pythonpath" / hashlib.sha256(str(package).encode()).hexdigest()[:8]
-    folder.mkdir(parents=True, exist_ok=True)
-    link = folder / "launcher"
-    if not link.is_symlink():
-        link.symlink_to(package)
-    return str(folder)
 
 
 def check(name: str, value: str, source: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
 
+from launcher import inside
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
@@ -43,10 +44,8 @@ ROOTS = (
 
 _OURS: dict[str, Callable[[], str]] = {
     "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
-    "PPO_TUI_REWARDS": lambda: str(
-        Path(__file__).parents[1] / "inside" / "ppo_tui_inside" / "by_path"
-    ),  # reward functions it has
-    "PPO_TUI_TOOLS": lambda: str(Path(__file__).parents[1] / "inside" / "ppo_tui_inside" / "by_path"),  # tools it has
+    "PPO_TUI_REWARDS": lambda: str(inside.BY_PATH),  # reward functions it has
+    "PPO_TUI_TOOLS": lambda: str(inside.BY_PATH),  # tools it has
 }
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 

@@ -76,7 +76,7 @@ def build(
     PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not replaced. Raises UserError.
     """
     preset = loaded.preset
-    env = environment.variables(preset, folders.metrics, Path(python), os.environ if environ is None else environ)
+    env = environment.variables(preset, folders.metrics, os.environ if environ is None else environ)
     passed = settings(loaded, version, folders, env, experiment, resume_from)
     return Launch(
         argv=[

@@ -68,7 +68,7 @@ class AttemptDir:
     ray = _In("ray.json")
     stall = _In("stall.txt")
     ray_token = _In("ray_token")
-    save_now = _In("save-now")  # as ppo_tui_inside.plugin.saving looks for it
+    save_now = _In("save-now")  # as ppo_tui_inside.plugin.checkpoints looks for it
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-import launcher
+from launcher import inside
 from launcher.core.text import clean
 from launcher.machine.ray_jobs import STOP_WAIT, url_of
 from launcher.preset.files import LoadedPreset
@@ -123,12 +123,12 @@ def sky(name: str, version: str | None, below: Path) -> str:
     of theirs.
     """
     loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
-    trainer, home = loaded.preset.trainer, "~/ppo-tui/launcher"
+    trainer, home = loaded.preset.trainer, "~/ppo-tui"
     env = {key: value for key, value in launch.env.items() if key not in _LEFT_OUT}
     words = [word for word in launch.argv[1:] if not any(f".env_vars.{name}=" in word for name in _LEFT_OUT)]
     there = dataclasses.replace(launch, env=env, argv=["python", *words])
     found, missing = _local_files(loaded)
-    files = {home: launcher.__path__[0], **{path: path for path in found}}
+    files = {home: str(inside.FOLDER), **{path: path for path in found}}
     more = " TransferQueue==0.1.11 tensordict==0.10.0" if version.startswith("0.9") else ""
     run = _SKY.format(gpus=trainer.gpus) + _ALL_THERE.format(python="python") + command_line(there)
     gpus = dict.fromkeys(_accelerators(loaded.preset.needs), trainer.gpus)
@@ -171,7 +171,7 @@ def ray_job(name: str, version: str | None, below: Path) -> str:
     loaded, launch, version = launch_of(name, version, below, ["cluster.submit=true"])
     env = {key: value for key, value in launch.env.items() if key not in _LEFT_OUT}
     env |= {"RAY_OVERRIDE_JOB_RUNTIME_ENV": "1", "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT)}
-    runtime = {"env_vars": env, "py_modules": [launcher.__path__[0]]}
+    runtime = {"env_vars": env, "py_modules": [str(inside.FOLDER / inside.PACKAGE)]}
     words = [f"--address={url_of(launch.submit)}", f"--runtime-env-json={json.dumps(runtime)}", "--", *launch.argv]
     lines = " \\\n  ".join(["ray job submit", *map(shlex.quote, words), '"$@"'])
     return f"#!/usr/bin/env bash\n{about(loaded, launch, version)}set -euo pipefail\n\n{lines}\n"

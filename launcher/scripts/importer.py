@@ -2,14 +2,14 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher import inside
 from launcher.core.errors import UserError
-from launcher.preset import environment, layers
+from launcher.preset import layers
 from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, restore
@@ -316,9 +316,9 @@ def _environment(layer: Layer, env: Mapping[str, str], folder: Path) -> Iterator
 def _without_ours(value: str, name: str, folder: Path) -> str:
     """A list of folders, or of modules, without those that every run of ppo-tui has."""
     if name == "VERL_USE_EXTERNAL_MODULES":
-        return ",".join(part for part in value.split(",") if part and part != environment.PLUGIN)
+        return ",".join(part for part in value.split(",") if part and part != inside.PLUGIN)
     parts = dict.fromkeys(str(folder / part) for part in value.split(os.pathsep) if part)
-    parts.pop(environment.plugin_path(Path(sys.executable)), None)
+    parts.pop(str(inside.FOLDER), None)
     return os.pathsep.join(parts)
 
 

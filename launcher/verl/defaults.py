@@ -28,16 +28,6 @@ NEWEST = "0.9.1"
 PPO = "trainer/config/ppo_trainer"
 """The configuration that `verl.trainer.main_ppo` starts from, below veRL's folder and without `.yaml`."""
 
-# Hydra keeps global state and takes 25 MB: it works in a process of its own.
-_COMPOSE = """
-import json, sys
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
-folder, name, *overrides = sys.argv[1:]
-with initialize_config_dir(config_dir=folder, version_base=None):
-    config = compose(config_name=name, overrides=overrides)
-    print(json.dumps(OmegaConf.to_container(config, resolve=False)))
-"""
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
 _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
 
@@ -67,7 +57,8 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
     if not cache.is_file():
         usual = verl / "trainer" / "config"
         search = [] if folder == usual else [f"hydra.searchpath=['file://{usual}']"]  # theirs needs `import verl`
-        command = [sys.executable, "-c", _COMPOSE, str(folder), file.stem, *search, *groups]
+        # Hydra keeps global state and takes 25 MB: it works in a process of its own
+        command = paths.own_command(__name__, str(folder), file.stem, *search, *groups)
         done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
             return None
@@ -195,3 +186,16 @@ def _literal(text: str | None) -> Any:
         except ValueError:
             continue
     return text.strip("\"'")
+
+
+def _compose(folder: str, name: str, *overrides: str) -> bytes:
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with initialize_config_dir(config_dir=folder, version_base=None):
+        config = compose(config_name=name, overrides=list(overrides))
+        return orjson.dumps(OmegaConf.to_container(config, resolve=False))
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(_compose(*sys.argv[1:]))

@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 
 from launcher.core.errors import UserError
+from launcher.inside.ppo_tui_inside import SUPPORTED
 
 REQUIREMENTS_CPU = Path(__file__).with_name("requirements-cpu.txt")
 CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
@@ -151,5 +152,5 @@ def require(python: str | None, own: Path | None = None) -> VerlEnv:
 
 def install_command(python: str, *, gpu: bool) -> str:
     """The command that installs veRL for an interpreter; the shipped file for the CPU names torch's index."""
-    what = "'verl[vllm]==0.9.1'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
+    what = f"'verl[vllm]=={SUPPORTED}'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
     return f"{shlex.quote(python)} -m pip install {what}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables, record
+from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.verl.defaults import bundled, leaf, life
 from launcher.verl.defaults import number as number
 
@@ -108,7 +109,7 @@ def check(version: str) -> None:
     """Raises UserError for a veRL that is too old to be launched."""
     if number(version) < number(OLDEST):
         raise UserError(
-            f"veRL {version or '(unknown version)'} is not supported", f"use {OLDEST} or newer, preferably 0.9.1"
+            f"veRL {version or '(unknown version)'} is not supported", f"use {OLDEST} or newer, preferably {SUPPORTED}"
         )
 
 

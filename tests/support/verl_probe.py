@@ -22,10 +22,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from launcher import inside
+
+sys.path.append(str(inside.FOLDER))
 os.environ.update(
     VERL_PLATFORM="cpu",
     VERL_ENGINE_DEVICE="cuda",
-    VERL_USE_EXTERNAL_MODULES="ppo_tui_inside.plugin",
+    VERL_USE_EXTERNAL_MODULES=inside.PLUGIN,
     RANK="0",
     WORLD_SIZE="1",
     LOCAL_RANK="0",
@@ -43,10 +46,10 @@ WHOLE = "whole"  # veRL's tree as one file: composing it anew from its 40 files 
 
 def model_folder(folder: Path) -> None:
     """A model of the toy task's shape with random weights: enough to be built, cut and updated."""
-    from launcher.data import toy
+    from ppo_tui_inside.probes import toy_task
 
-    tokenizer = toy._tokenizer([(a, b) for a in range(5) for b in range(5)])
-    toy._model(tokenizer).save_pretrained(folder)
+    tokenizer = toy_task._tokenizer([(a, b) for a in range(5) for b in range(5)])
+    toy_task._model(tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 

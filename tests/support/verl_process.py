@@ -20,18 +20,21 @@ from typing import Any
 
 import pytest
 
+from launcher import inside
+
 WITH_VERL = [  # of tests that run such scripts: they share one parent
     pytest.mark.xdist_group("veRL"),
     pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
 _PATIENCE = 300  # seconds until a script that hangs is ended
-_PLUGIN = {"VERL_USE_EXTERNAL_MODULES": "ppo_tui_inside.plugin", "HF_HUB_OFFLINE": "1"}
+_PLUGIN = {"VERL_USE_EXTERNAL_MODULES": inside.PLUGIN, "HF_HUB_OFFLINE": "1"}
 
 
 def environment(**env: str) -> dict[str, str]:
     """What veRL is to see: our plugin, and nothing that whoever runs the tests has set for it."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("VERL_", "PPO_TUI_"))}
-    return {**kept, **_PLUGIN, **env}
+    path = os.pathsep.join(filter(None, [str(inside.FOLDER), env.get("PYTHONPATH", kept.get("PYTHONPATH"))]))
+    return {**kept, **_PLUGIN, **env, "PYTHONPATH": path}
 
 
 class Parent:

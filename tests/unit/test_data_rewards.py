@@ -4,13 +4,13 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from launcher.inside import BY_PATH
 from launcher.preset.files import load
 
-FILE = Path(__file__).parents[2] / "launcher" / "data" / "rewards" / "gsm8k_format.py"
+FILE = BY_PATH / "gsm8k_format.py"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from launcher.core.errors import UserError
-from launcher.data import toy
+from launcher.data import schema, toy
+from launcher.inside.ppo_tui_inside.probes import toy_task
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="needs torch and transformers: pip install ppo-tui[cpu]"
@@ -20,7 +21,7 @@ needs_torch = pytest.mark.skipif(
 PROBE = """
 import itertools, json, sys, torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from launcher.data import toy
+from launcher.inside.ppo_tui_inside.probes import toy_task as toy
 folder = sys.argv[1] + "/model"
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
 pairs = list(itertools.product(toy.OPERANDS, toy.OPERANDS))
@@ -59,7 +60,8 @@ def test_two_runs_at_once_build_it_once_and_it_is_ready_for_ppo(toy_build: Any) 
     assert sorted(path.name for path in cache.glob("*toy*")) == ["toy", "toy.lock"], "nothing unfinished stays"
 
     rows = pyarrow.parquet.read_table(cache / "toy" / "data" / "train.parquet").to_pylist()
-    assert len(rows) == 25 * toy.COPIES
+    assert pyarrow.parquet.read_schema(cache / "toy" / "data" / "test.parquet") == schema._arrow_schema(pyarrow)
+    assert len(rows) == 25 * toy_task.COPIES
     assert rows[0]["prompt"][0]["content"] == 'What is 2 + 2? Give the answer after "####".'
     assert {len(row["reward_model"]["ground_truth"]) for row in rows} == {1, 2}, "answers differ in length"
 
@@ -97,6 +99,6 @@ def test_a_folder_of_an_older_recipe_is_built_anew(cache: Path, tmp_path: Path) 
     (cache / "toy").mkdir(parents=True)
     (cache / "toy" / "recipe").write_text("0")
     builder = tmp_path / "python"
-    builder.write_text(f'#!/bin/sh\nmkdir "$3" && echo {toy.RECIPE} > "$3/recipe" && touch "$3/new"\n')
+    builder.write_text(f'#!/bin/sh\nmkdir "$5" && echo {toy.RECIPE} > "$5/recipe" && touch "$5/new"\n')
     builder.chmod(0o755)
     assert (toy.ensure(python=str(builder)) / "new").exists()

@@ -154,7 +154,7 @@ def test_a_library_is_known_by_its_folder_or_by_what_lies_in_it() -> None:
     assert folders.owner("/opt/kit/site/tensordict/base.py") is Owner.LIBRARY
     assert folders.owner("/usr/lib/python3.12/json/decoder.py") is Owner.LIBRARY
     assert folders.owner("<frozen os>") is Owner.LIBRARY
-    assert folders.owner("/work/ppo-tui/launcher/inside/ppo_tui_inside/plugin/lora.py") is Owner.LIBRARY
+    assert folders.owner("/work/ppo-tui/launcher/inside/ppo_tui_inside/plugin/defects.py") is Owner.LIBRARY
     assert folders.owner("/opt/kit/my_reward.py") is Owner.USER
 
 

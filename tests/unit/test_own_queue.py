@@ -17,8 +17,8 @@ def test_a_run_looks_for_its_own_controller(plugin: Any, monkeypatch: pytest.Mon
         found: Any = ModuleType("transfer_queue.interface")
         found.ray = SimpleNamespace(get_actor=called, get=len)
         found.TransferQueueController = SimpleNamespace(options=called)
-        monkeypatch.setenv(plugin.queue.RUN, run)
-        plugin.queue.separate(found)
+        monkeypatch.setenv(plugin.side_by_side.METRICS, run)
+        plugin.side_by_side.separate_queue(found)
         return found
 
     one, again, two = module("/runs/1/metrics.jsonl"), module("/runs/1/metrics.jsonl"), module("/runs/2/metrics.jsonl")

@@ -74,7 +74,7 @@ import ppo_tui_inside.plugin
     done = verl.python(script, VERL_PLATFORM="cpu", VERL_USE_EXTERNAL_MODULES="")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "ppo_tui_inside.plugin.version.UnsupportedVerl: ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with "
+        "ppo_tui_inside.plugin.UnsupportedVerl: ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with "
         "veRL 0.9.1 only, but veRL 0.8.0 is installed; install verl==0.9.1 or choose a preset for GPUs"
     )
 

@@ -35,7 +35,7 @@ class Manager:
 def manager(plugin: Any) -> type[Manager]:
     module = ModuleType("fsdp_checkpoint_manager")
     module.FSDPCheckpointManager = type("Patched", (Manager,), {})  # type: ignore[attr-defined]
-    plugin.restored.keep_settings(module)
+    plugin.checkpoints.keep_settings(module)
     return module.FSDPCheckpointManager  # type: ignore[no-any-return, attr-defined]
 
 

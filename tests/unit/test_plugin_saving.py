@@ -44,7 +44,7 @@ class Trainer:
 def test_the_step_that_was_asked_in_is_saved_once(plugin: Any, attempt: AttemptDir) -> None:
     module = ModuleType("trainer_base")
     module.PPOTrainer = type("PPOTrainer", (Trainer,), {})  # type: ignore[attr-defined]
-    plugin.saving.save_after_step(module)
+    plugin.checkpoints.save_after_step(module)
     for every, expected in ((3, [2, 3, 6]), (-1, [2, 6])):
         trainer = module.PPOTrainer(every)
         for step in range(1, 8):
@@ -56,10 +56,10 @@ def test_the_step_that_was_asked_in_is_saved_once(plugin: Any, attempt: AttemptD
 
 def test_the_old_trainer_saves_as_before_its_machine_goes(plugin: Any, attempt: AttemptDir) -> None:
     module = ModuleType("ray_trainer")
-    plugin.saving.save_like_before_expiry(module)
+    plugin.checkpoints.save_like_before_expiry(module)
     assert not hasattr(module, "should_save_ckpt_esi"), "veRL 0.4"
     module.should_save_ckpt_esi = lambda max_steps_duration, redundant_time=0: False  # type: ignore[attr-defined]
-    plugin.saving.save_like_before_expiry(module)
+    plugin.checkpoints.save_like_before_expiry(module)
     assert not module.should_save_ckpt_esi(max_steps_duration=1.0)
     attempt.save_now.touch()
     assert module.should_save_ckpt_esi(max_steps_duration=1.0)

@@ -30,10 +30,10 @@ def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A tokenizer with a chat template, as the toy's."""
     pytest.importorskip("transformers")
-    from launcher.data import toy
+    from ppo_tui_inside.probes import toy_task
 
     folder = tmp_path_factory.mktemp("model")
-    toy._tokenizer([(2, 3), (4, 5)]).save_pretrained(folder)
+    toy_task._tokenizer([(2, 3), (4, 5)]).save_pretrained(folder)
     yield folder
 
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 
 def ask(*items: dict[str, Any]) -> list[str | None]:
     request = {"items": items, "path": []}
-    reply = worker.ask(sys.executable, "load_names.py", request, timeout=300, env={"HF_HUB_OFFLINE": "1"})
-    return [found["error"] for found in reply["found"]]
+    reply = worker.ask(sys.executable, "load_names", request, timeout=300, env={"HF_HUB_OFFLINE": "1"})
+    return [found["error"] for found in reply["loaded"]]
 
 
 def changed(model: Path, to: Path, **config: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_p
     assert [each.id for each in found] == ["LOAD-1"] * 3
     assert "nosuch_module" in found[0].message and "did you mean 'Rows'" in found[1].message
     assert "torch.optm.AdamW" in found[2].message
-    named = {"file": str(tmp_path / "rows.py"), "name": "Rows", "base": ""}
+    named = {"file": str(tmp_path / "rows.py"), "name": "Rows", "base": "builtins.object"}
     none, given = ask({**named, "given": ["files"]}, {**named, "given": ["data_files", "config"]})
     assert none is None and "data_files" in str(given)
 

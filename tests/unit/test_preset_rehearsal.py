@@ -1,17 +1,17 @@
 """What a preset becomes for a rehearsal on the CPU."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ppo_tui_inside.probes.small_model import shrunk
+from waiting import PATIENCE
 
-import launcher
+from launcher.check import worker
 from launcher.check.checks import quick
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
-from launcher.inside.ppo_tui_inside.probes.small_model import shrunk
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset, load, shipped
 
@@ -97,10 +97,9 @@ def test_a_small_model_keeps_tokenizer_vocabulary_and_kind(tmp_path: Path, toy_b
     heads = {"num_attention_heads": 14, "num_key_value_heads": 2, "hidden_size": 896}
     sizes = {**heads, "num_hidden_layers": 24, "layer_types": ["full_attention"] * 24, "vocab_size": 151936}
     (large / "config.json").write_text(json.dumps(config | sizes))
-    script = Path(launcher.__path__[0]) / "check" / "small_model.py"
-    request = json.dumps({"model": str(large), "trust": False, "folder": str(tmp_path / "small")})
-    done = subprocess.run([sys.executable, str(script)], input=request, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == {"path": str(tmp_path / "small")}
+    request = {"model": str(large), "trust": False, "folder": str(tmp_path / "small")}
+    reply = worker.ask(sys.executable, "small_model", request, timeout=PATIENCE)
+    assert reply == {"path": str(tmp_path / "small")}
     small = json.loads((tmp_path / "small" / "config.json").read_text())
     assert (small["vocab_size"], small["num_hidden_layers"], small["num_attention_heads"]) == (151936, 2, 7)
     assert (tmp_path / "small" / "tokenizer.json").read_bytes() == (large / "tokenizer.json").read_bytes()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from verl_wheels import compose
 
+from launcher.inside import BY_PATH
 from launcher.preset.files import load, shipped, summary
 from launcher.preset.translate import Launch, RunFolders, build
 
@@ -21,7 +22,6 @@ pytestmark = [
 ]
 
 MODEL, ACTOR, ROLLOUT, REF = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout", "ref"))
-REWARDS = Path(__file__).parents[2] / "launcher" / "data" / "rewards"
 GSM8K = {
     "data.train_files": str(Path.home() / "data/gsm8k/train.parquet"),
     "data.val_files": str(Path.home() / "data/gsm8k/test.parquet"),
@@ -174,7 +174,7 @@ KNOWN = {
     },
     "gsm8k-format-reward": {  # 001, advanced reward
         **FROM_1,
-        "reward.custom_reward_function.path": str(REWARDS / "gsm8k_format.py"),
+        "reward.custom_reward_function.path": str(BY_PATH / "gsm8k_format.py"),
         "reward.custom_reward_function.name": "compute_score",
     },
     "gsm8k-math-mixed": {  # 001, extended: both training sets

@@ -2,9 +2,8 @@
 
 from launcher.check.config.base import Findings, error
 from launcher.check.subject import Subject
+from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.verl.config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
-
-SUPPORTED = "0.9.1"
 
 
 def version(subject: Subject) -> Findings:

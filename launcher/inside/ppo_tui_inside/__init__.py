@@ -1,0 +1,12 @@
+"""The part of ppo-tui that runs in veRL's interpreter, where ppo-tui itself need not be installed.
+
+* plugin/: veRL's driver and all Ray workers load it.
+* probes/: each answers a question of the launcher in a process of its own.
+* by_path/: presets name these files by path, and veRL loads them.
+
+All of it imports the standard library and veRL's own dependencies only. Imports inside the package are relative,
+because the launcher reads its constants as `launcher.inside.ppo_tui_inside`.
+"""
+
+SUPPORTED = "0.9.1"
+"""The one veRL version that the CPU platform and some fixes are made for."""

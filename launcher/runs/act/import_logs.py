@@ -1,7 +1,6 @@
 """Takes in logs from elsewhere, as runs that have ended, or played through the whole path of a live run."""
 
 import dataclasses
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
+from launcher.core.paths import own_command
 from launcher.preset.resolved import Resolved
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit, LaunchRecord
@@ -151,7 +151,7 @@ def replay(log: str, speed: float) -> RunDir:
         cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)
     with appearing(f"replay-{stem(file.path)}") as (run, hidden):
         attempt = hidden.add_attempt()
-        player = [sys.executable, "-m", "launcher.runs.act.player", str(file.path.absolute()), str(speed)]
+        player = own_command("launcher.runs.act.player", str(file.path.absolute()), str(speed))
         launch = Launch(
             argv=[*player, str(_EXIT_CODES.get(cause, 1))],
             env={"VERL_FILE_LOGGER_PATH": str(run.attempt(attempt.number).metrics)},

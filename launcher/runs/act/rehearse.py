@@ -77,7 +77,7 @@ def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPres
         narrate(f"rehearsal: a small model like {name}")
         place = str(folder / str(len(small)))
         request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": place}
-        reply = worker.ask(env.python, "small_model.py", request, timeout=BUILD, env=loaded.preset.env)
+        reply = worker.ask(env.python, "small_model", request, timeout=BUILD, env=loaded.preset.env)
         if why := reply.get("error") or reply.get("failed"):
             raise UserError(f"no small model could be made of {name}: {why}")
         small[name] = reply["path"]

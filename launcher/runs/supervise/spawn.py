@@ -5,7 +5,6 @@ import math
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.paths import own_command
 from launcher.machine.sampler import VISIBLE
 from launcher.record import queued
 from launcher.record.attempt import JobRef, LaunchRecord
@@ -136,7 +136,7 @@ def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
     with run.supervisor_log.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "launcher.runs.supervise", str(run.path), *options],
+            own_command("launcher.runs.supervise", str(run.path), *options),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -170,7 +170,7 @@ def retry(run: RunDir, folder: Path) -> None:
     """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until we have gone."""
     with run.supervisor_log.open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.cli.main", "resume", str(folder.name), *last_settings(run)[1], "--detach"],
+            own_command("launcher.cli.main", "resume", str(folder.name), *last_settings(run)[1], "--detach"),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -199,7 +199,7 @@ def wake_queue(*, again: bool = False) -> None:
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
     with (paths.queue_dir() / "queue.log").open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "launcher.runs.act.queue_runner"],
+            own_command("launcher.runs.act.queue_runner"),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

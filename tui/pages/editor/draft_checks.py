@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from launcher.core.paths import own_command
 
 _DIED = {"error": "the check process exited unexpectedly", "command": None}
 
@@ -55,7 +56,7 @@ class DraftChecks:
     def _alive(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "launcher.check.live"],
+                own_command("launcher.check.live"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -11,7 +11,9 @@ import os
 import sys
 from typing import Any
 
-from .version import INSTALLED, SUPPORTED
+from verl import __version__ as INSTALLED
+
+from .. import SUPPORTED
 
 FLASH, SDPA = "flash_attention_2", "sdpa"
 

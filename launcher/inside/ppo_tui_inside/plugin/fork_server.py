@@ -27,7 +27,7 @@ from . import setup_worker
 SWITCH = "PPO_TUI_FORK_WORKERS"  # 0: each worker imports everything for itself
 DRIVER = "verl.trainer.main_ppo"
 OWN_RAY = "ray_init.address=local"  # end of the argument by which a driver starts its own Ray
-PRELOADED = (DRIVER, "verl.trainer.ppo.v1", "ppo_tui_inside.plugin.rollout", "transformers.models.qwen2.modeling_qwen2")
+PRELOADED = (DRIVER, "verl.trainer.ppo.v1", f"{__package__}.rollout", "transformers.models.qwen2.modeling_qwen2")
 READ_AT_IMPORT = ("LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "TORCH")  # variables that a fork cannot change any more
 _THREADS = "OMP_NUM_THREADS"  # without it Ray chooses one per worker
 _JOB, _FIRST_JOB = "RAY_JOB_ID", "01000000"

@@ -2,15 +2,14 @@
 
 Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
 {"module"}, {"target", "given"} (module.class), {"tools", "python"} (a file, and whether it is one of functions),
-{"file", "name", "base", "given"} (a class or function; `base` as module:class or "", `given`: names of its arguments),
+{"file", "name", "base", "given"} (a class or function; `base` as module.class, `given`: names of its arguments),
 {"file", "name", "rows", "tokenizer", "data"} (a data set, tried on the first rows of a file),
 {"optimizer", "impl", "given"}, {"build", "values"} (a class of veRL's configuration),
-{"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"found": [{"error", "names"}]} in the order of the
+{"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"loaded": [{"error", "names"}]} in the order of the
 items; `error` is None for what can be loaded.
 """
 
 import importlib
-import importlib.util
 import inspect
 import itertools
 import json
@@ -19,45 +18,43 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+from . import Request, answer, described, load_file, load_object, one_line
 
 _HEADER_LIMIT = 100_000_000
 
 
-def main() -> None:
-    request = json.load(sys.stdin)
-    with os.fdopen(os.dup(1), "w") as out:
-        os.dup2(2, 1)  # what modules print is not the answer
-        sys.path[:0] = request["path"]
-        json.dump({"found": [answer(item) for item in request["items"]]}, out)
+def reply(request: Request) -> Request:
+    sys.path[:0] = request["path"]
+    return {"loaded": [_tried(item) for item in request["items"]]}
 
 
-def answer(item: dict[str, Any]) -> dict[str, Any]:
-    """Why an item cannot be loaded, and the names that there are instead."""
+def _tried(item: Request) -> Request:
+    """Why an item cannot be loaded, and the names that exist instead."""
     try:
-        error, names = next(how(item) for kind, how in KINDS.items() if kind in item)
+        error, names = next(load(item) for kind, load in KINDS.items() if kind in item)
     except BaseException as raised:
-        cause: BaseException = raised
-        error, names = f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}", []
+        error, names = described(raised), []
     return {"error": error, "names": names}
 
 
-def _module(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _module(item: Request) -> tuple[str | None, list[str]]:
     importlib.import_module(item["module"])
     return None, []
 
 
-def _target(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _target(item: Request) -> tuple[str | None, list[str]]:
     """As veRL: `verl/utils/import_utils.py: load_class_from_fqn`; so does Hydra with `_target_`."""
-    place, dot, name = item["target"].rpartition(".")
-    if not dot:
+    if "." not in item["target"]:
         return "the name has no module; use module.Class", []
-    found = getattr(importlib.import_module(place), name)
-    return (None if callable(found) else f"{name} is no class") or _arguments(found, item), []
+    found = load_object(item["target"])
+    if not callable(found):
+        return f"{item['target'].rpartition('.')[2]} is not a class", []
+    return _arguments(found, item), []
 
 
-def _arguments(found: Any, item: dict[str, Any]) -> str | None:
+def _arguments(found: Any, item: Request) -> str | None:
     """Whether it takes what veRL passes, as far as that is given."""
     if given := item.get("given"):
         try:
@@ -71,7 +68,7 @@ def _arguments(found: Any, item: dict[str, Any]) -> str | None:
     return None
 
 
-def _tools(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _tools(item: Request) -> tuple[str | None, list[str]]:
     """Function tools by veRL's own function; of the others class and schema: some start workers when they are made.
 
     veRL: `verl/tools/function_tool.py: load_function_tools_from_path`, `verl/tools/tool_registry.py: get_tool_class`.
@@ -93,21 +90,19 @@ def _tools(item: dict[str, Any]) -> tuple[str | None, list[str]]:
     return None, []
 
 
-def _named(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _named(item: Request) -> tuple[str | None, list[str]]:
     """As veRL: `verl/utils/import_utils.py: load_extern_object`."""
-    module = _load(item["file"])
+    module = load_file(item["file"])
     found = getattr(module, item["name"], None)
     if found is None:
         own = {name: each for name, each in vars(module).items() if inspect.isclass(each)}
         return "", sorted(name for name, each in own.items() if each.__module__ == module.__name__)
-    place, _, name = item["base"].partition(":")
-    base = getattr(importlib.import_module(place), name) if place else object
-    if not inspect.isclass(found) or not issubclass(found, base):
-        return f"it is not a class derived from {place}.{name}", []
+    if not inspect.isclass(found) or not issubclass(found, load_object(item["base"])):
+        return f"it is not a class derived from {item['base']}", []
     return _arguments(found, item), []
 
 
-def _rows(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _rows(item: Request) -> tuple[str | None, list[str]]:
     """As veRL: `verl/trainer/ppo/utils.py: create_rl_dataset`. What only fails on so few rows is not told."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HF_DATASETS_CACHE"] = folder
@@ -119,7 +114,7 @@ def _rows(item: dict[str, Any]) -> tuple[str | None, list[str]]:
             OmegaConf.update(config, key, value, force_add=True)
         try:
             tokenizer = AutoTokenizer.from_pretrained(item["tokenizer"])
-            kind, files = getattr(_load(item["file"]), item["name"]), [_first(Path(item["rows"]), Path(folder))]
+            kind, files = getattr(load_file(item["file"]), item["name"]), [_first(Path(item["rows"]), Path(folder))]
             made = kind(data_files=files, tokenizer=tokenizer, processor=None, config=config, max_samples=-1)
             if not hasattr(made, "__len__"):
                 return "veRL asks for its length, and it has no __len__", []
@@ -144,21 +139,10 @@ def _first(file: Path, folder: Path) -> str:
     return str(few)
 
 
-def _load(path: str) -> ModuleType:
-    if path.startswith("pkg://"):
-        return importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
-    spec = importlib.util.spec_from_file_location("custom_module", path.removeprefix("file://"))
-    if spec is None or spec.loader is None:
-        raise ImportError("not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _optimizer(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _optimizer(item: Request) -> tuple[str | None, list[str]]:
     """The names of its arguments, then their values: it is made for one small matrix, as `build_optimizer` does."""
     try:
-        kind = getattr(importlib.import_module(item["impl"]), item["optimizer"])
+        kind = load_object(f"{item['impl']}.{item['optimizer']}")
         takes = inspect.signature(kind).parameters
         free = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
         strange = [key for key in item["given"] if key not in takes and not free]
@@ -173,23 +157,22 @@ def _optimizer(item: dict[str, Any]) -> tuple[str | None, list[str]]:
     return None, []
 
 
-def _build(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _build(item: Request) -> tuple[str | None, list[str]]:
     """As Hydra makes it from its block; errors that come from other blocks being absent are not reported."""
     try:
-        place, _, name = item["build"].rpartition(".")
-        kind = getattr(importlib.import_module(place), name)
+        kind = load_object(item["build"])
     except (ImportError, AttributeError):
         return None, []
     try:
         kind(**item["values"])
     except (AssertionError, ValueError, NotImplementedError) as error:
-        return " ".join(str(error).split())[:300] or type(error).__name__, []
+        return one_line(error) or type(error).__name__, []
     except Exception:
         return None, []
     return None, []
 
 
-def _model(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _model(item: Request) -> tuple[str | None, list[str]]:
     """The configuration, the model's class, and its sizes against those of the weights; no weight is read."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -220,14 +203,14 @@ def _shapes(folder: Path) -> Iterator[tuple[str, list[int]]]:
         yield from ((name, each["shape"]) for name, each in header.items() if name != "__metadata__")
 
 
-def _tokenizer(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+def _tokenizer(item: Request) -> tuple[str | None, list[str]]:
     from transformers import AutoTokenizer
 
     AutoTokenizer.from_pretrained(item["tokenizer"], trust_remote_code=item["trust"])
     return None, []
 
 
-KINDS: dict[str, Callable[[dict[str, Any]], tuple[str | None, list[str]]]] = {
+KINDS: dict[str, Callable[[Request], tuple[str | None, list[str]]]] = {
     "module": _module,
     "target": _target,
     "tools": _tools,
@@ -240,4 +223,4 @@ KINDS: dict[str, Callable[[dict[str, Any]], tuple[str | None, list[str]]]] = {
 }
 
 if __name__ == "__main__":
-    main()
+    answer(reply)

@@ -10,12 +10,12 @@ these columns that has pictures or the like. `lengths` is {tokens: rows}.
 
 import datetime
 import json
-import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from . import Request, answer, described
 
 Render = Callable[[Any, dict[str, Any]], str]
 Count = Callable[[list[str]], list[int]]
@@ -26,37 +26,29 @@ EXAMPLES = 8
 WHOLE = 300_000  # rows; of a larger file only the first ones are read
 
 
-def main() -> None:
-    request = json.load(sys.stdin)
-    with os.fdopen(os.dup(1), "w") as out:
-        os.dup2(2, 1)  # what libraries print is not the answer
-        try:
-            answer = look(request)
-        except ImportError as error:
-            answer = {"missing": error.name or str(error)}
-        except BadRow as error:
-            answer = {"problem": str(error)}
-        except Exception as error:
-            answer = {"problem": f"{type(error).__name__}: {one_line(error)}"}
-        json.dump(answer, out, default=str)
+def reply(request: Request) -> Request:
+    try:
+        return look(request)
+    except ImportError as error:
+        return {"missing": error.name or str(error)}
+    except BadRow as error:
+        return {"problem": str(error)}
+    except Exception as error:
+        return {"problem": described(error)}
 
 
 class BadRow(Exception):
     """A row that cannot be read; says which."""
 
 
-def one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
-def look(request: dict[str, Any]) -> dict[str, Any]:
+def look(request: Request) -> Request:
     path, key = request["file"], request["prompt_key"]
     count, columns, rows, sources = table(path, key)
     types = leaves(path) if path.endswith(".parquet") else {}
     step = max(1, len(rows) // SAMPLE)
     sample = rows[::step]
     shaped = [row[key] for row in sample if is_chat(row.get(key))]
-    answer = {
+    facts = {
         "rows": count,
         "columns": columns,
         "types": types,
@@ -76,8 +68,8 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         ],
     }
     if request.get("tokenizer") and shaped:
-        answer.update(measure(shaped, request))
-    return answer
+        facts.update(measure(shaped, request))
+    return facts
 
 
 def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]], dict[str, int]]:
@@ -183,7 +175,7 @@ def is_unlike(row: dict[str, Any]) -> bool:
     return wanted is not None and not (isinstance(wanted, str) and NUMBER.fullmatch(wanted))
 
 
-def measure(chats: list[Any], request: dict[str, Any]) -> dict[str, Any]:
+def measure(chats: list[Any], request: Request) -> Request:
     """Lengths in tokens as veRL counts them: the chat template with the opening of an answer.
 
     What the quick way cannot do is left to transformers, whose word is the last.
@@ -205,7 +197,7 @@ def measure(chats: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {"lengths": lengths}
     if problem is None:
         return {}
-    return {"template_problem": f"{type(problem).__name__}: {one_line(problem).partition('. ')[0]}"}
+    return {"template_problem": described(problem).partition(". ")[0]}
 
 
 def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
@@ -270,4 +262,4 @@ def full(folder: Path, trust: bool, own: str | None) -> tuple[Render, Count]:
 
 
 if __name__ == "__main__":
-    main()
+    answer(reply)

@@ -11,29 +11,19 @@ As in veRL's reward workers there is one event loop, and a plain function is cal
 
 import asyncio
 import functools
-import importlib.util
 import inspect
-import json
-import os
-import sys
 import time
 import traceback
-from types import ModuleType
 from typing import Any
 
-
-def main() -> None:
-    request = json.load(sys.stdin)
-    with os.fdopen(os.dup(1), "w") as out:
-        os.dup2(2, 1)  # what the function prints is not the answer
-        json.dump(try_out(request), out, default=str)
+from . import Request, answer, load_file
 
 
-def try_out(request: dict[str, Any]) -> dict[str, Any]:
+def reply(request: Request) -> Request:
     path = request["file"]
     stage = "load"
     try:
-        module = load(path)
+        module = load_file(path)
         stage = "find"
         function = getattr(module, request["name"], None)
         if not callable(function):
@@ -53,7 +43,7 @@ def try_out(request: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-async def scored(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+async def scored(function: Any, request: Request) -> Request:
     """The answer of a function that can be called."""
     is_async = inspect.iscoroutinefunction(function)
     loop, kwargs = asyncio.get_running_loop(), request.get("kwargs", {})
@@ -91,22 +81,6 @@ def is_odd(value: Any) -> bool:
     return False
 
 
-def load(path: str) -> ModuleType:
-    """As veRL does: by its path, so relative imports do not work, or a module by its name (`pkg://`).
-
-    veRL: `verl/utils/import_utils.py: load_module`.
-    """
-    if path.startswith("pkg://"):
-        return importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
-    spec = importlib.util.spec_from_file_location("custom_module", path)
-    if spec is None or spec.loader is None:
-        raise ImportError("not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["custom_module"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def value(result: Any) -> tuple[float | None, str | None]:
     """The score as a number, and what is wrong with it."""
     if isinstance(result, dict):
@@ -133,4 +107,4 @@ def line_of(error: BaseException, path: str) -> int | None:
 
 
 if __name__ == "__main__":
-    main()
+    answer(reply)

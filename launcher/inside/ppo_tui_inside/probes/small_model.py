@@ -5,27 +5,22 @@ where the small one goes. Answers {"path"}, which is the model itself if it has 
 architecture, the tokenizer with its template and the size of the vocabulary stay as they are.
 """
 
-import json
-import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
+
+from . import Request, answer, described
 
 SMALL = 64_000_000  # bytes of weights that can be trained as they are
 LAYERS, HEAD, EXPERTS = 2, 8, 4
 FILES = (".jinja", ".json", ".model", ".py", ".tiktoken", ".txt")
 
 
-def main() -> None:
-    request = json.load(sys.stdin)
-    with os.fdopen(os.dup(1), "w") as out:
-        os.dup2(2, 1)  # what modules print is not the answer
-        try:
-            answer = {"path": made(request["model"], bool(request["trust"]), Path(request["folder"]))}
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
-        json.dump(answer, out)
+def reply(request: Request) -> Request:
+    try:
+        return {"path": made(request["model"], bool(request["trust"]), Path(request["folder"]))}
+    except Exception as error:
+        return {"error": described(error)}
 
 
 def made(name: str, trust: bool, folder: Path) -> str:
@@ -84,4 +79,4 @@ def shrunk(config: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    answer(reply)

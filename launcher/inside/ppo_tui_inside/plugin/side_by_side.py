@@ -1,0 +1,76 @@
+"""Names of their own for runs that share a host or a Ray cluster.
+
+veRL hands new weights to vLLM through a socket in /tmp that is named after Ray's job id. Each run starts its own Ray,
+whose first job has the same id as every other's, so two runs on one host share the name. The sender deletes the file
+before it binds, so nothing reports this: a rollout engine waits forever, or takes the weights of the other run. The
+module of both ends requires vLLM, so it is changed when veRL imports it.
+
+TransferQueue (0.1.11, `interface.py: init`) looks for its controller by one name in one namespace of the cluster. A
+second run would find that of the first, ignore its own settings and read the other's prompts. The namespace gets a
+suffix that all processes of a run can compute: a digest of where the run writes its metrics.
+"""
+
+import functools
+import hashlib
+import os
+from types import ModuleType
+from typing import Any
+
+from .late import after_import
+
+RUN = "PPO_TUI_RUN"  # the supervisor sets it to the id of the run
+METRICS = "VERL_FILE_LOGGER_PATH"  # each attempt of a run has its own
+_TRANSFER = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
+_ENDS = ("BucketedWeightSender", "BucketedWeightReceiver")
+_SOCKET, _NAMESPACE = "/rl-colocate-zmq-", "transfer_queue"  # what all runs share
+
+
+def install() -> None:
+    """Changes nothing outside a run of ppo-tui, and in versions of veRL without these modules."""
+    if os.environ.get(RUN):
+        after_import(_TRANSFER, separate_sockets)
+    if os.environ.get(METRICS):
+        after_import("transfer_queue.interface", separate_queue)
+
+
+def separate_sockets(module: ModuleType) -> None:
+    """Makes both ends of the socket put the id of the run into its name."""
+    for name in _ENDS:
+        end = getattr(module, name, None)
+        if end is not None:
+            end.__init__ = _renaming(end.__init__, os.environ[RUN])
+
+
+def _renaming(init: Any, run: str) -> Any:
+    @functools.wraps(init)
+    def with_own_socket(self: Any, zmq_handle: str, *args: Any, **kwargs: Any) -> None:
+        init(self, zmq_handle.replace(_SOCKET, f"{_SOCKET}{run}-", 1), *args, **kwargs)
+
+    return with_own_socket
+
+
+def separate_queue(module: ModuleType) -> None:
+    """Makes the module look for its controller, and name it, in the run's own namespace."""
+    digest = hashlib.sha256(os.environ[METRICS].encode()).hexdigest()[:12]
+    for name in ("ray", "TransferQueueController"):
+        if hasattr(module, name):
+            setattr(module, name, _Renaming(getattr(module, name), f"{_NAMESPACE}-{digest}"))
+
+
+class _Renaming:
+    """Ray, or the class of an actor, whose calls with the shared namespace have the run's own."""
+
+    def __init__(self, of: Any, namespace: str) -> None:
+        self._of, self._namespace = of, namespace
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._of, name)
+        if name not in ("get_actor", "options"):
+            return found
+
+        def renamed(*args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("namespace") == _NAMESPACE:
+                kwargs["namespace"] = self._namespace
+            return found(*args, **kwargs)
+
+        return renamed
