@@ -9,8 +9,8 @@ from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.files import restore
-from launcher.scripts.importer import OURS
 from launcher.preset.schema import FIELDS
+from launcher.preset.translate import OURS
 from launcher.preset.yaml_text import value_of
 
 

@@ -21,9 +21,9 @@ from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.core.errors import UserError
 from launcher.preset.effective import Setting
 from launcher.preset.files import load
+from launcher.preset.translate import RunFolders, build
 from launcher.scripts.importer import from_script
 from launcher.scripts.verl_command import Source
-from launcher.preset.translate import RunFolders, build
 from launcher.verl import env as verl_env
 from launcher.verl.defaults import NEWEST
 

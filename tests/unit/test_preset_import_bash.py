@@ -13,10 +13,10 @@ from import_faithful import measured
 
 from launcher.core.errors import UserError
 from launcher.preset.files import load_text
-from launcher.scripts.importer import (Lossy, from_script)
-from launcher.scripts.verl_command import (Source, parse)
 from launcher.scripts.bash.marks import plain
 from launcher.scripts.bash.recording import sandbox
+from launcher.scripts.importer import Lossy, from_script
+from launcher.scripts.verl_command import Source, parse
 
 HERE = Path("/data/project")
 

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 from waiting import wait_until
 
-from launcher.scripts.exporter import (ray_job, sky, slurm)
+from launcher.scripts.exporter import ray_job, sky, slurm
 
 
 @pytest.mark.slow

@@ -66,8 +66,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 async def import_preset(app: App[Any], text: str) -> None:
     """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
     from launcher.preset.draft import free_name
-    from launcher.scripts.importer import (Lossy, from_script)
-    from launcher.preset.library import add_script
+    from launcher.scripts.importer import Lossy, add_script, from_script
 
     source, name = _script(text)
     lossy = False
@@ -138,7 +137,7 @@ def unquoted(text: str) -> str:
 
 def no_script(text: str) -> str | None:
     """Why a text is not a command or script that can be imported."""
-    from launcher.scripts.importer import (Lossy, from_script)
+    from launcher.scripts.importer import Lossy, from_script
 
     try:
         from_script(*_script(text))
