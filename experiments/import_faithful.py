@@ -18,11 +18,11 @@ from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load_text
 from launcher.preset.schema import BY_KEY
-from launcher.preset.translate import Launch, RunFolders, build
+from launcher.preset.translate import OURS, Launch, RunFolders, build
 from launcher.scripts.bash import marks
 from launcher.scripts.bash.recording import record
 from launcher.scripts.bash.state import Started
-from launcher.scripts.importer import OURS, Lossy, from_script
+from launcher.scripts.importer import Lossy, from_script
 from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.config import ENGINE

@@ -42,8 +42,7 @@ def replies(path: Path, text: str) -> Iterator[dict[str, Any]]:
 
 
 def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
-    from launcher.preset.shell import command_line
-    from launcher.preset.translate import RunFolders, build
+    from launcher.preset.translate import RunFolders, build, command_line
     from launcher.verl import env as verl_env
     from launcher.verl.defaults import NEWEST
 

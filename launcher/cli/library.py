@@ -87,9 +87,8 @@ def import_(
     The script is read as if it were run from the current folder.
     """
     from launcher.check.checks import wrong_keys
-    from launcher.preset import library
     from launcher.preset.draft import free_name, target
-    from launcher.scripts.importer import Lossy
+    from launcher.scripts.importer import Lossy, add_script
     from launcher.scripts.verl_command import Source
 
     if script == "-":
@@ -114,7 +113,7 @@ def import_(
         confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", yes, "--exec")
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
     try:
-        path, found = library.add_script(source, wanted, lossy=lossy)
+        path, found = add_script(source, wanted, lossy=lossy)
     except Lossy as error:
         other = "" if run else "; --exec asks bash, by running the script with programs that only record"
         fixed = "; NAME=VALUE behind it fixes a variable" if not run and "known only when" in str(error) else ""
@@ -145,12 +144,11 @@ def export(
     sky: Annotated[bool, typer.Option("--sky", help="Write a SkyPilot task, for 'sky launch'.")] = False,
 ) -> None:
     """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
-    from launcher.preset import shell
-    from launcher.scripts import exporter as schedulers
+    from launcher.scripts import exporter
 
     if slurm + ray_job + sky > 1:
         raise UserError("--slurm, --ray-job and --sky exclude each other", "use one of them")
-    write = schedulers.sky if sky else schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
+    write = exporter.sky if sky else exporter.slurm if slurm else exporter.ray_job if ray_job else exporter.script
     # nothing of this machine's folders is on those of a cloud
     below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")
     text = write(preset, verl, below)

@@ -62,7 +62,7 @@ def recipes(json: Json = False) -> None:
 
 def command(preset: Preset, settings: Settings = None, json: Json = False) -> None:
     """Print the exact shell command of a run."""
-    from launcher.preset.shell import command_line
+    from launcher.preset.translate import command_line
     from launcher.runs.act.start import preview
 
     # The pasted command has no run directory: it writes below the folder where it is run.

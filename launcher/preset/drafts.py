@@ -5,19 +5,15 @@ that was not saved when the screen went away: a connection that broke must not c
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import read_json, write_json
 from launcher.core.format import SHORT_ID
-from launcher.core.text import clean
 from launcher.preset.draft import Draft
 from launcher.preset.files import find, read_text
-from launcher.preset.schema import Preset
-from launcher.preset.yaml_text import text_of
+from launcher.preset.standalone import dump
 from launcher.record.info import RunInfo
 
 _MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
@@ -49,24 +45,6 @@ def draft_of_run(info: RunInfo) -> Draft:
     if info.from_log:
         heading = f"# Settings of run {info.id}, read from its log: only values that differ from the defaults."
     return Draft(path, dump(info.preset, heading, info.preset_notes), on_disk=None, run=info.id)
-
-
-def dump(preset: Mapping[str, Any], heading: str, notes: Iterable[str] = ()) -> str:
-    """A preset as a file that depends on no other, with notes at its head; groups in the order of the schema."""
-    lines = [heading, *(f"# Note: {_one_line(note)}" for note in notes)]
-    for name in Preset.model_fields:
-        value = preset.get(name)
-        if name == "extends" or name not in preset:
-            continue
-        if not isinstance(value, Mapping):
-            lines.append(f"{name}: {text_of(value)}")
-        elif value:
-            lines += ["", f"{name}:", *(f"  {text_of(key)}: {text_of(item)}" for key, item in value.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in clean(text)).split())
 
 
 def keep_unsaved(draft: Draft) -> None:

@@ -6,10 +6,8 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.preset import yaml_text
-from launcher.preset.draft import Draft, target
-from launcher.preset.files import find, load, load_text, parse, read_text, shipped, users
-from launcher.scripts.importer import Imported, from_script
-from launcher.scripts.verl_command import Source
+from launcher.preset.draft import Draft
+from launcher.preset.files import find, load, parse, read_text, shipped, users
 
 
 def copy(name_or_path: str, new: str) -> Path:
@@ -53,22 +51,6 @@ def delete(name: str) -> Path | None:
         )
     path.unlink()
     return shipped().get(name)
-
-
-def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path, Imported]:
-    """Writes a shell script or a pasted command as a preset of the user's.
-
-    Raises UserError when there is nothing to import, and for a name that is none or taken; `importer.Lossy` when
-    the preset would train differently, unless `lossy`.
-    """
-    path = target(name)
-    if path.exists():
-        raise UserError(f"{path} already exists", "choose another name")
-    found = from_script(source, path.stem, lossy=lossy)
-    load_text(path, found.text)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, found.text)
-    return path, found
 
 
 def own(name: str) -> Path:

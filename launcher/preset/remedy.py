@@ -10,8 +10,8 @@ from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.files import restore
 from launcher.preset.schema import FIELDS
+from launcher.preset.translate import OURS
 from launcher.preset.yaml_text import value_of
-from launcher.scripts.importer import OURS
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.preset import layers
+from launcher.preset import layers, standalone
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import restore
 from launcher.preset.layers import Layer
 from launcher.preset.schema import BY_KEY
-from launcher.preset.translate import NEEDED
-from launcher.scripts import importer
+from launcher.preset.translate import NEEDED, OURS
 from launcher.verl import defaults, versions
 from launcher.verl.config import CRITIC, ESTIMATOR, GPUS, RAY
 from launcher.verl.versions import ignored
 
-_OURS = importer.OURS | {"trainer.experiment_name"}
+_OURS = OURS | {"trainer.experiment_name"}
 _AT_RUN_TIME = {"actor_rollout_ref.rollout.prometheus.file"}  # veRL sets it, to where Ray keeps its session
 _LOGGERS = "trainer.logger"  # a preset names those beside the usual ones
 
@@ -51,7 +50,7 @@ def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
             needed = spec is not None and spec.name in NEEDED
             if bool(spec and spec.follows) is follows and (needed or not _same(seen.get(versions.newest(key)), value)):
                 _put(layer, key, value, version, folder, refused)
-    importer.tidy(layer)
+    standalone.tidy(layer)
     seen = _resolves_to(layer, version)
     notes = [f"left out: {key}: {why}" for key, why in refused.items()]
     for key, value in wanted.items():
@@ -59,7 +58,7 @@ def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
         given_otherwise = key in refused or key == _LOGGERS or (spec and spec.kind)  # a path is made absolute
         if not given_otherwise and not _same(seen.get(versions.newest(key)), value):
             notes.append(f"left out: {key}={value}: a preset cannot set it")
-    return Resolved(layers.nest(importer.portable(layer)), tuple(notes))
+    return Resolved(layers.nest(standalone.portable(layer)), tuple(notes))
 
 
 def version_of(config: Mapping[str, Any]) -> str:
@@ -126,7 +125,7 @@ def _put(layer: Layer, key: str, value: Any, version: str, folder: Path, refused
     known = versions.newest(key) in BY_KEY or defaults.leaf(defaults.bundled(version), key)[0]
     try:
         entry = layers.from_mapping({"overrides": {key if known else f"++{key}": value}}, lambda _: key, folder)
-        importer.without_usual_loggers(entry)
+        standalone.without_usual_loggers(entry)
         restore(key, layers.nest(entry))
     except UserError as error:
         refused[key] = str(error).removeprefix(f"snapshot of {key}: ")

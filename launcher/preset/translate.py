@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,20 @@ NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead no
 _RESPONSE = 512  # veRL's default of data.max_response_length
 _STARTS_RAY = (f"{RAY}.address", f"{RAY}.num_cpus")
 _FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
+
+
+OURS = {
+    "trainer.default_local_dir",
+    "trainer.rollout_data_dir",
+    "trainer.validation_data_dir",
+    "trainer.resume_mode",
+    "trainer.resume_from_path",
+    "hydra.run.dir",
+    "hydra.output_subdir",
+    "ray_kwargs.ray_init.include_dashboard",
+    "ray_kwargs.ray_init.num_gpus",
+}
+"""What ppo-tui sets for each run by itself."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +110,18 @@ def build(
         cwd=preset.program.folder,
         submit=(preset.cluster.address or "auto") if preset.cluster.submit else None,
     )
+
+
+def command_line(launch: Launch) -> str:
+    """The shell command that does what `launch` does: environment first, one setting a line."""
+    unset = [part for name in launch.unset for part in ("-u", name)]
+    env = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
+    start = next(index for index, word in enumerate(launch.argv) if word == "-m" or word.endswith(".py"))
+    start += 2 if launch.argv[start] == "-m" else 1
+    first = " ".join(shlex.quote(word) for word in launch.argv[:start])
+    lines = [*([" ".join(["env", *unset])] if unset else []), *env, first, *map(shlex.quote, launch.argv[start:])]
+    command = " \\\n  ".join(lines)
+    return f"cd {shlex.quote(launch.cwd)} && {command}" if launch.cwd else command
 
 
 def _override(key: str, setting: Setting) -> str:

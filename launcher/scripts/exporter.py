@@ -1,17 +1,21 @@
-"""A preset for clusters that others run: a SLURM batch script, a task of SkyPilot, the command of a Ray job."""
+"""A preset as a script: plain bash, a SLURM batch script, a task of SkyPilot, the command of a Ray job."""
 
 import dataclasses
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from launcher import inside
 from launcher.core.text import clean
 from launcher.machine.ray_jobs import STOP_WAIT, url_of
-from launcher.preset.files import LoadedPreset
+from launcher.preset.files import LoadedPreset, load
 from launcher.preset.schema import FIELDS, value_of
-from launcher.preset.shell import about, command_line, launch_of
+from launcher.preset.translate import Launch, RunFolders, build, command_line
+from launcher.verl import env as verl_env
+from launcher.verl.defaults import NEWEST
+from launcher.verl.versions import ignored
 
 _LEFT_OUT = ("PYTHONPATH",)  # a path of this machine; the package is uploaded instead
 
@@ -91,8 +95,39 @@ _ACCELERATORS = {
 _GIB = re.compile(r"(\d+) ?Gi?B")
 
 
+def script(name: str, version: str | None, below: Path) -> str:
+    """A preset as a script for veRL `version` (the installed one when None), which writes below a folder.
+
+    Where the version is named, veRL need not be installed here: the script then says `python3`. Raises
+    UserError for a preset that veRL cannot run.
+    """
+    loaded, launch, version = launch_of(name, version, below)
+    return (
+        f'#!/usr/bin/env bash\n{about(loaded, launch, version)}set -euo pipefail\n\n{command_line(launch)} \\\n  "$@"\n'
+    )
+
+
+def launch_of(
+    name: str, version: str | None, below: Path, settings: Sequence[str] = ()
+) -> tuple[LoadedPreset, Launch, str]:
+    """What a script for veRL `version` runs, as `script`; and the version."""
+    loaded, python = load(name, settings), "python3"
+    if version is None:
+        env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
+        version, python = env.verl or NEWEST, env.python if env.verl else python
+    return loaded, build(loaded, version=version, folders=RunFolders.below(below), python=python), version
+
+
+def about(loaded: LoadedPreset, launch: Launch, version: str) -> str:
+    """What a script is, and what of it has no effect: comments."""
+    said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
+    lines = [f"# {loaded.name}, for veRL {version}; written by ppo-tui."] + ([f"# {said}"] if said else [])
+    lines += [f"# veRL {version} ignores {key}: {why}." for key, why in ignored(launch.keys, version)]
+    return "\n".join(lines) + "\n\n"
+
+
 def slurm(name: str, version: str | None, below: Path) -> str:
-    """A batch script that starts Ray on the nodes of an allocation and runs the preset; as `shell.script`."""
+    """A batch script that starts Ray on the nodes of an allocation and runs the preset; as `script`."""
     loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
     trainer = loaded.preset.trainer
     options = {
@@ -167,7 +202,7 @@ def _indented(text: str) -> str:
 
 
 def ray_job(name: str, version: str | None, below: Path) -> str:
-    """The `ray job submit` line of a preset; as `shell.script`."""
+    """The `ray job submit` line of a preset; as `script`."""
     loaded, launch, version = launch_of(name, version, below, ["cluster.submit=true"])
     env = {key: value for key, value in launch.env.items() if key not in _LEFT_OUT}
     env |= {"RAY_OVERRIDE_JOB_RUNTIME_ENV": "1", "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT)}

@@ -9,13 +9,16 @@ from typing import Any
 
 from launcher import inside
 from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
 from launcher.preset import layers
-from launcher.preset.drafts import dump
+from launcher.preset.draft import target
 from launcher.preset.effective import EffectiveConfig, of_draft
-from launcher.preset.files import WrongValue, restore
+from launcher.preset.files import WrongValue, load_text, restore
 from launcher.preset.layers import Layer
 from launcher.preset.program import MAIN
 from launcher.preset.schema import FIELDS
+from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
+from launcher.preset.translate import OURS
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
 from launcher.scripts.verl_command import Source
@@ -23,24 +26,10 @@ from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import ESTIMATOR
 
-OURS = {
-    "trainer.default_local_dir",
-    "trainer.rollout_data_dir",
-    "trainer.validation_data_dir",
-    "trainer.resume_mode",
-    "trainer.resume_from_path",
-    "hydra.run.dir",
-    "hydra.output_subdir",
-    "ray_kwargs.ray_init.include_dashboard",
-    "ray_kwargs.ray_init.num_gpus",
-}
-"""What ppo-tui sets for each run by itself."""
-
 _NAMES = {"trainer.experiment_name", "trainer.project_name"}
 """Keys for people: a part that is not known is left out of them."""
 
 _OWN_DEFAULTS = ("cluster.storage_units",)  # what suits a single machine; nothing of the training depends on it
-_ALWAYS = ("console", "file")  # loggers that every run has
 _SETTERS = (
     "VERL_FILE_LOGGER_PATH",
     "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS",
@@ -50,7 +39,6 @@ _SETTERS = (
 )
 _LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
 _PLAIN = ("ppo_trainer", "ppo_trainer.yaml")  # what a preset starts from, too
-_ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 _CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
 _OPTIONS = {"--config-name": "config_name", "-cn": "config_name", "--config-path": "config_path", "-cp": "config_path"}
 _OPTIONS |= {"--config-dir": "config_dir", "-cd": "config_dir"}
@@ -220,29 +208,6 @@ def _setting(word: str, folder: Path, name: str) -> Layer:
     return layer
 
 
-def without_usual_loggers(layer: Layer) -> None:
-    """Takes the loggers that every run has out of a preset's list."""
-    path = ("trainer", "loggers")
-    if path in layer and isinstance((entry := layer[path]).value, list):
-        kept = [logger for logger in entry.value if logger not in _ALWAYS]
-        layer[path] = layers.Entry(kept, entry.source, entry.spelling)
-
-
-def tidy(layer: Layer, *, followers: bool = True) -> None:
-    """Takes out what says nothing: a field equal to the one it follows (`followers`), no loggers, a list of one."""
-    for spec in FIELDS.values():
-        if spec.path not in layer:
-            continue
-        entry = layer[spec.path]
-        if spec.kind and isinstance(entry.value, list) and len(entry.value) == 1:
-            layer[spec.path] = layers.Entry(entry.value[0], entry.source, entry.spelling)
-        leader = FIELDS[spec.follows].path if spec.follows and followers else None
-        if leader in layer and entry.value == layer[leader].value:
-            del layer[spec.path]
-    if ("trainer", "loggers") in layer and not layer["trainer", "loggers"].value:
-        del layer["trainer", "loggers"]
-
-
 def _from_folder(draft: _Draft) -> Any:
     """Whether an entry of the layer is meant from the folder where the script is run."""
     located = {spec.path for spec in FIELDS.values() if spec.kind == "path"}
@@ -322,19 +287,17 @@ def _without_ours(value: str, name: str, folder: Path) -> str:
     return os.pathsep.join(parts)
 
 
-def portable(layer: Layer) -> Layer:
-    """In the order of the schema; paths below the home folder begin with `~` again."""
-    home = f"{Path.home()}/"
+def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path, Imported]:
+    """Writes a shell script or a pasted command as a preset of the user's.
 
-    def shorter(value: Any) -> Any:
-        if isinstance(value, list):
-            return [shorter(item) for item in value]
-        return f"~/{value[len(home) :]}" if isinstance(value, str) and value.startswith(home) else value
-
-    paths = {spec.path for spec in FIELDS.values() if spec.kind}
-    ordered = sorted(layer, key=lambda path: _ORDER.get(path, len(_ORDER)))
-    return {
-        path: layers.Entry(shorter(entry.value), entry.source, entry.spelling) if path in paths else entry
-        for path in ordered
-        for entry in (layer[path],)
-    }
+    Raises UserError when there is nothing to import, and for a name that is none or taken; Lossy when
+    the preset would train differently, unless `lossy`.
+    """
+    path = target(name)
+    if path.exists():
+        raise UserError(f"{path} already exists", "choose another name")
+    found = from_script(source, path.stem, lossy=lossy)
+    load_text(path, found.text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, found.text.encode())
+    return path, found

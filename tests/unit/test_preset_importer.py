@@ -7,8 +7,7 @@ import pytest
 
 from launcher.core.errors import UserError
 from launcher.preset.files import load, load_text, restore, shipped
-from launcher.preset.shell import command_line
-from launcher.preset.translate import RunFolders, build
+from launcher.preset.translate import RunFolders, build, command_line
 from launcher.scripts.importer import Lossy, from_script
 from launcher.scripts.verl_command import Source
 

@@ -14,7 +14,8 @@ from launcher.preset import library
 from launcher.preset.drafts import open_draft
 from launcher.preset.files import load, shipped, summary, users
 from launcher.preset.recommend import needs_of, recommend
-from launcher.preset.shell import script
+from launcher.scripts import importer
+from launcher.scripts.exporter import script
 from launcher.scripts.verl_command import Source
 
 
@@ -92,8 +93,8 @@ def test_no_preset_gets_the_name_of_a_shipped_one(write, tmp_path):
         lambda: library.copy("gsm8k-0.5b-24gb", "toy-cpu"),
         lambda: library.copy("toy-cpu", "toy-cpu"),
         lambda: library.rename("mine", "toy-cpu"),
-        lambda: library.add_script(source, "toy-cpu"),
-        lambda: library.add_script(source, file),
+        lambda: importer.add_script(source, "toy-cpu"),
+        lambda: importer.add_script(source, file),
     ):
         with pytest.raises(UserError, match=r"'toy-cpu' is the name of a shipped preset; .* such as toy-cpu-copy"):
             change()
@@ -162,14 +163,14 @@ def test_one_that_others_extend_is_not_deleted(write):
 
 def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
     command = "python -m verl.trainer.main_ppo data.train_batch_size=8 data.train_files=train.parquet"
-    path, found = library.add_script(Source(command, tmp_path), "mine")
+    path, found = importer.add_script(Source(command, tmp_path), "mine")
     assert path == presets / "mine.yaml"
     assert len(found.notes) == 1  # veRL's own defaults
     assert load("mine").preset.data.train == str(tmp_path / "train.parquet")
     with pytest.raises(UserError, match="already exists"):
-        library.add_script(Source(command, tmp_path), "mine")
+        importer.add_script(Source(command, tmp_path), "mine")
     with pytest.raises(UserError, match="no veRL overrides"):
-        library.add_script(Source("echo hello", tmp_path), "other")
+        importer.add_script(Source("echo hello", tmp_path), "other")
     assert set(users()) == {"mine"}
 
 

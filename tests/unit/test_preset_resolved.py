@@ -12,16 +12,15 @@ from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import load_text
 from launcher.preset.resolved import from_config, version_of
 from launcher.preset.schema import BY_KEY
-from launcher.preset.translate import RunFolders, build
+from launcher.preset.translate import OURS, RunFolders, build
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
-from launcher.scripts import importer
 from launcher.verl import defaults, versions
 
 LOGS = sorted(path.name.removesuffix(".log.gz") for path in (DATA / "logs").glob("*.log.gz"))
 FAILURES = ["real-dyn-mismatch", "real-legacy-raise", "real-reward-name"]
-NOT_SAID = {"trainer.logger", "trainer.experiment_name", *importer.OURS}  # ppo-tui's own for each run
+NOT_SAID = {"trainer.logger", "trainer.experiment_name", *OURS}  # ppo-tui's own for each run
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from launcher.core.errors import UserError
 from launcher.core.secrets import is_secret
 from launcher.inside import FOLDER
 from launcher.preset.files import load
-from launcher.preset.shell import command_line
-from launcher.preset.translate import Launch, RunFolders, build
+from launcher.preset.translate import Launch, RunFolders, build, command_line
 
 FOLDERS = RunFolders(
     checkpoints=Path("/runs/r1/checkpoints"),

@@ -41,7 +41,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     from launcher.check.subject import subject
     from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
-    from launcher.preset.shell import command_line
+    from launcher.preset.translate import command_line
     from launcher.runs.act.start import preview
 
     try:

@@ -76,8 +76,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 async def import_preset(app: App[Any], text: str) -> None:
     """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
     from launcher.preset.draft import free_name
-    from launcher.preset.library import add_script
-    from launcher.scripts.importer import Lossy, from_script
+    from launcher.scripts.importer import Lossy, add_script, from_script
 
     source, name = _script(text)
     lossy = False
