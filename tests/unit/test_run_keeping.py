@@ -22,8 +22,7 @@ from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch import reader as reading
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_checklist import judged
-from launcher.runs.watch.scores import Scores
-from launcher.runs.watch.steps import steps
+from launcher.runs.watch.steps import Scores, steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

@@ -13,7 +13,7 @@ from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.state import RunState
-from launcher.runs.watch.scores import validation
+from launcher.runs.watch.steps import validation
 from tui.kit.charts.axes import TOKENS_KEY
 from tui.kit.charts.marks import flag, limit_lines, marks
 from tui.kit.charts.validation import finite_last, validation_points
