@@ -199,7 +199,7 @@ def _flag(run: RunDir) -> dict[str, Any]:
 
 
 def _scores(run: RunDir) -> list[float]:
-    from launcher.runs.watch.scores import Scores
+    from launcher.runs.watch.steps import Scores
 
     scores = Scores(run)
     scores.poll()

@@ -151,7 +151,7 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Queue a run for every combination of values and seeds, and print their ids. A CRITICAL check ends a run."""
-    from launcher.runs.act import sweep as core
+    from launcher.runs.act import queue_runner as core
 
     tag = tag.removeprefix("#") if tag is not None else f"sweep-{secrets.token_hex(2)}"
     runs = core.arms(preset, settings or [], seeds, behind=tag if stop_behind else None)

@@ -40,7 +40,7 @@ def runs(json: Json = False) -> None:
     from launcher.metrics.records import jsonable
     from launcher.runs.supervise.spawn import adopt, wake_queue
     from launcher.runs.watch.history import elapsed
-    from launcher.runs.watch.scores import best_and_last
+    from launcher.runs.watch.steps import best_and_last
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     directory.require_readable()

@@ -15,7 +15,7 @@ from launcher.metrics import intervals, names
 from launcher.metrics.store import Series, SeriesStore
 from launcher.preset.yaml_text import shown
 from launcher.runs.watch.run_settings import differences
-from launcher.runs.watch.scores import validation
+from launcher.runs.watch.steps import validation
 
 _DASH = "–"
 _UNTOLD = "cannot be told apart"

@@ -21,7 +21,7 @@ from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.state import RunState, current
 from launcher.runs.watch.history import check_counts
-from launcher.runs.watch.scores import Scores
+from launcher.runs.watch.steps import Scores
 
 # what every trial sets, the twin too
 PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")

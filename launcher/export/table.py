@@ -8,7 +8,7 @@ from launcher.core.text import clean, near_hint
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.runs.watch.recorded import LogClock
+from launcher.runs.watch.run_checklist import LogClock
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
 

@@ -99,6 +99,11 @@ class RunInfo(Record):
         return bool(self.imported_from or self.replay_of)
 
     @property
+    def resumable(self) -> bool:
+        """Whether it has a preset to start from, and veRL ran here."""
+        return self.preset is not None and not self.from_log
+
+    @property
     def parent(self) -> Origin | None:
         """The run that this one is a fork of."""
         return self.after if self.after is not None and self.after.step is not None else None
@@ -133,7 +138,7 @@ class Head(NamedTuple):
 
     @property
     def resumable(self) -> bool:
-        """Whether it has a preset to start from, and veRL ran here: no log from elsewhere."""
+        """As `RunInfo.resumable`."""
         return "preset" in self.keys and not self.from_log
 
 

@@ -272,4 +272,4 @@ def test_resume_of_an_imported_run_has_a_hint(ppo_tui: Callable[..., "subprocess
     run = ppo_tui("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
     done = ppo_tui("resume", "last")
     wrong, action = done.stderr.splitlines()
-    assert done.returncode == 2 and "was imported and has no checkpoint" in wrong and action.startswith("hint: "), run
+    assert done.returncode == 2 and "a log from elsewhere" in wrong and action.startswith("hint: "), run

@@ -1,15 +1,22 @@
 """What can be done to a run, and the reason for what cannot."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.record.events import Event, LevelChange
-from launcher.record.info import Head
+from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.record.state import RunState
+from launcher.record.state import RunState, current
+from launcher.runs.act.fork import fork
+from launcher.runs.act.removal import delete
+from launcher.runs.act.resume import resume
+from launcher.runs.act.use_checkpoint import evaluate
 from launcher.runs.watch.checkpoints import TRACKER
 from launcher.runs.watch.possible import Verb, refusals
 
@@ -62,3 +69,26 @@ def test_a_log_from_elsewhere_starts_nothing(run: RunDir) -> None:
     found = refusals(run, RunState("imported"), Head("x", False, frozenset({"imported_from"})), [FLAG])
     assert {found[verb] for verb in (Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY)} == {"a log from elsewhere"}
     assert found[Verb.EDIT] == "its log contains no settings"
+
+
+@pytest.mark.parametrize(
+    ("verb", "act"),
+    [
+        (Verb.RESUME, resume),
+        (Verb.FORK, fork),
+        (Verb.EVALUATE, lambda run: evaluate(run, [], None, print, force=False)),
+        (Verb.DELETE, delete),
+    ],
+)
+@pytest.mark.parametrize("info", [RunInfo(), RunInfo(preset={}), RunInfo(preset={}, imported_from=("x",))])
+def test_what_the_screen_refuses_an_act_refuses_with_the_same_reason(
+    run: RunDir, verb: Verb, act: Callable[[RunDir], object], info: RunInfo
+) -> None:
+    run.path.mkdir(parents=True)
+    info.write(run.run_yaml)
+    RunState("running", updated=time.time()).write(run.state)
+    refused = refusals(run, current(run), run.read_head(), []).get(verb)
+    if refused is not None and "checkpoint" not in refused:
+        with pytest.raises(UserError) as raised:
+            act(run)
+        assert f"cannot {verb.value} run {run.id}: {refused.partition(';')[0]}" == raised.value.message

@@ -15,8 +15,7 @@ from launcher.metrics.glossary import UNKNOWN, describe
 from launcher.metrics.records import StepRecord
 from launcher.metrics.responses import ResponseMetrics
 from launcher.record.layout import RunDir
-from launcher.runs.watch.response_figures import ToldByResponses
-from launcher.runs.watch.responses import Dump, rows
+from launcher.runs.watch.responses import Dump, ToldByResponses, rows
 
 DATA = Path(__file__).parent.parent / "data" / "samples"  # of our own toy task
 SOLUTION = "first we add {0} apples to the {0} pears, which makes {0} fruits and so the answer must be #### {1}"
@@ -135,7 +134,7 @@ def test_figures_are_added_to_a_step_and_kept(tmp_path: Path, monkeypatch: pytes
     ToldByResponses(run, attempt).add(later)
     assert later.data == steps[1].data
     (run.rollouts / "4.jsonl").write_text(json.dumps(said("a", "x")[0]))
-    monkeypatch.setattr("launcher.runs.watch.response_figures._AHEAD", -1.0)
+    monkeypatch.setattr("launcher.runs.watch.responses._AHEAD", -1.0)
     late = StepRecord(4, 0.0, None, {})
     told.add(late)
     assert late.data == {}, "its share of the processor is spent"

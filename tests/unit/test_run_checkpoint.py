@@ -66,7 +66,7 @@ def test_a_merger_that_fails_says_why_and_leaves_nothing(run: RunDir) -> None:
 
 def test_an_imported_run_has_nothing_to_evaluate_with(run: RunDir) -> None:
     RunInfo(run.id, "elsewhere").write(run.run_yaml)
-    with pytest.raises(UserError, match="was made elsewhere and has no checkpoint to evaluate"):
+    with pytest.raises(UserError, match="no preset is recorded"):
         evaluate(run, [], None, silent, force=False)
 
 

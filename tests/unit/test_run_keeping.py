@@ -22,8 +22,7 @@ from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch import reader as reading
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_checklist import judged
-from launcher.runs.watch.scores import Scores
-from launcher.runs.watch.steps import steps
+from launcher.runs.watch.steps import Scores, steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -118,7 +117,7 @@ def test_the_tail_of_a_long_console_begins_with_a_whole_line(monkeypatch: pytest
 def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Path) -> None:
     run, other = run_with(), run_with()
     RunState("queued", updated=time.time()).write(run.state)
-    with pytest.raises(UserError, match=r"is still running \(state: queued\); stop it with 'ppo-tui stop "):
+    with pytest.raises(UserError, match=r"the run has not ended; stop it first: 'ppo-tui stop "):
         delete(run)
     RunState("finished").write(run.state)
     assert size(run.path) >= run.run_yaml.stat().st_size + run.state.stat().st_size > 0

@@ -22,7 +22,7 @@ from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.spawn import write_launch
 from launcher.runs.supervise.supervisor import Supervisor
 from launcher.runs.watch.monitor import Monitor
-from launcher.runs.watch.scores import Scores
+from launcher.runs.watch.steps import Scores
 from tui.kit.run_words import notice
 
 STEPS = 6

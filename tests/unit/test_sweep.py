@@ -18,9 +18,8 @@ from launcher.record.layout import RunDir, create
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
-from launcher.runs.act.sweep import arms, sweep
-from launcher.runs.supervise.alerts import StopRule
-from launcher.runs.supervise.behind import Behind
+from launcher.runs.act.queue_runner import arms, sweep
+from launcher.runs.supervise.alerts import Behind, StopRule
 
 
 @pytest.fixture(autouse=True)

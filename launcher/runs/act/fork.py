@@ -10,9 +10,11 @@ from launcher.preset.remedy import configuration
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir
+from launcher.record.state import current
 from launcher.runs.act.start import Narrate, origin, silent, start
 from launcher.runs.watch.checkpoints import beginning, checkpoint, checkpoint_steps
 from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.possible import Verb, require
 from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.steps import parent_of
 from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, ESTIMATOR, GPUS, MODEL, MODEL_PATH, NODES
@@ -101,8 +103,7 @@ def fork_steps(run: RunDir) -> list[int]:
 def refuse_parent(run: RunDir) -> RunInfo:
     """The settings of a run that can be forked. Raises UserError for others."""
     info, _ = last_settings(run)
-    if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was not started from a preset and cannot be forked")
+    require(run, Verb.FORK, current(run, checks=False), info)
     return info
 
 

@@ -16,13 +16,12 @@ from launcher.record.events import EventLog
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, appearing
 from launcher.record.state import RunState, StateFile
+from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch.monitor import DiskSink, Monitor
-from launcher.runs.watch.recorded import LogClock, read_attempt, settings_of
-from launcher.runs.watch.run_checklist import checklist_maker
-from launcher.runs.watch.scores import scored
+from launcher.runs.watch.monitor import Monitor
+from launcher.runs.watch.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.watch.source import LogFile, chunks, log_file
-from launcher.runs.watch.steps import earlier_steps, steps
+from launcher.runs.watch.steps import earlier_steps, scored, steps
 
 
 @dataclass

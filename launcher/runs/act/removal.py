@@ -19,6 +19,7 @@ from launcher.record.ray_session import RaySession, left_by
 from launcher.record.state import RunState, current
 from launcher.runs.supervise.spawn import ended
 from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+from launcher.runs.watch.possible import Verb, require
 from launcher.settings import Keep
 
 _DOOMED = ".deleted-"
@@ -26,11 +27,7 @@ _DOOMED = ".deleted-"
 
 def check(run: RunDir) -> None:
     """Raises UserError for a run that has not ended."""
-    state = ended(run)
-    if state.going:
-        raise UserError(
-            f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
-        )
+    require(run, Verb.DELETE, ended(run), run.read_head())
 
 
 def delete(run: RunDir) -> None:

@@ -14,6 +14,7 @@ from launcher.record.state import RunState
 from launcher.runs.act.start import Narrate, build_launch, note_force, silent
 from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
 from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.possible import Verb, completion, require
 from launcher.verl import env as verl_env
 
 _NEW_RUN = "press e on it in 'ppo-tui' for a preset with its settings, and start that with 'ppo-tui run'"
@@ -40,17 +41,10 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     from launcher.check.gate import admit
 
     state = ended(run)
-    if state.going:
-        raise UserError(
-            f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
-        )
-    if state.state == "imported":
-        raise UserError(f"run {run.id} was imported and has no checkpoint to resume from", _NEW_RUN)
-    step, folder = checkpoint(run, step)
     info = run.read_info()
-    if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was not started from a preset and cannot be resumed", _NEW_RUN)
-    loaded = restore(info.name, info.preset, settings)
+    require(run, Verb.RESUME, state, info, _NEW_RUN)
+    step, folder = checkpoint(run, step)
+    loaded = restore(info.name, info.preset or {}, settings)
     check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
@@ -73,8 +67,6 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
 def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:
     """veRL would go through its whole start-up and end without a step."""
     total = planned or (None if settings else state.total)  # settings may make the run longer
-    if total is not None and step >= total:
-        raise UserError(
-            f"run {run.id} is complete: its checkpoint is at step {step} of {total}",
-            f"to continue training, add trainer.steps={2 * total} or more trainer.epochs",
-        )
+    if total is not None and (complete := completion(step, total)):
+        hint = f"to continue training, add trainer.steps={2 * total} or more trainer.epochs"
+        raise UserError(f"run {run.id} is {complete}", hint)

@@ -10,8 +10,10 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
+from launcher.record.state import current
 from launcher.runs.act.start import start
 from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.possible import Verb, require
 from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.steps import steps
 from launcher.verl import env as verl_env
@@ -86,10 +88,9 @@ def evaluate(
     Returns when its supervisor lives; `scores` has the figures when it has finished.
     """
     info, _ = last_settings(run)
-    if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was made elsewhere and has no checkpoint to evaluate")
+    require(run, Verb.EVALUATE, current(run, checks=False), info)
     found, folder = checkpoint(run, step)
-    loaded = restore(f"{info.name}-eval-{found}", info.preset, [*settings, *_ONLY])
+    loaded = restore(f"{info.name}-eval-{found}", info.preset or {}, [*settings, *_ONLY])
     narrate(f"evaluating the checkpoint of step {found} of run {run.id}")
     return start(loaded, [*settings, *_ONLY], narrate, force=force, resume_from=folder)
 

@@ -17,7 +17,7 @@ from launcher.record.events import Action, Event, EventLog, LevelChange, PhaseCh
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId, run_processes
 from launcher.record.state import RunState
-from launcher.runs.watch.monitor import DiskSink
+from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.watch.source import records
 
 

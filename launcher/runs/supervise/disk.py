@@ -11,7 +11,7 @@ import errno
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import orjson
@@ -19,8 +19,12 @@ import orjson
 from launcher import settings
 from launcher.core import gap
 from launcher.core.errors import UserError
-from launcher.core.files import append_lines, write_atomic
+from launcher.core.files import Appender, append_lines, write_atomic
+from launcher.metrics.records import StepRecord
+from launcher.record.events import EventLog, LevelChange, PhaseChange
+from launcher.record.layout import AttemptDir
 from launcher.record.machine import MachineSample
+from launcher.runs.watch.monitor import Sink
 
 _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
@@ -119,3 +123,36 @@ class Reserve:
         except OSError:
             return False
         return True
+
+
+class DiskSink(Sink):
+    """Writes findings into the run directory."""
+
+    def __init__(
+        self,
+        attempt: AttemptDir,
+        events: EventLog,
+        on_change: Callable[[LevelChange, float], None] | None = None,
+        *,
+        patient: bool = False,
+    ) -> None:
+        """`on_change` is told of every flag that rose or fell, after it was written.
+
+        `patient`: as `launcher.core.files.Appender`.
+        """
+        self._steps = Appender(attempt.steps, patient=patient)
+        self._events, self._on_change = events, on_change
+        self.flush = self._steps.flush
+
+    def steps(self, records: list[StepRecord]) -> None:
+        self._steps.add([record.to_line() for record in records])
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        self._events.add(PhaseChange(phase, step), t)
+
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
+        for change in changes:
+            if change.notable:  # that a rule began to judge is no event
+                self._events.add(change, t)
+                if self._on_change is not None:
+                    self._on_change(change, t)

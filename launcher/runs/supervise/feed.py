@@ -18,18 +18,15 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState
 from launcher.runs.supervise.adoption import CatchingUp
-from launcher.runs.supervise.alerts import StopRule
-from launcher.runs.supervise.behind import Behind
-from launcher.runs.supervise.disk import ConsoleLimit
+from launcher.runs.supervise.alerts import Behind, StopRule
+from launcher.runs.supervise.disk import ConsoleLimit, DiskSink
 from launcher.runs.supervise.failures import Guard
-from launcher.runs.supervise.nodes import sampling
 from launcher.runs.supervise.protection import Keeper
-from launcher.runs.supervise.sampling import Sampling
-from launcher.runs.watch.monitor import DiskSink, Monitor
-from launcher.runs.watch.response_figures import ToldByResponses
+from launcher.runs.supervise.sampling import Sampling, sampling
+from launcher.runs.watch.monitor import Monitor
+from launcher.runs.watch.responses import ToldByResponses
 from launcher.runs.watch.run_checklist import checklist_maker
-from launcher.runs.watch.scores import Scores
-from launcher.runs.watch.steps import earlier_steps
+from launcher.runs.watch.steps import Scores, earlier_steps
 
 _AT_ONCE = 16  # MiB that are read between two looks for a stop
 

@@ -11,13 +11,11 @@ from typing import Any
 
 from launcher.console import phases
 from launcher.console import reader as console
-from launcher.core.files import Appender
 from launcher.health.checklist import Checklist
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, parse_record
 from launcher.metrics.timing import ROLLOUT
-from launcher.record.events import EventLog, LevelChange, PhaseChange
-from launcher.record.layout import AttemptDir
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import Rollout, RunState
 
@@ -49,39 +47,6 @@ class Sink:
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         """Health rules rose or were released."""
-
-
-class DiskSink(Sink):
-    """Writes findings into the run directory."""
-
-    def __init__(
-        self,
-        attempt: AttemptDir,
-        events: EventLog,
-        on_change: Callable[[LevelChange, float], None] | None = None,
-        *,
-        patient: bool = False,
-    ) -> None:
-        """`on_change` is told of every flag that rose or fell, after it was written.
-
-        `patient`: as `launcher.core.files.Appender`.
-        """
-        self._steps = Appender(attempt.steps, patient=patient)
-        self._events, self._on_change = events, on_change
-        self.flush = self._steps.flush
-
-    def steps(self, records: list[StepRecord]) -> None:
-        self._steps.add([record.to_line() for record in records])
-
-    def phase(self, phase: str, step: int | None, t: float) -> None:
-        self._events.add(PhaseChange(phase, step), t)
-
-    def health(self, changes: Iterable[LevelChange], t: float) -> None:
-        for change in changes:
-            if change.notable:  # that a rule began to judge is no event
-                self._events.add(change, t)
-                if self._on_change is not None:
-                    self._on_change(change, t)
 
 
 class Monitor:

@@ -1,10 +1,12 @@
-"""What can be done to a run now, and why the rest cannot: keys, palette and help of the screen ask it."""
+"""What can be done to a run now, and why the rest cannot: the one rule for commands, keys, palette and help."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import NamedTuple
 
+from launcher.core.errors import UserError
 from launcher.record.events import Event, LevelChange
-from launcher.record.info import Head
+from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 
@@ -26,8 +28,40 @@ class Verb(Enum):
 Refusals = Mapping[Verb, str]
 """Why a verb cannot be done; one that is missing can."""
 
-_LIVE = "the run has not ended; stop it first"
 _ENDED = "the run has ended"
+_FROM_PRESET = frozenset({Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY})
+
+
+class Refusal(NamedTuple):
+    """Why something cannot be done to a run, and the action that would change that, if there is one."""
+
+    reason: str
+    action: str = ""
+
+
+_LIVE = Refusal("the run has not ended", "stop it first")
+
+
+def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
+    """What forbids a verb whatever the run has saved; None where nothing does."""
+    elsewhere = info.from_log or state.state == "imported"
+    if verb in _FROM_PRESET and (elsewhere or not info.resumable):
+        return Refusal("a log from elsewhere" if elsewhere else "no preset is recorded")
+    if verb in (Verb.RESUME, Verb.DELETE) and state.going:
+        return _LIVE
+    return Refusal(_ENDED) if verb is Verb.STOP and not state.going else None
+
+
+def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo, hint: str = "") -> None:
+    """Raises UserError for what cannot be done to the run; `hint` is for a refusal without an action of its own."""
+    if (refused := refusal(verb, state, info)) is not None:
+        action = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else hint
+        raise UserError(f"cannot {verb.value} run {run.id}: {refused.reason}", action)
+
+
+def completion(step: int, total: int | None) -> str | None:
+    """That the checkpoint of a step leaves no step to train; None where it does."""
+    return f"complete: the checkpoint is at step {step} of {total}" if total is not None and step >= total else None
 
 
 def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) -> Refusals:
@@ -36,23 +70,17 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
 
     found: dict[Verb, str] = {}
     kept = checkpoint_steps(run)
-    if state.going:
-        found[Verb.RESUME] = found[Verb.DELETE] = _LIVE
-    else:
-        found[Verb.STOP] = _ENDED
-        complete = state.total is not None and all(step >= state.total for step in kept)
-        if complete and kept:
-            found[Verb.RESUME] = f"complete: the checkpoint is at step {kept[-1]} of {state.total}"
+    if kept and not state.going and completion(kept[0], state.total):
+        found[Verb.RESUME] = completion(kept[-1], state.total) or ""
     if not state.live:
         found[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:
         why = "no complete checkpoint yet" if state.live else "no complete checkpoint (trainer.save_every)"
-        found |= {verb: why for verb in (Verb.RESUME, Verb.EVALUATE, Verb.MERGE) if verb not in found}
+        found |= dict.fromkeys((Verb.RESUME, Verb.EVALUATE, Verb.MERGE), why)
     if not any(isinstance(event.what, LevelChange) and event.what.alarming for event in events):
         found[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried"
-    if not head.resumable:
-        why = "a log from elsewhere" if head.from_log else "no preset is recorded"
-        found |= dict.fromkeys((Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY), why)
+    refused = ((verb, refusal(verb, state, head)) for verb in Verb)
+    found |= {verb: "; ".join(filter(None, why)) for verb, why in refused if why is not None}
     if "preset" not in head.keys:
         found[Verb.EDIT] = "its log contains no settings" if head.from_log else "no preset is recorded"
     if state.later:

@@ -1,23 +1,30 @@
 """The checklist of a run or a log: its limits, its machine, what it says of the steps."""
 
+import contextlib
+import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from launcher.check.models import folder_of
+from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.core.errors import UserError
 from launcher.core.files import read_json
 from launcher.core.format import GIB
 from launcher.health.checklist import Checklist
 from launcher.machine.sampler import Sampler, host_memory
 from launcher.metrics.records import StepRecord
+from launcher.metrics.timing import seconds_of
+from launcher.preset.resolved import Resolved, from_config
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
 from launcher.runs.watch.monitor import Monitor, Sink
-from launcher.runs.watch.recorded import LogClock, read_attempt
-from launcher.runs.watch.response_figures import ToldByResponses
-from launcher.runs.watch.source import LogFile, records
+from launcher.runs.watch.responses import ToldByResponses
+from launcher.runs.watch.source import LogFile, chunks, records
 from launcher.runs.watch.steps import earlier_steps
 from launcher.verl.config import MODEL_PATH
 
@@ -151,3 +158,52 @@ def _size(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise UserError(f"--config {name}={value} is not allowed", "use a number of GiB above 0")
     return float(value)
+
+
+_STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
+
+
+class LogClock:
+    """When the steps of a finished log happened: its first time stamp, then the durations that it reports.
+
+    An estimate: step lines carry no time. Without a stamp the log's last change is its end.
+    """
+
+    def __init__(self, console: Path | None, metrics: Path | None) -> None:
+        path = console or metrics
+        assert path is not None
+        self.now = path.stat().st_mtime
+        if console is not None and (stamp := _STAMP.search(next(chunks(console), b""))):
+            with contextlib.suppress(ValueError):
+                self.now = datetime.strptime(stamp[1].decode(), "%Y-%m-%d %H:%M:%S").timestamp()
+
+    def __call__(self, record: StepRecord) -> float:
+        """The time at which this step was done."""
+        self.now += seconds_of(record.data)
+        return self.now
+
+
+def settings_of(console: Path) -> Resolved:
+    """The preset that a log's own configuration comes to."""
+    reader = ConsoleReader()
+    for event in (event for chunk in chunks(console) for event in reader.feed(chunk)):
+        if isinstance(event, ConfigDump):
+            return from_config(event.keys, console.absolute().parent)
+        if isinstance(event, StepLine):  # it is printed before the first one
+            break
+    return Resolved()
+
+
+def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, clock: LogClock) -> None:
+    """Feeds a whole attempt to a monitor."""
+    alone = console is None or metrics is None
+    for chunk in chunks(console) if console else ():
+        monitor.feed_console(chunk, clock.now)
+        if alone:
+            monitor.collect(clock.now)
+    logged = records(metrics) if metrics else iter(())
+    while batch := list(itertools.islice(logged, 256)):
+        monitor.feed_file(batch, clock.now)
+        if alone:
+            monitor.collect(clock.now)
+    monitor.close(clock.now)

@@ -15,7 +15,7 @@ from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.runs.watch.scores import validation
+from launcher.runs.watch.steps import validation
 from tui.kit.charts.axes import TOKENS_KEY
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.glyphs import WAITING

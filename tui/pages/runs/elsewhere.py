@@ -15,7 +15,7 @@ from launcher.machine.hosts import HostRuns
 from launcher.record.layout import RunDir
 from launcher.record.note import RunNote
 from launcher.record.state import RunState
-from launcher.runs.watch.scores import Scores
+from launcher.runs.watch.steps import Scores
 from launcher.settings import read_clusters, read_hosts
 from tui.kit.actions.background import in_background, in_terminal
 from tui.kit.drawing.rows import Row, Span

@@ -12,7 +12,7 @@ from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
 from launcher.runs.watch.history import elapsed
-from launcher.runs.watch.scores import Scores
+from launcher.runs.watch.steps import Scores
 from tui.kit.matching import letters
 from tui.kit.run_words import verdict_word
 
