@@ -40,6 +40,7 @@ from tui.kit.widgets.message_line import MessageLine, Said
 from tui.kit.widgets.painted import ASCII_CLASS, ROLE_CLASSES
 from tui.routes import Routes
 
+_ERROR = 20.0  # seconds that an error stays
 _OPENING = 0.5  # seconds that leaving waits for a screen which is just opening
 
 
@@ -120,7 +121,8 @@ class PpoTui(App[None]):
         Textual's own toasts lie over the rows that they are about, and pile up.
         """
         text = Content.from_markup(message).plain if markup else message
-        said = Said(f"{title}: {text}" if title else text, severity, timeout or self.NOTIFICATION_TIMEOUT)
+        stays = timeout or (_ERROR if severity == "error" else self.NOTIFICATION_TIMEOUT)
+        said = Said(f"{title}: {text}" if title else text, severity, stays)
         self.call_later(self._say, said)
 
     def _say(self, said: Said) -> None:

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Input, OptionList
 
 from launcher.core.text import clean
-from tui.kit.navigation import navigation
+from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page
 
 if TYPE_CHECKING:
@@ -109,10 +109,11 @@ class MetricPlaces(_Places):
             reader = _read(chosen)
         if reader is None:
             return
-        keys, lens = sorted(reader.series.keys()), getattr(self.screen, "lens", None) or Lens()
+        keys = sorted(reader.series.keys())
+        run = RunView(reader, getattr(self.screen, "lens", None) or Lens(), False)
 
         def show(key: str) -> None:
-            self.app.push_screen(MetricScreen(reader, lens, key, keys, follow=chosen is not None))
+            self.app.push_screen(MetricScreen(run, key, keys, follow=chosen is not None))
 
         for key in keys:
             yield _Place(f"Metric {key}", describe(key).meaning, partial(show, key))

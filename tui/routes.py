@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,20 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
     from launcher.record.layout import RunDir
-    from launcher.runs.watch.reader import RunReader
-    from tui.kit.charts.lens import Lens
+    from tui.kit.navigation import RunPageName, RunView
     from tui.kit.page import Page
+
+_RUN_PAGES: Mapping[RunPageName, tuple[str, str]] = {  # module and class
+    "check": ("checks.detail", "CheckDetailScreen"),
+    "checks": ("checks.screen", "ChecksScreen"),
+    "diagnosis": ("diagnosis.screen", "DiagnosisScreen"),
+    "events": ("events.screen", "EventsScreen"),
+    "gpu": ("gpu.screen", "GpuScreen"),
+    "log": ("log.screen", "LogScreen"),
+    "metrics": ("metrics.screen", "MetricsScreen"),
+    "samples": ("samples.screen", "SamplesScreen"),
+    "trials": ("trials.screen", "TrialsScreen"),
+}
 
 
 class Routes:
@@ -50,50 +62,10 @@ class Routes:
 
         self._app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))
 
-    def show_checks(self, reader: RunReader, *, read_only: bool) -> None:
-        from tui.pages.checks.screen import ChecksScreen
-
-        self._app.push_screen(ChecksScreen(reader, read_only=read_only))
-
-    def show_check(self, reader: RunReader, rule: str, *, read_only: bool) -> None:
-        from tui.pages.checks.detail import CheckDetailScreen
-
-        self._app.push_screen(CheckDetailScreen(reader, rule, read_only=read_only))
-
-    def show_diagnosis(self, reader: RunReader, *, read_only: bool) -> None:
-        from tui.pages.diagnosis.screen import DiagnosisScreen
-
-        self._app.push_screen(DiagnosisScreen(reader, read_only=read_only))
-
-    def show_events(self, reader: RunReader, *, read_only: bool) -> None:
-        from tui.pages.events.screen import EventsScreen
-
-        self._app.push_screen(EventsScreen(reader, read_only=read_only))
-
-    def show_log(self, reader: RunReader, line: int | None = None) -> None:
-        from tui.pages.log.screen import LogScreen
-
-        self._app.push_screen(LogScreen(reader, line))
-
-    def show_metrics(self, reader: RunReader, lens: Lens) -> None:
-        from tui.pages.metrics.screen import MetricsScreen
-
-        self._app.push_screen(MetricsScreen(reader, lens))
-
-    def show_samples(self, reader: RunReader) -> None:
-        from tui.pages.samples.screen import SamplesScreen
-
-        self._app.push_screen(SamplesScreen(reader))
-
-    def show_gpus(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:
-        from tui.pages.gpu.screen import GpuScreen
-
-        self._app.push_screen(GpuScreen(reader, lens, on_cpu=on_cpu, read_only=read_only))
-
-    def show_trials(self, reader: RunReader, *, read_only: bool) -> None:
-        from tui.pages.trials.screen import TrialsScreen
-
-        self._app.push_screen(TrialsScreen(reader, read_only=read_only))
+    def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
+        module, name = _RUN_PAGES[page]
+        screen = getattr(import_module(f"tui.pages.{module}"), name)
+        self._app.push_screen(screen(run) if at is None else screen(run, at))
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
         from tui.pages.launch.screen import LaunchScreen

@@ -12,9 +12,11 @@ from launcher.preset.drafts import open_draft
 from launcher.record.layout import all_runs
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import Explanation
+from tui.kit.charts.lens import Lens
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.paste import PasteScreen
+from tui.kit.navigation import RunView
 from tui.pages.diagnosis.screen import DiagnosisScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.launch.screen import LaunchScreen
@@ -45,7 +47,7 @@ def diagnosed() -> DiagnosisScreen:
     reader = RunReader(all_runs()[0].path)
     found = diagnosis_of(stored("fail-oom"))
     reader.explanation = Explanation(found, (None,) * len(found.fixes))
-    return DiagnosisScreen(reader, read_only=False)
+    return DiagnosisScreen(RunView(reader, Lens(), False))
 
 
 # or here, where the road is long.

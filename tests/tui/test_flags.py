@@ -87,8 +87,7 @@ async def test_a_stall_report_has_the_whole_screen(make: SimpleNamespace, blown:
     app = make.app(blown)
     async with app.run_test(size=LARGE) as pilot:
         await opened(pilot)
-        reader = app.screen.reader
-        app.push_screen(CheckDetailScreen(reader, "STALL-1", read_only=False))
+        app.push_screen(CheckDetailScreen(app.screen.view, "STALL-1"))
         await opened(pilot)
         room = app.screen.query_one(VerticalScroll)
         assert "frame 29" in page(app) and room.region.bottom == 47 and not room.max_scroll_y

@@ -1,5 +1,6 @@
 """Pages and dialogs are left once: keys, clicks and late work that come meanwhile change nothing else."""
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Button, Input, Static, TextArea
 
+import tui
 from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.page import Dialog, Page
@@ -270,3 +272,15 @@ async def test_a_burst_that_cancels_a_paste_leaves_the_page_below(make: SimpleNa
         await until(pilot, lambda: app.screen is not page and not isinstance(app.screen, PasteScreen))
         await pilot.pause(0.1)
         assert app.screen is log
+
+
+def test_workers_are_given_functions() -> None:
+    """A worker that is cancelled before it starts awaits no coroutine: Python warns of each that was given to one."""
+    given = [
+        f"{path}:{node.lineno}"
+        for path in Path(tui.__path__[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("run_worker", "in_worker")
+        if isinstance(node.args[0], ast.Call) and getattr(node.args[0].func, "id", "") not in ("cast", "partial")
+    ]
+    assert given == []

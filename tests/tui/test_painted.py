@@ -8,7 +8,8 @@ from textual.theme import Theme
 
 from tui.app import PpoTui
 from tui.kit.drawing.rows import Row
-from tui.kit.widgets.painted import HIDDEN, ROLE_CLASSES, Painted
+from tui.kit.page import HIDDEN
+from tui.kit.widgets.painted import ROLE_CLASSES, Painted
 
 
 class Line(Painted):

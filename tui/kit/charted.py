@@ -12,9 +12,9 @@ from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.kit.drawing.line_chart import GUTTER
 from tui.kit.drawing.rows import Row, crop, spread, width
-from tui.kit.page import Page
+from tui.kit.page import HIDDEN, Page
 from tui.kit.widgets.chart_widgets import TALL, MetricChart
-from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.kit.widgets.painted import Painted
 
 _RESET = " 0 resets "
 
@@ -52,9 +52,7 @@ HEIGHTS: list[tuple[int, str]] = [
 class ChartScreen(Page[None]):
     """Has a `ViewLine` and `MetricChart`s, whose plots it shows through `lens`; screens of a run share it."""
 
-    def __init__(self, lens: Lens | None = None) -> None:
-        super().__init__()
-        self.lens = lens or Lens()
+    lens: Lens
 
     def charted(self) -> tuple[SeriesStore, Any] | None:
         """The figures that the view moves over and the planned number of steps; None while there are none."""
@@ -70,6 +68,11 @@ class ChartScreen(Page[None]):
             return False
         self._look(replace(self.lens.view, cursor=None))
         return True
+
+    def action_back(self) -> None:
+        """Ends the reading of values, otherwise leaves."""
+        if not self.drop_cursor():
+            self.dismiss()
 
     def show_view(self) -> None:
         """Says what the charts show other than usual."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from launcher.runs.watch.reader import RunReader
     from tui.kit.charts.lens import Lens
     from tui.kit.page import Page
+
+
+RunPageName = Literal["check", "checks", "diagnosis", "events", "gpu", "log", "metrics", "samples", "trials"]
+
+
+class RunView(NamedTuple):
+    """A run as its pages show it: what was read of it, the view that their charts share, whether it can be changed."""
+
+    reader: RunReader
+    lens: Lens
+    read_only: bool
 
 
 class Navigation(Protocol):
@@ -38,32 +49,8 @@ class Navigation(Protocol):
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
         """The form of a draft, over the present screen: at a field or veRL key, KEY=VALUE as first changes."""
 
-    def show_checks(self, reader: RunReader, *, read_only: bool) -> None:
-        """All health checks of a run; this and the other pages of a run lie over the present screen."""
-
-    def show_check(self, reader: RunReader, rule: str, *, read_only: bool) -> None:
-        """One health check: its curve, limits, advice and history."""
-
-    def show_diagnosis(self, reader: RunReader, *, read_only: bool) -> None:
-        """Why the run failed."""
-
-    def show_events(self, reader: RunReader, *, read_only: bool) -> None:
-        """What happened, with times."""
-
-    def show_log(self, reader: RunReader, line: int | None = None) -> None:
-        """The console log, from a line of the newest attempt or at its end."""
-
-    def show_metrics(self, reader: RunReader, lens: Lens) -> None:
-        """All metrics."""
-
-    def show_samples(self, reader: RunReader) -> None:
-        """Responses of the model."""
-
-    def show_gpus(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:
-        """Memory and processes of GPUs and host; `on_cpu`: the run wants no GPU, so none is missed."""
-
-    def show_trials(self, reader: RunReader, *, read_only: bool) -> None:
-        """Trials of fixes."""
+    def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
+        """A page of a run, over the present screen: `at` is the rule of a check, or a line of the log."""
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
         """Starts a preset, after a question, out of the run `after`; only in a worker.

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from launcher.runs.watch.possible import Verb
 from tui.kit.navigation import is_open
 
 if TYPE_CHECKING:
+    from textual.worker import WorkType
+
     from launcher.runs.watch.reader import RunReader
 
 
+HIDDEN = "-hidden"  # on a widget that has nothing to say
 READ_ONLY = "Read-only: use `ppo-tui` or `ppo-tui attach` to change it"
 _VERBS = {  # action -> what it does to a run
     "stop": Verb.STOP,
@@ -68,6 +72,8 @@ class Page(Offers, Screen[ResultT]):
     below, work that ends late a page that was opened meanwhile.
     """
 
+    FIELD_ACTIONS: ClassVar[tuple[str, ...]] = ("find", "filter", "ask")  # open a field, in which their key is a letter
+
     left = False
     """Whether it is closed or closing: keys that were pressed on it are dropped."""
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
@@ -97,6 +103,34 @@ class Page(Offers, Screen[ResultT]):
     def on_screen_resume(self) -> None:
         if self._pending is not None:
             self._pending()
+
+    def in_worker(self, act: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = True) -> None:
+        """Does something beside the event loop's other work; `exclusive` cancels what the group does now.
+
+        It takes a function, as `textual.work` does: a worker that is cancelled before it starts awaits no coroutine.
+        """
+        self.run_worker(cast("WorkType[None]", act), group=group, exclusive=exclusive)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in self.FIELD_ACTIONS and isinstance(self.focused, Input):
+            return False
+        return super().check_action(action, parameters)
+
+    def open_field(self, field: Input) -> None:
+        """Shows a field and gives it the keys at once.
+
+        `Widget.focus` waits for its turn: letters that come together with the key that opened the field, as over
+        a slow link, would be taken as keys of the screen.
+        """
+        field.remove_class(HIDDEN)
+        self.set_focus(field)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_read(self, direction: int) -> None:
+        """Scrolls a page on or back."""
+        self.action_scroll(direction * max(self.query_one(VerticalScroll).size.height - 1, 1))
 
 
 class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from the first base

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from launcher.core.errors import UserError
+
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.notifications import SeverityLevel
 
 T = TypeVar("T")
 
@@ -55,6 +59,17 @@ def in_terminal(app: App[Any], command: Sequence[str]) -> int:
     if failure is not None:
         raise failure
     return code
+
+
+@contextmanager
+def reported(
+    app: App[Any], title: str = "", severity: SeverityLevel = "error", also: type[Exception] = UserError
+) -> Iterator[None]:
+    """Ends its block where something cannot be done, with the reason as a message; `also` is one more kind of error."""
+    try:
+        yield
+    except (UserError, OSError, also) as error:
+        app.notify(str(error), title=title, severity=severity, markup=False)
 
 
 def narrator(app: App[Any]) -> Callable[[str], None]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
-from tui.kit.actions.background import in_background, narrator
+from tui.kit.actions.background import in_background, narrator, reported
 from tui.kit.dialogs.ask import ask_and_do
-from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.dialogs.choose import confirmed
 from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:
@@ -26,18 +27,32 @@ async def resume_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the checkpoint and resumes the run from it. Runs in a worker."""
     from launcher.runs.act.resume import resume
 
-    app = page.app
+    def act(step: int, force: bool) -> RunDir:
+        return resume(run, narrate=narrator(page.app), step=step, force=force)
+
+    await _from_checkpoint(page, run, f"Resume {run.id} from the checkpoint at step", act)
+
+
+async def evaluate_run(page: Page[Any], run: RunDir) -> None:
+    """Asks for the checkpoint and opens the run that scores it on the test split. Runs in a worker."""
+    from launcher.runs.act.use_checkpoint import evaluate
 
     def act(step: int, force: bool) -> RunDir:
-        return resume(run, narrate=narrator(app), step=step, force=force)
+        return evaluate(run, (), step, narrator(page.app), force=force)
 
-    if await _from_checkpoint(app, run, f"Resume {run.id} from the checkpoint at step", act) is not None:
-        navigation(app).show_run(run.path, page, read_only=False)
+    await _from_checkpoint(page, run, f"Evaluate {run.id} from the checkpoint at step", act)
+
+
+async def _from_checkpoint(page: Page[Any], run: RunDir, question: str, act: Callable[[int, bool], RunDir]) -> None:
+    """Asks for a step, starts something from its checkpoint, and opens the run."""
+    await _begin(
+        page, lambda text, force: act(int(text), force), lambda start: _ask_step(page.app, run, question, start)
+    )
 
 
 def begin_fork(page: Page[Any], reader: RunReader) -> None:
     """Forks the run that a page is about, in a worker of the page."""
-    page.run_worker(fork_run(page, reader.dir), exclusive=True, group="start")
+    page.in_worker(partial(fork_run, page, reader.dir), "start")
 
 
 async def fork_run(page: Page[Any], run: RunDir) -> None:
@@ -62,23 +77,7 @@ async def fork_run(page: Page[Any], run: RunDir) -> None:
         return fork(run, settings, narrator(app), step=int(at), force=force)
 
     question = f"Fork {run.id}: step of the checkpoint, then KEY=VALUE changes"
-    begun = await _unless_refused(app, act, lambda try_: ask_and_do(app, question, f"{step} ", try_, wrong, there))
-    if begun is not None:
-        navigation(app).show_run(begun.path, page, read_only=False)
-
-
-async def evaluate_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the checkpoint and opens the run that scores it on the test split. Runs in a worker."""
-    from launcher.runs.act.use_checkpoint import evaluate
-
-    app = page.app
-
-    def act(step: int, force: bool) -> RunDir:
-        return evaluate(run, (), step, narrator(app), force=force)
-
-    begun = await _from_checkpoint(app, run, f"Evaluate {run.id} from the checkpoint at step", act)
-    if begun is not None:
-        navigation(app).show_run(begun.path, page, read_only=False)
+    await _begin(page, act, lambda start: ask_and_do(app, question, f"{step} ", start, wrong, there))
 
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:
@@ -89,31 +88,20 @@ async def merge_run(page: Page[Any], run: RunDir) -> None:
     step = await _ask_step(app, run, f"Merge {run.id} into a Hugging Face model from the checkpoint at step", int)
     if step is None:
         return
-    try:
+    with reported(app, "Not merged", also=MergeError):
         folder = await in_background(lambda: merge(run, step, None, narrator(app)))
-    except (UserError, MergeError, OSError) as error:
-        app.notify(str(error), title="Not merged", severity="error", markup=False, timeout=20)
-    else:
         app.notify(str(folder), title="Merged", markup=False, timeout=20)
 
 
-async def _from_checkpoint(
-    app: App[Any], run: RunDir, question: str, act: Callable[[int, bool], RunDir]
-) -> RunDir | None:
-    """Asks for a step and starts something from its checkpoint; asks again before errors are forced."""
-    return await _unless_refused(
-        app, lambda text, force: act(int(text), force), lambda start: _ask_step(app, run, question, start)
-    )
-
-
-async def _unless_refused(
-    app: App[Any],
+async def _begin(
+    page: Page[Any],
     act: Callable[[str, bool], RunDir],
     ask: Callable[[Callable[[str], RunDir | None]], Awaitable[RunDir | None]],
-) -> RunDir | None:
-    """What `ask` has started with the text that was typed; before errors are forced it asks again."""
+) -> None:
+    """Opens the run that `ask` has started with the text that was typed; before errors are forced it asks again."""
     from launcher.check.gate import Refused
 
+    app = page.app
     refused: list[tuple[str, Refused]] = []
 
     def start(text: str) -> RunDir | None:
@@ -127,13 +115,11 @@ async def _unless_refused(
     if begun is None and refused:
         typed, error = refused[-1]
         wrong = "\n\n".join(f"{each.id}: {each.message}" for each in error.findings if each.level == "error")
-        confirm = ConfirmScreen("Start despite these errors?", wrong, "y  start", "n  cancel")
-        if await app.push_screen_wait(confirm):
-            try:
-                return await asyncio.to_thread(act, typed, True)
-            except (UserError, OSError) as failure:
-                app.notify(str(failure), title="Not started", severity="error", markup=False, timeout=20)
-    return begun
+        if await confirmed(app, "Start despite these errors?", wrong, "start"):
+            with reported(app, "Not started"):
+                begun = await asyncio.to_thread(act, typed, True)
+    if begun is not None:
+        navigation(app).show_run(begun.path, page, read_only=False)
 
 
 async def _ask_step(app: App[Any], run: RunDir, question: str, act: Callable[[str], T]) -> T | None:

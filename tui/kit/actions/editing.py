@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual.screen import Screen
-
 from launcher.core.errors import UserError
-from launcher.runs.watch.reader import RunReader
-from tui.kit.navigation import navigation
+from tui.kit.navigation import RunView, navigation
 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from launcher.preset.remedy import Remedy
     from launcher.record.check import Suggestion
     from launcher.record.info import RunInfo
 
@@ -39,7 +35,7 @@ def edit_preset(
         if rename is not None:
             draft.rename(*rename)
     except UserError as error:
-        app.notify(str(error), title="Preset", severity="error", markup=False, timeout=20)
+        app.notify(str(error), title="Preset", severity="error", markup=False)
         return False
     navigation(app).edit(draft, field, settings, read_only=read_only)
     return True
@@ -59,12 +55,6 @@ def edit_run(
         navigation(app).edit(draft, field, settings, read_only=read_only)
 
 
-def follow_advice(app: App[Any], info: RunInfo, advice: Remedy | None, *, read_only: bool = False) -> None:
-    """Opens a run's settings as a new preset, at what a diagnosis advises and with the value that it gives."""
-    field, settings = (advice.field, advice.settings) if advice else (None, ())
-    edit_run(app, info, field, read_only=read_only, settings=settings)
-
-
 def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None]:
     """The first of some fixes that is about a field of a preset: the fix and the field; None without one."""
     from launcher.preset.field_values import field_named
@@ -77,22 +67,24 @@ def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None
     return None, None
 
 
-def open_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: bool) -> None:
+def open_entry(app: App[Any], run: RunView, name: str) -> None:
     """Goes to a line of the log, or to the field that a fix is about."""
     kind, _, number = name.partition(" ")
     if kind == "line":
-        navigation(screen.app).show_log(reader, int(number))
+        navigation(app).show("log", run, int(number))
     else:
-        edit_entry(screen, reader, name, read_only=read_only)
+        edit_entry(app, run, name)
 
 
-def edit_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: bool) -> None:
+def edit_entry(app: App[Any], run: RunView, name: str) -> None:
     """Opens the editor at what a fix changes; where none is chosen, at the first one that changes something."""
     kind, _, number = name.partition(" ")
+    reader = run.reader
     advice = reader.explanation.remedies if reader.explanation else ()
-    helps = (each for each in advice if each is not None and not each.done)
-    chosen = advice[int(number)] if kind == "fix" else next(helps, None)
+    first = next((remedy for remedy in advice if remedy is not None and not remedy.done), None)
+    chosen = advice[int(number)] if kind == "fix" else first
     if kind == "fix" and chosen is None and reader.info.preset is not None:
-        screen.notify("This fix is not a preset setting; apply it outside ppo-tui")
-    else:
-        follow_advice(screen.app, reader.info, chosen, read_only=read_only)
+        app.notify("This fix is not a preset setting; apply it outside ppo-tui")
+        return
+    field, settings = (chosen.field, chosen.settings) if chosen else (None, ())
+    edit_run(app, reader.info, field, read_only=run.read_only, settings=settings)

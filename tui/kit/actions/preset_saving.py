@@ -89,7 +89,7 @@ def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
             _run_suspended(app, [*words, f"+{draft.line(where)}", str(copy)])
             draft.replace(copy.read_text("utf-8"))
     except UserError as error:
-        app.notify(str(error), severity="error", markup=False, timeout=20)
+        app.notify(str(error), severity="error", markup=False)
     except (OSError, UnicodeDecodeError, SuspendNotSupported) as error:
         app.notify(f"Cannot use the editor: {error}", severity="error", markup=False)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.core.errors import UserError
+from tui.kit.actions.background import reported
 from tui.kit.dialogs.ask import AskScreen, ask_and_do
-from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.dialogs.choose import confirmed
 from tui.kit.navigation import navigation
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
 
 
 async def stop_run(app: App[Any], reader: RunReader) -> None:
-    """Asks, telling what would be lost, and stops the run when the reply is yes. Runs in a worker."""
+    """Asks, with what would be lost, and stops the run when the reply is yes. Runs in a worker."""
     from launcher.runs.watch.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
@@ -78,8 +79,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     trained = "No step finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
     lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
-    question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop", "n  cancel")
-    if await app.push_screen_wait(question):
+    if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
         await _stop(app, [run])
 
 
@@ -102,8 +102,7 @@ async def note_run(page: Page[Any], run: RunDir) -> None:
 
 async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Asks once and stops several runs. Runs in a worker."""
-    question = ConfirmScreen(f"Stop {_which(runs)}?", "\n".join(run.id for run in runs), "y  stop", "n  cancel")
-    if await app.push_screen_wait(question):
+    if await confirmed(app, f"Stop {_which(runs)}?", "\n".join(run.id for run in runs), "stop"):
         await _stop(app, runs)
 
 
@@ -137,30 +136,22 @@ async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     from launcher.core.format import gib
     from launcher.runs.act.removal import check, delete, size
 
-    try:
+    marked = navigation(app).marked
+    with reported(app, "Not deleted"):
         for run in runs:
             await asyncio.to_thread(check, run)
-    except UserError as error:
-        app.notify(str(error), title="Not deleted", severity="error", markup=False)
-        return
-    frees = await asyncio.to_thread(lambda: sum(size(run.path) for run in runs))
-    which = _which(runs)
-    listed = "\n".join(str(run.path) for run in runs)
-    details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."
-    if not await app.push_screen_wait(ConfirmScreen(f"Delete {which}?", details, "y  delete", "n  cancel")):
-        return
-    marked = navigation(app).marked
-    for run in runs:
-        try:
-            await asyncio.to_thread(delete, run)
-        except UserError as error:
-            app.notify(str(error), title="Not deleted", severity="error", markup=False)
-        else:
-            marked[:] = [path for path in marked if path != run.path]
-            app.notify(f"Deleted {run.id}", markup=False)
+        frees = await asyncio.to_thread(lambda: sum(size(run.path) for run in runs))
+        listed = "\n".join(str(run.path) for run in runs)
+        details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."
+        deleted = runs if await confirmed(app, f"Delete {_which(runs)}?", details, "delete") else ()
+        for run in deleted:
+            with reported(app, "Not deleted"):
+                await asyncio.to_thread(delete, run)
+                marked[:] = [path for path in marked if path != run.path]
+                app.notify(f"Deleted {run.id}", markup=False)
 
 
-async def export_run(app: App[Any], run: RunDir) -> None:
+async def export_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the file, whose ending is the format, and before one is replaced. Runs in a worker."""
     from launcher.export.formats import destination, export
 
@@ -171,7 +162,7 @@ async def export_run(app: App[Any], run: RunDir) -> None:
             return _without_option(error, to)
         return None if to.strip() else _FORMATS
 
-    to, exported = f"{run.id}.csv", None
+    app, to, exported = page.app, f"{run.id}.csv", None
     while exported is None:
         reply = await app.push_screen_wait(AskScreen(f"Export {run.id} to", to, wrong, _FORMATS))
         if reply is None:
@@ -180,8 +171,7 @@ async def export_run(app: App[Any], run: RunDir) -> None:
         try:
             path, _ = destination(to)
             exists = path.exists()
-            question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace", "n  cancel")
-            if not exists or await app.push_screen_wait(question):
+            if not exists or await confirmed(app, f"Replace {path.name}?", str(path.absolute()), "replace"):
                 exported = await asyncio.to_thread(export, run, to, force=exists)
         except UserError as error:
             app.notify(_without_option(error, to), title="Not exported", severity="error", markup=False)

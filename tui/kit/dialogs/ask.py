@@ -59,5 +59,5 @@ async def ask_and_do(
         try:
             return await asyncio.to_thread(act, text)
         except (UserError, OSError, ValueError) as error:  # a path that no file system takes
-            app.notify(str(error), severity="error", markup=False, timeout=20)
+            app.notify(str(error), severity="error", markup=False)
     return None

@@ -1,9 +1,9 @@
-"""A question with several choices."""
+"""Questions with choices, and the one before anything is started or stopped."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -11,17 +11,17 @@ from textual.events import Key
 from textual.widgets import Button, Static
 
 from tui.kit.keys import KEYS
-from tui.kit.page import Dialog
+from tui.kit.page import Dialog, ResultT
 
 
-class ChooseScreen(Dialog[str | None]):
-    """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
+class _Question(Dialog[ResultT]):
+    """A button for each choice; one of them has the focus. `details` may be long: they scroll."""
 
     HINTS = "tab  next    enter  choose    esc  cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
+    FOCUSED = -1  # index of the button
 
     def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
-        """`choices` are keys, one letter each, with their words. Texts are drawn without markup."""
+        """`choices` are ids of buttons with their words. All texts are drawn as they are, without markup."""
         super().__init__()
         self._question, self._details, self._choices = question, details, choices
 
@@ -31,54 +31,49 @@ class ChooseScreen(Dialog[str | None]):
             with VerticalScroll(id="details", can_focus=False):
                 yield Static(Content(self._details))
             with Horizontal(id="choices"):
-                for key, words in self._choices:
-                    yield Button(Content(f"{key}  {words}"), name=key)
+                for id, words in self._choices:
+                    yield Button(Content(words), id=id)
             yield from self.hints()
 
     def on_mount(self) -> None:
-        self.query(Button).last().focus()
+        self.query(Button)[self.FOCUSED].focus()
+
+
+class ChooseScreen(_Question[str | None]):
+    """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
+
+    def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
+        """`choices` are keys, one letter each, with their words."""
+        super().__init__(question, details, [(key, f"{key}  {words}") for key, words in choices])
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.name)
-
-    def action_scroll(self, lines: int) -> None:
-        self.query_one("#details").scroll_relative(y=lines, animate=False)
+        self.dismiss(event.button.id)
 
     def on_key(self, event: Key) -> None:
-        if event.character in [key for key, _ in self._choices]:
+        if event.character in dict(self._choices):
             event.stop()
             self.dismiss(event.character)
 
 
-class ConfirmScreen(Dialog[bool]):
-    """Asks; returns True only for `y` or the button that says so. The safe button has the focus."""
+class ConfirmScreen(_Question[bool]):
+    """Returns True only for `y` or the button that says so. The safe button has the focus."""
 
-    HINTS = "tab  next    enter  choose    esc  cancel"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
+    FOCUSED = 0
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  cancel") -> None:
-        """`details` may be long: it scrolls. All texts are drawn as they are, without markup."""
-        super().__init__()
-        self._question, self._details, self._yes, self._no = question, details, yes, no
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="dialog"):
-            yield Static(Content(self._question), id="question")
-            with VerticalScroll(id="details", can_focus=False):
-                yield Static(Content(self._details))
-            with Horizontal(id="choices"):
-                yield Button(Content(self._no), id="no")
-                yield Button(Content(self._yes), id="yes")
-            yield from self.hints()
-
-    def on_mount(self) -> None:
-        self.query_one("#no").focus()
+        super().__init__(question, details, [("no", no), ("yes", yes)])
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "yes")
 
-    def action_scroll(self, lines: int) -> None:
-        self.query_one("#details").scroll_relative(y=lines, animate=False)
-
     def action_close(self, confirmed: bool) -> None:
         self.dismiss(confirmed)
+
+
+async def confirmed(app: App[Any], question: str, details: str, yes: str) -> bool:
+    """Asks before something is done, in a worker; `yes` is the word for it."""
+    reply: bool = await app.push_screen_wait(ConfirmScreen(question, details, f"y  {yes}"))
+    return reply

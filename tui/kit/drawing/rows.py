@@ -6,10 +6,12 @@ are in terminal cells, so that wide characters from a log keep their columns.
 
 import re
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from launcher.core.text import clean
 from tui.kit.drawing.glyphs import ELLIPSIS
 
 Span = tuple[str, str]
@@ -94,6 +96,22 @@ def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:
     """`spans` from `column` on, or `least` cells behind the end of `row` when that is further."""
     gap = max(column - width(row), least if row else 0)
     return [*row, (" " * gap, "text"), *spans]
+
+
+def paragraph(
+    text: str, role: str, columns: int, *, indent: int = 1, most: int | None = None, least: int = 8
+) -> list[Row]:
+    """The text in lines of at most `columns` cells behind an indent; the last of `most` may end in an ellipsis."""
+    room = max(columns - indent - 1, least)
+    lines = wrap(clean(text), room, max_lines=most, placeholder=f" {ELLIPSIS}")
+    return [[(" " * indent + line, role)] for line in lines]
+
+
+def labelled(label: Row, text: str, role: str, column: int, columns: int, *, most: int | None = None) -> list[Row]:
+    """A label and the text next to it, in lines below each other from `column` on."""
+    room = max(columns - column - 1, 16)
+    lines = wrap(clean(text), room, max_lines=most, placeholder=f" {ELLIPSIS}") or [""]
+    return [put([] if index else label, column, [(line, role)]) for index, line in enumerate(lines)]
 
 
 def cells(row: Row) -> list[Span]:

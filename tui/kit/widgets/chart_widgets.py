@@ -16,7 +16,8 @@ from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import fullest
 from tui.kit.metric_rows import shorten, title
-from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.kit.page import HIDDEN
+from tui.kit.widgets.painted import Painted
 
 WIDE, TALL = 120, 36  # columns and rows from which a screen has all six figures
 _PINNED = 39  # columns of a pinned chart at the home size

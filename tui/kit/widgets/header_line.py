@@ -5,6 +5,7 @@ from textwrap import wrap
 from launcher.core.format import SHORT_ID
 from launcher.core.text import clean
 from launcher.record.state import RunState
+from launcher.runs.watch.reader import RunReader
 from tui.kit.drawing.rows import Row, crop, put, spread, width
 from tui.kit.run_words import state_words, uptime, verdict_words
 from tui.kit.widgets.painted import Painted
@@ -29,6 +30,10 @@ class HeaderLine(Painted):
     def show(self, name: str, run_id: str, state: RunState, now: float | None) -> None:
         self.run_name, self.run_id, self.state, self.now = clean(name), clean(run_id), state, now
         self.redraw()
+
+    def follow(self, reader: RunReader) -> None:
+        """Shows a run without the times, which change each second."""
+        self.show(reader.name, reader.id, reader.state, None)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.state is None:

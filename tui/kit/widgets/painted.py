@@ -36,7 +36,6 @@ ROLES = (
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
 CURSOR_ROW = "cursor-row"  # the role of the first cell of a row that is highlighted from end to end
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
-HIDDEN = "-hidden"  # on a widget that has nothing to say
 
 
 class Painted(Widget):

@@ -1,6 +1,5 @@
 """One health check: what it means, its figures with their limits, since when, and what to try."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
@@ -17,33 +16,30 @@ from launcher.health.words import CROSSED, bound_words, debounce_words, limits_b
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
-from launcher.runs.watch.reader import ERRORS, RunReader
-from tui.kit.actions.editing import edit_run, field_of
+from launcher.runs.watch.reader import ERRORS
+from tui.kit.actions.editing import edit_entry, edit_run, field_of
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, put, spread, width
 from tui.kit.keys import KEYS
-from tui.kit.navigation import navigation
-from tui.kit.page import READ_ONLY, Page, run_refusal
+from tui.kit.navigation import RunView, navigation
+from tui.kit.page import HIDDEN, READ_ONLY
+from tui.kit.run_page import RunPage
 from tui.kit.run_words import level_sign
 from tui.kit.widgets.chart_widgets import MetricChart
-from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.checks.screen import INDENT, level_words
 
 _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
-POLL = 1.0  # seconds; the dashboard below reads the files
 CHARTS = 4
 STALL = "STALL-1"
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall")]
 
 
-class CheckDetailScreen(Page[None]):
+class CheckDetailScreen(RunPage):
     """Follows the run; left and right show its other checks."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -51,27 +47,17 @@ class CheckDetailScreen(Page[None]):
     LEGENDS = ("Checks", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]
 
-    def __init__(self, reader: RunReader, rule: str, *, read_only: bool) -> None:
-        super().__init__()
-        self.reader, self.rule, self.read_only = reader, rule, read_only
+    def __init__(self, run: RunView, rule: str) -> None:
+        super().__init__(run)
+        self.rule = rule
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
+    def body(self) -> ComposeResult:
         yield Lines(id="head")
         with Container(id="check-charts"):
             for index in range(CHARTS):
                 yield MetricChart(id=f"check-{index}")
         with VerticalScroll(can_focus=False):
             yield Lines(id="page")
-        yield KeyBar()
-
-    def on_mount(self) -> None:
-        self.query_one(HeaderLine).read_only = self.read_only
-        self._poll()
-        self.set_interval(POLL, self._poll)
-
-    def on_resize(self) -> None:
-        self._show()
 
     @property
     def check(self) -> Check:
@@ -83,21 +69,15 @@ class CheckDetailScreen(Page[None]):
             return f"only of the check {ERRORS}"
         if action == "edit" and self.read_only:
             return READ_ONLY
-        return run_refusal(action, self.reader, read_only=self.read_only)
+        return super().refusal(action)
 
-    def _poll(self) -> None:
-        self._show()
+    def poll(self) -> None:
+        self.show()
         if self.rule == ERRORS and self.reader.unexplained:
-            self.run_worker(self._explain(), group="explain")
+            self.explain()
 
-    async def _explain(self) -> None:
-        """What the errors so far mean."""
-        await asyncio.to_thread(self.reader.explain)
-        self._show()
-
-    def _show(self) -> None:
+    def show_body(self) -> None:
         reader, check, columns = self.reader, self.check, self.size.width
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         rules = [each.rule for each in reader.state.checks]
         place = f"{rules.index(self.rule) + 1}/{len(rules)}" if self.rule in rules else ""
         levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
@@ -126,19 +106,14 @@ class CheckDetailScreen(Page[None]):
             self.rule = rules[(rules.index(self.rule) + distance) % len(rules)]
             self.query_one(VerticalScroll).scroll_home(animate=False)
             self.refresh_bindings()
-            self._poll()
-
-    def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+            self.poll()
 
     def action_diagnosis(self) -> None:
-        navigation(self.app).show_diagnosis(self.reader, read_only=self.read_only)
+        navigation(self.app).show("diagnosis", self.run)
 
     def action_edit(self) -> None:
         if self.rule == ERRORS and self.reader.explanation is not None:
-            from tui.kit.actions.editing import edit_entry
-
-            edit_entry(self, self.reader, "", read_only=False)
+            edit_entry(self.app, self.run, "")
         else:
             edit_run(self.app, self.reader.info, field_of(self.check.fixes if self.check.on else ())[1])
 
@@ -156,11 +131,6 @@ class CheckDetailScreen(Page[None]):
             if muted
             else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
         )
-
-    def action_fork(self) -> None:
-        from tui.kit.actions.checkpoints import begin_fork
-
-        begin_fork(self, self.reader)
 
 
 def head(check: Check, place: str, columns: int) -> list[Row]:

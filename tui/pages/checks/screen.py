@@ -7,30 +7,25 @@ from textual.binding import BindingType
 
 from launcher.core.text import clean
 from launcher.record.check import Check
-from tui.kit.check_list import CheckListScreen
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
+from tui.kit.list_page import ItemsPage
 from tui.kit.run_words import level_sign
 from tui.kit.widgets.items import Items
 
 INDENT = 14  # cells before a name, and before the texts of a page
 
 
-class ChecksScreen(CheckListScreen):
+class ChecksScreen(ItemsPage):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     LEGENDS = ("Checks",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
+    LIST = Items
+    EMPTY = " no check judged yet"
 
-    def show_items(self) -> None:
-        items = [Item(check.rule, check_rows(check, self.size.width - 2)) for check in self.reader.state.checks]
-        nothing = Item(None, [[(" no check judged yet", "dim")]])
-        self.query_one(Items).show(items or [nothing])
-
-    def action_fork(self) -> None:
-        from tui.kit.actions.checkpoints import begin_fork
-
-        begin_fork(self, self.reader)
+    def items(self, columns: int) -> list[Item]:
+        return [Item(check.rule, check_rows(check, columns - 2)) for check in self.reader.state.checks]
 
 
 def level_words(check: Check) -> Row:

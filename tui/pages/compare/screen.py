@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
@@ -16,6 +17,7 @@ from launcher.record.layout import RunDir
 from launcher.runs.watch.run_settings import differences
 from tui.kit.charted import HEIGHTS, ChartScreen, ViewLine
 from tui.kit.charts.figures import FIGURES, chosen
+from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
@@ -36,6 +38,7 @@ class CompareScreen(ChartScreen):
 
     def __init__(self, runs: Sequence[Path]) -> None:
         super().__init__()
+        self.lens = Lens()
         self.directories = runs
         self.runs: list[Compared] = []
         self.contrasts: list[Contrast] = []
@@ -52,8 +55,9 @@ class CompareScreen(ChartScreen):
 
     def on_mount(self) -> None:
         self.query_one("#compared", Lines).show([[(" Reading the runs …", "dim")]])
-        self.run_worker(self._open(), exclusive=True)
+        self._open()
 
+    @work(exclusive=True)
     async def _open(self) -> None:
         """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
         self.runs = await asyncio.to_thread(_read, self.directories)
@@ -67,7 +71,7 @@ class CompareScreen(ChartScreen):
         if any(changed):
             self.show_charts()
             self.show_view()
-            self.run_worker(self._judge(), exclusive=True, group="judge")
+            self.in_worker(self._judge, "judge")
 
     async def _judge(self) -> None:
         """Compares the figures beside the event loop: thousands of steps of eight runs take a second."""
@@ -123,9 +127,6 @@ class CompareScreen(ChartScreen):
 
     def action_page(self) -> None:
         self.toggle_class("-settings")
-
-    def action_scroll(self, lines: int) -> None:
-        self.query_one("#settings").scroll_relative(y=lines, animate=False)
 
     def action_leave(self) -> None:
         if self.drop_cursor():

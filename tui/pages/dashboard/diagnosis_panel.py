@@ -9,7 +9,8 @@ from textual.geometry import Size
 from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, spread
-from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.kit.page import HIDDEN
+from tui.kit.widgets.painted import Painted
 
 if TYPE_CHECKING:
     from launcher.runs.watch.run_diagnosis import Explanation

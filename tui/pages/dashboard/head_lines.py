@@ -12,8 +12,9 @@ from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
 from tui.kit.drawing.rows import Row, spread, width
+from tui.kit.page import HIDDEN
 from tui.kit.run_words import STATES, level_sign, notice, state_words
-from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.kit.widgets.painted import Painted
 from tui.pages.dashboard.startup import startup_sentence
 
 _LEAST_BAR = 6

@@ -10,7 +10,8 @@ from launcher.record.machine import GpuSample, MachineSample
 from tui.kit.drawing.glyphs import FILL, FILL_REST
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import FULL, TIGHT, devices, short_name, used_share
-from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.kit.page import HIDDEN
+from tui.kit.widgets.painted import Painted
 
 NO_NVML = "no GPU metrics"
 _BAR, _LEAST_BAR = 24, 4  # cells

@@ -1,7 +1,8 @@
 """The pages of a run, each behind a key: what every screen of one run can open."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,8 +12,9 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen
+from tui.kit.charts.lens import Lens
 from tui.kit.keys import KEYS
-from tui.kit.navigation import navigation
+from tui.kit.navigation import RunPageName, RunView, navigation
 from tui.kit.page import Page, run_refusal
 
 ROOMY = 110  # columns from which the footer has room for every page
@@ -26,6 +28,7 @@ class RunPages(ChartScreen):
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__()
+        self.lens = Lens()
         self.directory = directory
         self.read_only = read_only
         self.reader: RunReader | None = None
@@ -54,42 +57,19 @@ class RunPages(ChartScreen):
         return run_refusal(action, self.reader, read_only=self.read_only)
 
     @property
-    def on_cpu(self) -> bool:
-        """Whether the run trains without a GPU, and means to."""
-        return self.reader is not None and self.reader.head.on_cpu
+    def view(self) -> RunView:
+        """The run for its other pages; there is one once it has been read."""
+        assert self.reader is not None
+        return RunView(self.reader, self.lens, self.read_only)
 
-    def action_checks(self) -> None:
+    def action_show(self, page: RunPageName) -> None:
         if self.reader is not None:
-            navigation(self.app).show_checks(self.reader, read_only=self.read_only)
-
-    def action_events(self) -> None:
-        if self.reader is not None:
-            navigation(self.app).show_events(self.reader, read_only=self.read_only)
-
-    def action_trials(self) -> None:
-        if self.reader is not None:
-            navigation(self.app).show_trials(self.reader, read_only=self.read_only)
-
-    def action_metrics(self) -> None:
-        if self.reader is not None:
-            navigation(self.app).show_metrics(self.reader, self.lens)
+            navigation(self.app).show(page, self.view)
 
     def action_compare(self) -> None:
         from tui.kit.actions.run_actions import compare_with_others
 
         compare_with_others(self.app, self.directory)
-
-    def action_samples(self) -> None:
-        if self.reader is not None:
-            navigation(self.app).show_samples(self.reader)
-
-    def action_log(self) -> None:
-        if self.reader is not None:
-            navigation(self.app).show_log(self.reader)
-
-    def action_gpu(self) -> None:
-        if self.reader is not None:
-            navigation(self.app).show_gpus(self.reader, self.lens, on_cpu=self.on_cpu, read_only=self.read_only)
 
     def action_edit(self) -> None:
         from tui.kit.actions.editing import edit_run
@@ -100,8 +80,7 @@ class RunPages(ChartScreen):
     def action_export(self) -> None:
         from tui.kit.actions.run_actions import export_run
 
-        if self.reader is not None:
-            self.run_worker(export_run(self.app, self.reader.dir), exclusive=True, group="export")
+        self._change(export_run, "export")
 
     def action_note(self) -> None:
         from tui.kit.actions.run_actions import note_run
@@ -123,10 +102,10 @@ class RunPages(ChartScreen):
 
         self._change(merge_run, "merge")
 
-    def _change(self, act: Callable[[Page[Any], RunDir], Awaitable[None]], group: str) -> None:
+    def _change(self, act: Callable[[Page[Any], RunDir], Coroutine[Any, Any, None]], group: str) -> None:
         """Does something to the run in a worker."""
         if self.reader is not None:
-            self.run_worker(act(self, self.reader.dir), exclusive=True, group=group)
+            self.in_worker(partial(act, self, self.reader.dir), group)
 
     def action_runs(self) -> None:
         navigation(self.app).show_runs(self, read_only=self.read_only, current=self.directory)

@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import time
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -18,11 +20,11 @@ from tui.kit.charted import HEIGHTS, ViewLine
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
+from tui.kit.page import HIDDEN
 from tui.kit.widgets.chart_widgets import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.log_tail import LogTail
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.dashboard.attention import Attention
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
@@ -98,11 +100,12 @@ class DashboardScreen(RunPages):
 
     async def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
-        self.run_worker(self._open(), exclusive=True)
+        self._open()
         # Until this ends nothing is laid out: one frame with figures in place of an empty one and three of parts.
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._read.wait(), AT_ONCE)
 
+    @work(exclusive=True)
     async def _open(self) -> None:
         """Reads the run beside the event loop (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
@@ -130,7 +133,7 @@ class DashboardScreen(RunPages):
         self._unshown |= self.reader.poll()
         if self.reader.state.driver_alive is not None and not self._adopting:  # its supervisor was killed
             self._adopting = True
-            self.run_worker(self._adopt(), group="adopt")
+            self._adopt()
         # Below a page that covers it, each change would make Textual paint that page's cells again.
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
             now = time.monotonic()
@@ -142,8 +145,9 @@ class DashboardScreen(RunPages):
                 self._unshown = later
         self.attention.update()
         if self.reader.unexplained and self.reader.state.failed:
-            self.run_worker(self._explain(), group="explain")
+            self.in_worker(self._explain, "explain", exclusive=False)
 
+    @work(group="adopt")
     async def _adopt(self) -> None:
         from launcher.runs.supervise.spawn import adopt
 
@@ -216,7 +220,7 @@ class DashboardScreen(RunPages):
         # of a resumed attempt that failed, the charts of the earlier ones tell more
         self.set_class(startup is not None and (state.live or reader.series.last_step is None), "-starting")
         self.query_one(ProgressLine).show(state, startup)
-        self.query_one(StartupList).show(startup, state.rollout, on_cpu=self.on_cpu)
+        self.query_one(StartupList).show(startup, state.rollout, on_cpu=reader.head.on_cpu)
         charted = _charted(state)
         charts = bool(changed & {"steps", "events"}) or charted != self._charted
         if charts:
@@ -229,7 +233,7 @@ class DashboardScreen(RunPages):
             self._show_diagnosis()
         if "machine" in changed:
             self._machine_shown = time.monotonic()
-            self.query_one(Memory).show(reader.machine.latest, on_cpu=self.on_cpu)
+            self.query_one(Memory).show(reader.machine.latest, on_cpu=reader.head.on_cpu)
             if not charts:
                 self._show_memory_chart()
         if "steps" in changed:
@@ -257,14 +261,13 @@ class DashboardScreen(RunPages):
     def action_resume(self) -> None:
         from tui.kit.actions.checkpoints import resume_run
 
-        assert self.reader is not None
-        self.run_worker(resume_run(self, self.reader.dir), exclusive=True, group="start")
+        self._change(resume_run, "start")
 
     def action_stop(self) -> None:
         from tui.kit.actions.run_actions import stop_run
 
         assert self.reader is not None
-        self.run_worker(stop_run(self.app, self.reader), exclusive=True, group="stop")
+        self.in_worker(partial(stop_run, self.app, self.reader), "stop")
 
     def action_choose(self, distance: int) -> None:
         """Through the diagnosis, then through the checks below it, and back."""
@@ -294,20 +297,19 @@ class DashboardScreen(RunPages):
         rule = checks.chosen
         if self.query_one(AwayPanel).missed is not None:
             self.action_back()
-            self.action_events()
+            self.action_show("events")
         elif panel.found is not None and checks.cursor is None:
             self._open_diagnosis(panel.cursor)
         elif self.reader is not None and rule is not None:
-            navigation(self.app).show_check(self.reader, rule, read_only=self.read_only)
+            navigation(self.app).show("check", self.view, rule)
 
     def _open_diagnosis(self, entry: str | None) -> None:
         from tui.kit.actions.editing import open_entry
 
-        assert self.reader is not None
         if entry is not None:
-            open_entry(self, self.reader, entry, read_only=self.read_only)
+            open_entry(self.app, self.view, entry)
         else:
-            navigation(self.app).show_diagnosis(self.reader, read_only=self.read_only)
+            self.action_show("diagnosis")
 
     def action_diagnosis(self) -> None:
         self._open_diagnosis(None)
@@ -318,7 +320,7 @@ class DashboardScreen(RunPages):
 
         entry = self.query_one(DiagnosisPanel).cursor
         if entry is not None and self.reader is not None:
-            edit_entry(self, self.reader, entry, read_only=self.read_only)
+            edit_entry(self.app, self.view, entry)
         else:
             super().action_edit()
 

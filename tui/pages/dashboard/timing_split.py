@@ -5,7 +5,8 @@ from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import OTHER, Split, last_split, usual_split
 from tui.kit.drawing.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT
 from tui.kit.drawing.rows import Row, width
-from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.kit.page import HIDDEN
+from tui.kit.widgets.painted import Painted
 
 _SIGNS: dict[str, tuple[str, str]] = {  # distinct without colours, too
     "gen": (FILL, "curve"),

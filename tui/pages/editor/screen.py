@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -19,26 +20,23 @@ from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
 from launcher.record.layout import RunDir
+from tui.kit.actions.background import reported
 from tui.kit.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.page import READ_ONLY, Page
-from tui.kit.widgets.fields import open_field
+from tui.kit.page import HIDDEN, READ_ONLY, Page
 from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.editor.form_area import FormArea
 from tui.pages.editor.preset_form import Form, best
 from tui.pages.editor.side import PAGES, EditorSide
 
 if TYPE_CHECKING:
     from textual.app import App
-
-    from tui.kit.page import Page
 
 
 async def launch_draft(page: Page[Any], draft: Draft) -> None:
@@ -58,7 +56,7 @@ async def launch_draft(page: Page[Any], draft: Draft) -> None:
                 return
             loaded = draft.loaded()
     except UserError as error:
-        app.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
+        app.notify(str(error), title="Not started", severity="error", markup=False)
         return
     earlier = RunDir(paths.runs_dir() / draft.run) if draft.run else None
     outcome = await navigation(app).launch(loaded, earlier)
@@ -70,10 +68,8 @@ async def launch_draft(page: Page[Any], draft: Draft) -> None:
 
 def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
     """Makes settings changes of a draft; what cannot be made becomes a message."""
-    try:
+    with reported(app):
         draft.take(settings)
-    except UserError as error:
-        app.notify(str(error), severity="error", markup=False, timeout=20)
 
 
 POLL = 2.0  # seconds between looks at the file
@@ -214,11 +210,6 @@ class EditorScreen(Page[None]):
         self.page = pages[(pages.index(self.page) + distance) % len(pages)]
         self._show_page()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "find" and isinstance(self.focused, Input):  # in a field a slash is a letter
-            return False
-        return super().check_action(action, parameters)
-
     def refusal(self, action: str) -> str | None:
         if self.read_only and action in ("undo", "redo", "recipe", "outside", "save", "save_as", "launch"):
             return READ_ONLY
@@ -231,7 +222,7 @@ class EditorScreen(Page[None]):
     def action_find(self) -> None:
         self.page = FORM
         self._show_page()
-        open_field(self.query_one("#editor-find", Input))
+        self.open_field(self.query_one("#editor-find", Input))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         chosen = self._area.lines.cursor
@@ -271,10 +262,8 @@ class EditorScreen(Page[None]):
         self._show_page()
         self._area.open_at("recipe")
 
-    def action_against(self) -> None:
-        self.run_worker(self._against(), exclusive=True, group="against")
-
-    async def _against(self) -> None:
+    @work(exclusive=True, group="against")
+    async def action_against(self) -> None:
         from launcher.runs.act.start import last_run
 
         side = self.query_one(EditorSide)
@@ -303,25 +292,19 @@ class EditorScreen(Page[None]):
         self.on_form_area_edited()
 
     def action_save(self) -> None:
-        self._work(save)
+        self._save(save)
 
     def action_save_as(self) -> None:
-        self._work(save_as)
+        self._save(save_as)
 
-    def _work(self, work: Callable[..., Awaitable[bool]]) -> None:
-        """Saves beside the event loop, because it may ask."""
-
-        async def worked() -> None:
-            forget_unsaved(self.draft)  # under its name; it may get another one
-            try:
-                await work(self.app, self.draft)
-            except UserError as error:
-                self.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
-            keep_unsaved(self.draft)
-            self._check_file()
-            self._show()
-
-        self.run_worker(worked(), exclusive=True, group="save")
+    @work(exclusive=True, group="save")
+    async def _save(self, act: Callable[..., Awaitable[bool]]) -> None:
+        forget_unsaved(self.draft)  # under its name; it may get another one
+        with reported(self.app, "Not saved"):
+            await act(self.app, self.draft)
+        keep_unsaved(self.draft)
+        self._check_file()
+        self._show()
 
     def _check_file(self) -> None:
         """Whether another program wrote or removed the file."""
@@ -345,8 +328,9 @@ class EditorScreen(Page[None]):
             self.page = FORM
             self._show_page()
         else:
-            self.run_worker(self._leave(), exclusive=True, group="save")
+            self._leave()
 
+    @work(exclusive=True, group="save")
     async def _leave(self, *, quits: bool = False) -> None:
         if not await may_leave(self.app, self.draft):
             return
@@ -359,13 +343,11 @@ class EditorScreen(Page[None]):
     def asks_to_quit(self) -> bool:
         """Whether there is something to save; then the question is on the screen."""
         if self.draft.changed and self.is_current:
-            self.run_worker(self._leave(quits=True), exclusive=True, group="save")
+            self._leave(quits=True)
         return self.draft.changed
 
-    def action_launch(self) -> None:
-        self.run_worker(self._launch(), exclusive=True, group="save")
-
-    async def _launch(self) -> None:
+    @work(exclusive=True, group="save")
+    async def action_launch(self) -> None:
         if not self._area.refused():
             await launch_draft(self, self.draft)
             if self.is_current:  # no run was started

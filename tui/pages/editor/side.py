@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
@@ -15,9 +16,9 @@ from launcher.preset.draft import values
 from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
 from tui.kit.drawing.rows import Row
+from tui.kit.page import HIDDEN
 from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.lines import CommandText, Lines
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.editor.draft_checks import DraftChecks
 from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows
 from tui.pages.editor.preset_form import Form, differences
@@ -54,8 +55,9 @@ class EditorSide(Vertical):
         with VerticalScroll(id="page-command"):
             yield CommandText(id="command")
 
-    def on_mount(self) -> None:
-        self.run_worker(self._checks.run(), exclusive=True)
+    @work(exclusive=True)
+    async def on_mount(self) -> None:
+        await self._checks.run()
 
     def on_unmount(self) -> None:
         self._checks.close()

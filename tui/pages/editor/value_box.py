@@ -14,8 +14,8 @@ from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
+from tui.kit.page import HIDDEN
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
 
 MOST = 6  # choices in sight
 ROWS = MOST + 3  # of the box, with a note of two lines

@@ -13,11 +13,11 @@ from launcher.console.phases import PHASES
 from launcher.core.text import clean
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.levels import Level
-from launcher.runs.watch.reader import RunReader
-from tui.kit.check_list import CheckListScreen
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, put
 from tui.kit.keys import KEYS
+from tui.kit.list_page import ItemsPage
+from tui.kit.navigation import RunView
 from tui.kit.run_words import STATES, by_whom, level_sign
 from tui.kit.widgets.items import Items
 from tui.kit.widgets.lines import Lines
@@ -106,41 +106,44 @@ def _time(event: Event) -> datetime | None:
         return None
 
 
-class EventsScreen(CheckListScreen):
+class EventsScreen(ItemsPage):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     LEGENDS = ("Checks", "Runs")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]
+    LIST = Items
+    EMPTY = " no such events yet"
 
-    def __init__(self, reader: RunReader, *, read_only: bool) -> None:
-        super().__init__(reader, read_only=read_only)
+    def __init__(self, run: RunView) -> None:
+        super().__init__(run)
         self._only = "all"
         self._shown = (-1, -1, "")
 
-    def above(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         yield Lines(id="filters")
+        yield from super().body()
 
-    def rule_of(self, name: str) -> str | None:
+    def items(self, columns: int) -> list[Item]:
+        return event_items(self.reader.events, self._only, columns - 1)
+
+    def open_entry(self, name: str) -> None:
         what = self.reader.events[int(name)].what
-        return what.rule if isinstance(what, LevelChange | Action) else None
+        if isinstance(what, LevelChange | Action) and what.rule is not None:
+            super().open_entry(what.rule)
 
     def action_narrow(self, distance: int) -> None:
         names = list(FILTERS)
         self._only = names[(names.index(self._only) + distance) % len(names)]
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        self.show_items()
+        self.show_body()
 
-    def show_items(self) -> None:
-        reader = self.reader
-        shown = (reader.event_count, self.size.width, self._only)
+    def show_body(self) -> None:
+        shown = (self.reader.event_count, self.size.width, self._only)
         if shown == self._shown:
             return
         self._shown = shown
         filters: Row = [(" Events  ", "title")]
         for name in FILTERS:
-            filters.append(
-                (f"[{name}]" if name == self._only else f" {name} ", "live" if name == self._only else "dim")
-            )
+            filters.append((f"[{name}]", "live") if name == self._only else (f" {name} ", "dim"))
         self.query_one("#filters", Lines).show([filters])
-        items = event_items(reader.events, self._only, self.size.width - 1)
-        self.query_one(Items).show(items or [Item(None, [[(" no such events yet", "dim")]])])
+        super().show_body()

@@ -61,9 +61,6 @@ class HelpScreen(Dialog[None]):
         with VerticalScroll(id="help"):
             yield HelpText(self._rows)
 
-    def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
-
     def _rows(self, columns: int) -> list[Row]:
         rows = self._key_rows(columns)
         for title in self._legends:

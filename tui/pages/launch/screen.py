@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
@@ -17,8 +18,9 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
+from tui.kit.actions.background import reported
 from tui.kit.actions.editing import edit_preset
-from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
+from tui.kit.dialogs.choose import ChooseScreen, confirmed
 from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
@@ -135,21 +137,20 @@ class LaunchScreen(Page[Path | list[str]]):
     def action_start(self) -> None:
         self._start(force=False)
 
-    def action_force(self) -> None:
-        self.run_worker(self._force(), exclusive=True, group="start")
+    @work(exclusive=True, group="start")
+    async def action_force(self) -> None:
+        wrong = [f"{finding.id}: {finding.message}" for finding in self.findings if finding.level == "error"]
+        details = "\n\n".join([*map(clean, wrong), "The run is recorded as forced."])
+        if await confirmed(self.app, f"Start {self.name_of_preset} despite the errors?", details, "start"):
+            self._start(force=True)
 
-    def action_queue(self) -> None:
+    @work(exclusive=True, group="start")
+    async def action_queue(self) -> None:
         """Puts the run into the queue, which checks it again when its turn comes."""
-        self.run_worker(self._queue(), exclusive=True, group="start")
-
-    async def _queue(self) -> None:
         from launcher.runs.act.queue_runner import add
 
-        try:
+        with reported(self.app, "Not queued"):
             entry = await asyncio.to_thread(add, self.preset, self.settings)
-        except (UserError, OSError) as error:
-            self.notify(str(error), title="Not queued", severity="error", markup=False, timeout=20)
-        else:
             self.notify(f"Queued {entry.id}; press Q in the list to see what it waits for", markup=False)
             self.dismiss([])
 
@@ -192,10 +193,11 @@ class LaunchScreen(Page[Path | list[str]]):
             self.rehearsing, self.doing = False, ""
             self._show()
         elif self.fixes:
-            self.run_worker(self._cancel(), exclusive=True, group="start")
+            self._cancel()
         else:
             self.dismiss([])
 
+    @work(exclusive=True, group="start")
     async def _cancel(self) -> None:
         """Fixes that were applied here are in no file: they are dropped only on purpose."""
         fixes = f"{len(self.fixes)} fix" + ("es" if len(self.fixes) > 1 else "")
@@ -213,8 +215,9 @@ class LaunchScreen(Page[Path | list[str]]):
         self.rehearsing = False
         self.doing = "reading the preset"
         self._show()
-        self.run_worker(self._read(self._round), exclusive=True, group="plan")
+        self._read(self._round)
 
+    @work(exclusive=True, group="plan")
     async def _read(self, began: int) -> None:
         found = await asyncio.to_thread(plan, self.preset, self.settings)
         if began != self._round:
@@ -248,20 +251,14 @@ class LaunchScreen(Page[Path | list[str]]):
             self.findings = in_order([*self.findings, finding])
         self._show()
 
-    async def _force(self) -> None:
-        wrong = [f"{found.id}: {found.message}" for found in self.findings if found.level == "error"]
-        details = "\n\n".join([*map(clean, wrong), "The run is recorded as forced."])
-        question = ConfirmScreen(f"Start {self.name_of_preset} despite the errors?", details, "y  start", "n  cancel")
-        if await self.app.push_screen_wait(question):
-            self._start(force=True)
-
     def _start(self, *, force: bool) -> None:
         if not self.starting:
             self._round += 1  # the start checks everything itself
             self.starting, self.doing = True, "starting"
             self._show()
-            self.run_worker(self._launch(force), group="launch")
+            self._launch(force)
 
+    @work(group="launch")
     async def _launch(self, force: bool) -> None:
         from launcher.check.gate import Refused
         from launcher.runs.act.start import start
@@ -272,7 +269,7 @@ class LaunchScreen(Page[Path | list[str]]):
         except (UserError, OSError) as error:
             if isinstance(error, Refused):
                 self.findings = error.findings
-            self.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
+            self.notify(str(error), title="Not started", severity="error", markup=False)
             self.starting, self.doing = False, ""
             self._show()
         else:

@@ -1,8 +1,10 @@
 """The console of a run, full screen: follow, search, go to errors and steps."""
 
 import asyncio
+from functools import partial
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
@@ -11,36 +13,31 @@ from launcher.console.diagnose import diagnose
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
 from launcher.core.text import clean
-from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import place_of_step
 from tui.kit.drawing.rows import Row, spread, width
 from tui.kit.keys import KEYS
-from tui.kit.navigation import is_open
-from tui.kit.page import Page
+from tui.kit.navigation import RunView, is_open
+from tui.kit.page import HIDDEN
+from tui.kit.run_page import RunPage
 from tui.kit.terminal import LARGEST_COPY, copy
-from tui.kit.widgets.fields import open_field
-from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.log.view import LogView
 
-POLL = 1.0  # seconds; the dashboard below reads the run's other files
 _PROGRESS = 0.25  # seconds
 _PROMPTS = {"search": "text to search for", "go": "step or :line"}
 
 
-class LogScreen(Page[None]):
+class LogScreen(RunPage):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
+    AUTO_FOCUS = "LogView"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
 
-    def __init__(self, reader: RunReader, line: int | None = None) -> None:
+    def __init__(self, run: RunView, line: int | None = None) -> None:
         """`line` is where to begin, in the newest attempt; at the end when None."""
-        super().__init__()
+        super().__init__(run)
         self._first = line
-        self.reader = reader
         self.attempt: int | None = None  # that is shown
         self.group = SOURCES[0]
         self._search: Search | None = None
@@ -51,20 +48,12 @@ class LogScreen(Page[None]):
         self._matches: tuple[int, str] | None = None  # how many lines are wanted, and of what
         self._only = False
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
+    def body(self) -> ComposeResult:
         yield Lines(id="log-state")
         yield LogView()
         yield Input(id="log-prompt", classes=HIDDEN)
-        yield KeyBar()
 
-    def on_mount(self) -> None:
-        self.view.focus()
-        self._poll()
-        self.set_interval(POLL, self._poll)
-        if self._first is not None:
-            self.run_worker(self._begin(self._first), exclusive=True, group="go")
-
+    @work(exclusive=True, group="go")
     async def _begin(self, line: int) -> None:
         if self.view.pager is not None:
             await asyncio.to_thread(self.view.pager.count)
@@ -79,15 +68,19 @@ class LogScreen(Page[None]):
     def view(self) -> LogView:
         return self.query_one(LogView)
 
-    def _poll(self) -> None:
-        reader, view = self.reader, self.view
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        attempts = reader.dir.attempt_numbers()
+    def poll(self) -> None:
+        view, attempts = self.view, self.reader.dir.attempt_numbers()
         if attempts and (view.pager is None or (view.following and self.attempt != attempts[-1])):
             self._open(attempts[-1])
         elif view.pager is not None and view.pager.look():
             self._count(view.pager)
             view.fill()
+        self.show()
+        if self._first is not None:
+            self._begin(self._first)
+            self._first = None
+
+    def show_body(self) -> None:
         self._show_state()
 
     def _open(self, attempt: int) -> bool:
@@ -101,15 +94,12 @@ class LogScreen(Page[None]):
         self.view.open(pager)
         return True
 
-    def _count(self, pager: LogPager) -> None:
+    @work(group="count")
+    async def _count(self, pager: LogPager) -> None:
         """Counts lines beside the event loop: a gigabyte takes a second."""
-
-        async def count() -> None:
-            await asyncio.to_thread(pager.count)
-            if is_open(self):
-                self._show_state()
-
-        self.run_worker(count(), group="count")
+        await asyncio.to_thread(pager.count)
+        if is_open(self):
+            self._show_state()
 
     def on_log_view_moved(self) -> None:
         self._show_state()
@@ -136,11 +126,6 @@ class LogScreen(Page[None]):
         self._message = ""
         self.view.follow()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "ask" and isinstance(self.focused, Input):  # there its key is a letter
-            return False
-        return super().check_action(action, parameters)
-
     def refusal(self, action: str) -> str | None:
         if action in ("again", "only") and self._wanted is None:
             return "search first (/)"
@@ -151,12 +136,12 @@ class LogScreen(Page[None]):
     def action_ask(self, what: str) -> None:
         prompt = self.query_one("#log-prompt", Input)
         self._asked, prompt.value, prompt.placeholder = what, "", _PROMPTS[what]
-        open_field(prompt)
+        self.open_field(prompt)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._close_prompt()
         if self._asked == "go":
-            self.run_worker(self._go(event.value.strip()), exclusive=True, group="go")
+            self.in_worker(partial(self._go, event.value.strip()), "go")
         else:
             backward = self.view.following  # at the end of the log the search goes back
             self.view.needle = event.value
@@ -200,8 +185,9 @@ class LogScreen(Page[None]):
         self.refresh_bindings()
         self._narrow()
         if wanted is not None and (pager := self.view.pager) is not None:
-            self.run_worker(self._count_matches(Search(pager, wanted, 0, forward=True), what), group="matches")
+            self._count_matches(Search(pager, wanted, 0, forward=True), what)
 
+    @work(group="matches")
     async def _count_matches(self, search: Search, what: str) -> None:
         found = await asyncio.to_thread(search.count)
         if what == self._what:
@@ -212,8 +198,9 @@ class LogScreen(Page[None]):
         """To the line that tells why the run failed, else to the last error; n and N then go from error to error."""
         self.view.needle = ""
         self._want(TROUBLE, "error")
-        self.run_worker(self._find_cause(), exclusive=True, group="search")
+        self._find_cause()
 
+    @work(exclusive=True, group="search")
     async def _find_cause(self) -> None:
         pager = self.view.pager
         if pager is None:
@@ -257,9 +244,10 @@ class LogScreen(Page[None]):
             self._search.cancel()
         if start is None:
             start = (chosen.end if forward else chosen.offset) if chosen else pager.size
-        self.run_worker(self._run(pager, wanted, what, start, forward), exclusive=True, group="search")
+        self._search_log(pager, wanted, what, start, forward)
 
-    async def _run(self, pager: LogPager, wanted: Wanted, what: str, start: int, forward: bool) -> None:
+    @work(exclusive=True, group="search")
+    async def _search_log(self, pager: LogPager, wanted: Wanted, what: str, start: int, forward: bool) -> None:
         timer = self.set_interval(_PROGRESS, self._show_state)
         around = {start: "", 0 if forward else pager.size: f"continued from the {'top' if forward else 'end'}"}
         for at, said in around.items():

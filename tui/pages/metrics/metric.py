@@ -8,65 +8,48 @@ from textual.binding import BindingType
 
 from launcher.metrics.names import pinned, toggle
 from launcher.metrics.store import SeriesStore
-from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen, ViewLine
-from tui.kit.charts.lens import Lens
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.keys import KEYS
 from tui.kit.metric_rows import fact_rows, title
+from tui.kit.navigation import RunView
+from tui.kit.page import HIDDEN
+from tui.kit.run_page import RunPage
 from tui.kit.widgets.chart_widgets import MetricChart
-from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
-
-POLL = 1.0  # seconds
 
 
-class MetricScreen(ChartScreen):
+class MetricScreen(RunPage, ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
     LEGENDS = ("Charts",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
 
-    def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
+    def __init__(self, run: RunView, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
         """`follow`: no page below reads the files of the run."""
-        super().__init__(lens)
+        super().__init__(run)
         self._follow = follow
-        self.reader, self.key, self.keys = reader, key, keys
-        self.charts = RunCharts(reader, self.lens)
+        self.key, self.keys = key, keys
+        self.charts = RunCharts(self.reader, self.lens)
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
+    def body(self) -> ComposeResult:
         yield ViewLine(classes=HIDDEN)
         yield MetricChart()
         yield Lines(id="facts")
-        yield KeyBar()
 
-    def on_mount(self) -> None:
-        self._show()
-        self.set_interval(POLL, self._poll)
-
-    def _poll(self) -> None:
+    def poll(self) -> None:
         if self._follow:
             self.reader.poll()
-        self._show()
-
-    def on_resize(self) -> None:
-        self._show()
+        self.show()
 
     def action_neighbour(self, distance: int) -> None:
         if self.key in self.keys:
             self.key = self.keys[(self.keys.index(self.key) + distance) % len(self.keys)]
-            self._show()
+            self.show()
 
     def action_pin(self) -> None:
         pin(self.app, self.key)
-        self._show()
-
-    def action_back(self) -> None:
-        if not self.drop_cursor():
-            self.dismiss()
+        self.show()
 
     def charted(self) -> tuple[SeriesStore, Any]:
         return self.reader.series, self.reader.state.total
@@ -76,12 +59,10 @@ class MetricScreen(ChartScreen):
         drawn.title = title(self.key)
         self.query_one(MetricChart).show(drawn)
 
-    def _show(self) -> None:
-        reader = self.reader
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+    def show_body(self) -> None:
         self.show_charts()
         self.show_view()
-        series = reader.series.get(self.key)
+        series = self.reader.series.get(self.key)
         if series:  # a resumed run may have forgotten its only value
             facts = fact_rows(self.key, series, pinned=self.key in pinned(), columns=self.size.width)
             self.query_one("#facts", Lines).show(facts)

@@ -3,25 +3,27 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from textwrap import wrap
+from functools import partial
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from launcher.core.errors import UserError
 from launcher.core.format import SHORT_ID
 from launcher.core.text import clean
 from launcher.record import queued
 from launcher.record.queued import Queued
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
-from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.actions.background import reported
+from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, crop, fit
+from tui.kit.drawing.rows import Row, Span, crop, fit, paragraph
 from tui.kit.keys import KEYS
+from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import shorten
-from tui.kit.page import READ_ONLY, Page
+from tui.kit.page import READ_ONLY
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import LineTable
 from tui.kit.widgets.lines import Lines
@@ -67,15 +69,16 @@ def about_turn(turn: Turn) -> list[Span]:
 
 
 POLL = 2.0  # seconds
-_ABOUT = 4  # rows
 PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself, also after logout."
-EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
 
 
-class QueueScreen(Page[None]):
-    """Follows the queue. Whoever looks at it also starts what is due."""
+class QueueScreen(ListPage[None]):
+    """Follows the queue. Looking at it also starts the runs that are due."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["queue"]]
+    TABLE = LineTable
+    EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
+    DETAIL, DETAIL_ROWS = "about", 4
 
     def __init__(self, *, read_only: bool) -> None:
         super().__init__()
@@ -85,12 +88,11 @@ class QueueScreen(Page[None]):
 
     def compose(self) -> ComposeResult:
         yield Lines([queue_heading([], paused=False)], id="heading")
-        yield LineTable(self._line, EMPTY)
-        yield Lines([[]] * _ABOUT, id="about")
+        yield self.make_table()
+        yield Lines([[]] * self.DETAIL_ROWS, id="about")
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.query_one(LineTable).focus()
         self._poll()
         self.set_interval(POLL, self._poll)
 
@@ -101,12 +103,6 @@ class QueueScreen(Page[None]):
         if action == "start" and queued.paused():
             return "the queue is paused; press * to resume it"
         return "the queue is empty" if changes and action != "pause_all" and not self._turns else None
-
-    def on_resize(self) -> None:
-        self._show_more()
-
-    def on_line_table_moved(self) -> None:
-        self._show_more()
 
     def action_start(self) -> None:
         from launcher.runs.act.queue_runner import begin_now
@@ -123,50 +119,50 @@ class QueueScreen(Page[None]):
     def action_pause_all(self) -> None:
         from launcher.runs.act.queue_runner import resume
 
-        self.run_worker(self._do(lambda: resume(None) if queued.paused() else queued.pause(on=True)), group="change")
+        self._do(lambda: resume(None) if queued.paused() else queued.pause(on=True))
 
     def action_place(self, distance: int) -> None:
         self._change(lambda entry: queued.move(entry, distance))
 
     def action_remove(self) -> None:
-        turn = self._chosen
-        if turn is not None:
-            self.run_worker(self._remove(turn.entry), exclusive=True, group="remove")
+        if self._chosen is not None:
+            self._remove(self._chosen.entry)
 
+    @work(exclusive=True, group="remove")
     async def _remove(self, entry: Queued) -> None:
         from launcher.runs.act.queue_runner import remove
 
         settings = clean("\n".join(entry.settings)) or "without settings beside the preset"
-        question = ConfirmScreen(f"Remove {entry.id} from the queue?", settings, "y  remove", "n  cancel")
-        if await self.app.push_screen_wait(question):
-            await self._do(lambda: remove(entry))
+        if await confirmed(self.app, f"Remove {entry.id} from the queue?", settings, "remove"):
+            await self._change_queue(partial(remove, entry))
 
     @property
     def _chosen(self) -> Turn | None:
-        return self._turns.get(self.query_one(LineTable).cursor or "")
+        return self._turns.get(self.table.cursor or "")
 
     def _change(self, act: Callable[[Queued], None]) -> None:
         """Changes the chosen entry, in a thread."""
-        turn = self._chosen
-        if turn is not None:
-            self.run_worker(self._do(lambda: act(turn.entry)), group="change")
+        if self._chosen is not None:
+            self._do(partial(act, self._chosen.entry))
 
+    @work(group="change")
     async def _do(self, act: Callable[[], None]) -> None:
-        try:
+        await self._change_queue(act)
+
+    async def _change_queue(self, act: Callable[[], None]) -> None:
+        with reported(self.app):
             await asyncio.to_thread(act)
-        except (UserError, OSError) as error:
-            self.notify(str(error), severity="error", markup=False)
         await self._look()
 
     def _poll(self) -> None:
         if self.is_active:
-            self.run_worker(self._look(), exclusive=True, group="poll")
+            self.in_worker(self._look, "poll")
 
     async def _look(self) -> None:
-        try:
+        found: list[Turn] | None = None
+        with reported(self.app):  # settings that cannot be read
             found = await asyncio.to_thread(turns)
-        except UserError as error:  # of the settings
-            self.notify(str(error), severity="error", markup=False)
+        if found is None:
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
@@ -176,17 +172,13 @@ class QueueScreen(Page[None]):
                 self._works = works
                 self.refresh_bindings()
             self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused())])
-            self.query_one(LineTable).show([*self._turns])
-            self._show_more()
+            self.show_list([*self._turns])
 
-    def _line(self, key: str, columns: int) -> Row:
+    def row(self, key: str, columns: int) -> Row:
         return queue_row(self._turns[key], columns)
 
-    def _show_more(self) -> None:
-        turn, width = self._chosen, max(self.size.width - 2, 8)
-        rows: list[Row] = [
-            [(f" {line}", role)]
-            for text, role in (about_turn(turn) if turn is not None else [(PURPOSE, "dim")])
-            for line in wrap(clean(text), width, max_lines=_ABOUT - 1, placeholder=" …")
-        ][:_ABOUT]
-        self.query_one("#about", Lines).show([*rows, *([] for _ in range(_ABOUT - len(rows)))])
+    def detail(self, key: str | None, columns: int) -> list[Row]:
+        turn = self._chosen
+        spans = about_turn(turn) if turn is not None else [(PURPOSE, "dim")]
+        most = self.DETAIL_ROWS - 1
+        return [row for text, role in spans for row in paragraph(text, role, columns, most=most)][: self.DETAIL_ROWS]

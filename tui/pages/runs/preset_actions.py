@@ -17,11 +17,11 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import siblings
 from launcher.core.text import clean, near_hint
-from tui.kit.actions.background import in_background, narrator
+from tui.kit.actions.background import in_background, narrator, reported
 from tui.kit.actions.editing import edit_preset
 from tui.kit.actions.preset_saving import taken
 from tui.kit.dialogs.ask import ask_and_do
-from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
+from tui.kit.dialogs.choose import ChooseScreen, confirmed
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.navigation import navigation
 
@@ -47,12 +47,9 @@ async def rename_preset(app: App[Any], name: str) -> None:
     """Asks for the new name; presets that extend it go along."""
     from launcher.preset.library import own, rename
 
-    try:
+    with reported(app, "Not renamed"):
         own(name)
-    except UserError as error:
-        _notify(app, error, "Not renamed")
-        return
-    _say_where(app, "Renamed to", await ask_and_do(app, f"Rename {name} to", name, partial(rename, name), taken))
+        _say_where(app, "Renamed to", await ask_and_do(app, f"Rename {name} to", name, partial(rename, name), taken))
 
 
 async def delete_preset(app: App[Any], name: str) -> None:
@@ -61,16 +58,12 @@ async def delete_preset(app: App[Any], name: str) -> None:
     from launcher.preset.library import delete
 
     details = f"{users().get(name, name)}\n\nRuns started from it keep its settings."
-    question = ConfirmScreen(f"Delete the preset {name}?", details, "y  delete", "n  cancel")
-    if name in users() and not await app.push_screen_wait(question):
+    if name in users() and not await confirmed(app, f"Delete the preset {name}?", details, "delete"):
         return
-    try:
+    with reported(app, "Not deleted"):
         shadowed = await asyncio.to_thread(delete, name)
-    except UserError as error:
-        _notify(app, error, "Not deleted")
-        return
-    again = "; the shipped preset of that name is back" if shadowed else ""
-    app.notify(f"Deleted {name}{again}", markup=False)
+        again = "; the shipped preset of that name is back" if shadowed else ""
+        app.notify(f"Deleted {name}{again}", markup=False)
 
 
 async def import_preset(app: App[Any], text: str) -> None:
@@ -84,8 +77,7 @@ async def import_preset(app: App[Any], text: str) -> None:
         await asyncio.to_thread(from_script, source, name)
     except Lossy as error:
         details = clean("\n".join(error.losses))
-        question = ConfirmScreen("The preset would train differently. Import it?", details, "y  import", "n  cancel")
-        if not await app.push_screen_wait(question):
+        if not await confirmed(app, "The preset would train differently. Import it?", details, "import"):
             return
         lossy = True
     made = await ask_and_do(
@@ -163,10 +155,6 @@ def _say_where(app: App[Any], what: str, path: Path | None) -> None:
         app.notify(f"{what} {path}", markup=False)
 
 
-def _notify(app: App[Any], error: UserError, title: str) -> None:
-    app.notify(str(error), title=title, severity="error", markup=False)
-
-
 async def prepare_data(app: App[Any]) -> None:
     """Asks which data set and writes it where the shipped presets look for it. Runs in a worker."""
     details = "GSM8K and MATH are downloaded from the Hugging Face hub to ~/data; the toy task is built offline."
@@ -176,11 +164,8 @@ async def prepare_data(app: App[Any]) -> None:
         return
     name = dict(choices)[choice]
     app.notify(f"Preparing {name}", markup=False)
-    try:
+    with reported(app, f"{name} not prepared"):
         folder = await in_background(partial(_write, choice, narrator(app)))
-    except (UserError, OSError) as error:
-        app.notify(str(error), title=f"{name} not prepared", severity="error", markup=False, timeout=20)
-    else:
         app.notify(str(folder), title=f"{name} is ready", markup=False)
 
 
@@ -241,10 +226,8 @@ async def _import_log(page: Page[Any], log: Path) -> bool:
     from launcher.runs.act.import_logs import import_logs
 
     page.app.notify(f"Importing {log.name}", markup=False)
-    try:
+    with reported(page.app, "Not imported"):
         runs = await asyncio.to_thread(import_logs, [str(log)])
-    except (UserError, OSError) as error:
-        page.app.notify(str(error), title="Not imported", severity="error", markup=False, timeout=20)
-        return False
-    navigation(page.app).show_run(runs[0].path, page, read_only=False)
-    return True
+        navigation(page.app).show_run(runs[0].path, page, read_only=False)
+        return True
+    return False

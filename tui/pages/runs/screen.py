@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
 from launcher.core.errors import UserError
-from launcher.core.text import clean
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.supervise.spawn import adopt, wake_queue
 from tui.kit.actions.background import in_background
 from tui.kit.actions.editing import edit_preset, edit_run
 from tui.kit.actions.run_actions import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
+from tui.kit.list_page import ListPage
 from tui.kit.navigation import navigation
-from tui.kit.page import READ_ONLY, Page
-from tui.kit.widgets.fields import open_field
+from tui.kit.page import HIDDEN, READ_ONLY
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import RunTable
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
 from tui.pages.runs.preview import preview_preset, preview_run, welcome
 from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
@@ -45,12 +43,14 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from 
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
-class RunsScreen(Page[None]):
+class RunsScreen(ListPage[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     LEGENDS = ("Runs", "Checks")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
+    TABLE = RunTable
+    DETAIL = "about"
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class RunsScreen(Page[None]):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield RunTable(self._line, "")
+            yield self.make_table()
             yield Lines(id="preview")
         yield Lines(id="about")
         yield Input(id="runs-find", placeholder="name, state, verdict or tag", compact=True, classes=HIDDEN)
@@ -71,17 +71,13 @@ class RunsScreen(Page[None]):
 
     def on_mount(self) -> None:
         self.app.title = self.app.TITLE or ""
-        self.table.focus()
-        self.run_worker(self._open(), exclusive=True)
+        self._open()
 
     @property
     def presets(self) -> Mapping[str, Summary]:
         return self.lines.presets
 
-    @property
-    def table(self) -> RunTable:
-        return self.query_one(RunTable)
-
+    @work(exclusive=True)
     async def _open(self) -> None:
         """Runs first, then presets (pydantic and YAML), then scores (megabytes of steps)."""
         await asyncio.to_thread(self.list.refresh)
@@ -107,7 +103,7 @@ class RunsScreen(Page[None]):
             self.notify(str(error), severity="warning", markup=False)
             return
         for name in elsewhere.names if self.is_active else ():
-            self.run_worker(self._ask(elsewhere, name), exclusive=True, group=f"ask {name}")
+            self.in_worker(partial(self._ask, elsewhere, name), f"ask {name}")
 
     async def _ask(self, elsewhere: Elsewhere, name: str) -> None:
         await in_background(partial(elsewhere.ask, name))
@@ -131,11 +127,11 @@ class RunsScreen(Page[None]):
     def on_screen_resume(self) -> None:
         self._poll()
         if self.presets:  # the editor may have written one
-            self.run_worker(self._read_presets(), exclusive=True, group="presets")
+            self.in_worker(self._read_presets, "presets")
 
     def _poll(self) -> None:
         if self.is_active and not self._looking:
-            self.run_worker(self._look(), group="poll")
+            self.in_worker(self._look, "poll", exclusive=False)
 
     async def _look(self) -> None:
         self._looking = True
@@ -157,13 +153,9 @@ class RunsScreen(Page[None]):
         if self.lines.order == "best score first":
             self._fill()
         elif self.is_active and self._whole:
-            self._show_more()
-
-    def on_resize(self) -> None:
-        self._show_more()
+            self.show_detail()
 
     def on_line_table_moved(self) -> None:
-        self._show_more()
         if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
             self._on_run = not self._on_run
             self.refresh_bindings()
@@ -174,13 +166,12 @@ class RunsScreen(Page[None]):
         elif event.key.startswith(QUEUED):
             self.action_queue()
         elif event.key.startswith(THERE):
-            opening = open_elsewhere(self, *self.lines.place(event.key), read_only=self.read_only)
-            self.run_worker(opening, exclusive=True, group="start")
+            name, run, cluster = self.lines.place(event.key)
+            self.in_worker(partial(open_elsewhere, self, name, run, cluster, read_only=self.read_only), "start")
         elif self.read_only:
             self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
         else:
-            name = event.key.removeprefix(PRESET)
-            self.run_worker(self._start(name), exclusive=True, group="start")
+            self._start(event.key.removeprefix(PRESET))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.lines.words = event.value
@@ -189,11 +180,6 @@ class RunsScreen(Page[None]):
     def on_input_submitted(self) -> None:
         self.query_one(Input).add_class(HIDDEN)
         self.table.focus()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "find" and isinstance(self.focused, Input):  # there it is a letter
-            return False
-        return super().check_action(action, parameters)
 
     def refusal(self, action: str) -> str | None:
         if self.read_only and action in ("stop", "delete", "note", "preset", "import", "prepare_data"):
@@ -233,7 +219,7 @@ class RunsScreen(Page[None]):
             self.table.move_to(key)
 
     def action_find(self) -> None:
-        open_field(self.query_one(Input))
+        self.open_field(self.query_one(Input))
 
     def action_edit(self) -> None:
         if self.chosen_run is not None:
@@ -254,17 +240,17 @@ class RunsScreen(Page[None]):
         compare_marked(self.app, self.chosen_run)
 
     def action_stop(self) -> None:
-        self._change(stop_runs(self.app, [run for run in self._meant if self._goes(run)]), "stop")
+        self.in_worker(partial(stop_runs, self.app, [run for run in self._meant if self._goes(run)]), "stop")
 
     def action_delete(self) -> None:
         if not self._meant:
             self.action_preset("delete")
         else:
-            self._change(self._delete(self._meant), "delete")
+            self._delete(self._meant)
 
     def action_note(self) -> None:
         if self.chosen_run is not None:
-            self._change(self._note(RunDir(self.chosen_run)), "note")
+            self._note(RunDir(self.chosen_run))
 
     def action_queue(self) -> None:
         navigation(self.app).show_queue(read_only=self.read_only)
@@ -272,11 +258,7 @@ class RunsScreen(Page[None]):
     def action_prepare_data(self) -> None:
         from tui.pages.runs.preset_actions import prepare_data
 
-        self._change(prepare_data(self.app), "data")
-
-    def _change(self, work: Coroutine[Any, Any, None], group: str) -> None:
-        """Does work that writes."""
-        self.run_worker(work, exclusive=True, group=group)
+        self.in_worker(partial(prepare_data, self.app), "data")
 
     @property
     def _meant(self) -> list[RunDir]:
@@ -286,18 +268,18 @@ class RunsScreen(Page[None]):
 
     def action_export(self) -> None:
         if self.chosen_run is not None:
-            export = export_run(self.app, RunDir(self.chosen_run))
-            self.run_worker(export, exclusive=True, group="export")
+            self.in_worker(partial(export_run, self, RunDir(self.chosen_run)), "export")
 
     def action_preset(self, what: str) -> None:
         if (name := self._chosen_preset) is not None:
-            self._change(self._keep_preset(what, name), "keep")
+            self._keep_preset(what, name)
 
     def action_import(self) -> None:
         from tui.pages.runs.preset_actions import import_anything
 
-        self._change(import_anything(self), "keep")
+        self.in_worker(partial(import_anything, self), "keep")
 
+    @work(exclusive=True, group="keep")
     async def _keep_preset(self, what: str, name: str) -> None:
         from tui.pages.runs import preset_actions as presets
 
@@ -305,12 +287,14 @@ class RunsScreen(Page[None]):
         await act[what](self.app, name)
         await self._read_presets()
 
+    @work(exclusive=True, group="delete")
     async def _delete(self, runs: list[RunDir]) -> None:
         await delete_runs(self.app, runs)
         if self.current is not None and not self.current.is_dir():
             self.current = None
         self._poll()
 
+    @work(exclusive=True, group="note")
     async def _note(self, run: RunDir) -> None:
         await note_run(self, run)
         if await asyncio.to_thread(self.list.refresh):
@@ -319,6 +303,7 @@ class RunsScreen(Page[None]):
     def _show_run(self, run: Path) -> None:
         navigation(self.app).show_run(run, self, read_only=self.read_only)
 
+    @work(exclusive=True, group="start")
     async def _start(self, preset: str) -> None:
         """Shows what the run comes to, and opens it once its supervisor lives."""
         outcome = await navigation(self.app).launch(preset)
@@ -343,24 +328,19 @@ class RunsScreen(Page[None]):
 
     def _fill(self) -> None:
         if self._whole:
-            self.table.show(self.lines.keys())
-            self._show_more()
+            self.show_list(self.lines.keys())
 
-    def _line(self, key: str, columns: int) -> Row:
+    def row(self, key: str, columns: int) -> Row:
         return self.lines.line(key, columns, navigation(self.app).marked)
 
-    def _show_more(self) -> None:
-        """A sentence or two about the chosen line, below the list."""
-        key = self.table.cursor or ""
-        width = max(self.size.width - 2, 8)
-        self._show_preview(key)
-        self.query_one("#about", Lines).show(
-            [
-                [(f" {line}", role)]
-                for text, role in self.lines.about(key)
-                for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
-            ]
-        )
+    def detail(self, key: str | None, columns: int) -> list[Row]:
+        """A sentence or two about the chosen line."""
+        spans = self.lines.about(key or "")
+        return [row for text, role in spans for row in paragraph(text, role, columns, most=2)]
+
+    def show_detail(self) -> None:
+        self._show_preview(self.table.cursor or "")
+        super().show_detail()
 
     def _show_preview(self, key: str) -> None:
         """More about the chosen line, beside a list that has room."""

@@ -3,24 +3,24 @@
 import asyncio
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Input
 
 from launcher.core.text import clean
-from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.responses import Dump, Sample, dumps, read, stamp
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
+from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import figures_row
-from tui.kit.page import Page
-from tui.kit.widgets.fields import open_field
+from tui.kit.navigation import RunView
+from tui.kit.page import HIDDEN
+from tui.kit.run_page import RunPage
 from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.line_table import ResponseTable
 from tui.kit.widgets.lines import Lines
-from tui.kit.widgets.painted import HIDDEN
 from tui.pages.samples.sample_rows import (
     ORDERS,
     about,
@@ -32,18 +32,20 @@ from tui.pages.samples.sample_rows import (
     score_row,
 )
 
-POLL = 2.0  # seconds
 
-
-class SamplesScreen(Page[None]):
+class SamplesScreen(ListPage[None], RunPage):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
     LEGENDS = ("Samples",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
+    AUTO_FOCUS = "ResponseTable"
+    POLL = 2.0
+    TABLE = ResponseTable
+    EMPTY = " no responses"
+    DETAIL = "response"
 
-    def __init__(self, reader: RunReader) -> None:
-        super().__init__()
-        self.reader = reader
+    def __init__(self, run: RunView) -> None:
+        super().__init__(run)
         self.kind, self.order, self.word = "rollout", ORDERS[0], ""
         self.dumps: list[Dump] = []
         self.dump: Dump | None = None  # that is shown
@@ -51,39 +53,30 @@ class SamplesScreen(Page[None]):
         self._cut = False
         self._stamp: tuple[int, ...] = ()
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
+    def body(self) -> ComposeResult:
         yield Lines(id="samples-state")
-        yield ResponseTable(lambda key, columns: sample_row(self.samples[int(key)]), " no responses")
+        yield self.make_table()
         with VerticalScroll(can_focus=False):
             yield Lines(id="response")
         yield Input(id="samples-find", placeholder="text to find", compact=True, classes=HIDDEN)
-        yield KeyBar()
 
-    def on_mount(self) -> None:
-        self.query_one(ResponseTable).focus()
-        self._poll()
-        self.set_interval(POLL, self._poll)
+    def row(self, key: str, columns: int) -> Row:
+        return sample_row(self.samples[int(key)])
 
-    def on_resize(self) -> None:
-        self._show_state()
-        self._show_response()
-
-    def on_line_table_moved(self) -> None:
-        self.query_one(VerticalScroll).scroll_home(animate=False)
-        self._show_response()
+    def detail(self, key: str | None, columns: int) -> list[Row]:
+        return sample_page(self.samples[int(key)], columns - 1) if key is not None else []
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.word = event.value
         self._close_find()
-        self._show()
+        self._list()
 
     def action_leave(self) -> None:
         if not self.query_one(Input).has_class(HIDDEN):
             self._close_find()
         elif self.word:
             self.word = ""
-            self._show()
+            self._list()
         else:
             self.dismiss()
 
@@ -102,21 +95,16 @@ class SamplesScreen(Page[None]):
 
     def action_order(self) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self.query_one(ResponseTable).cursor = None
-        self._show()
+        self.table.cursor = None
+        self._list()
 
     def action_diff(self) -> None:
         from tui.pages.samples.diff_screen import SampleDiffScreen
 
-        key = self.query_one(ResponseTable).cursor
+        key = self.table.cursor
         if self.dump is not None and key is not None:
             place = int(key)
-            self.app.push_screen(SampleDiffScreen(self.reader, self.dump, place, self.samples[place]))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "find" and isinstance(self.focused, Input):  # there it is a letter
-            return False
-        return super().check_action(action, parameters)
+            self.app.push_screen(SampleDiffScreen(self.run, self.dump, place, self.samples[place]))
 
     def refusal(self, action: str) -> str | None:
         if action in ("step", "kind", "order", "diff", "find") and not self.dumps:
@@ -126,35 +114,31 @@ class SamplesScreen(Page[None]):
     def action_find(self) -> None:
         prompt = self.query_one(Input)
         prompt.value = self.word
-        open_field(prompt)
-
-    def action_read(self, direction: int) -> None:
-        scroll = self.query_one(VerticalScroll)
-        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+        self.open_field(prompt)
 
     def _close_find(self) -> None:
         self.query_one(Input).add_class(HIDDEN)
-        self.query_one(ResponseTable).focus()
+        self.table.focus()
 
     def _of_kind(self) -> list[Dump]:
         return [dump for dump in self.dumps if dump.kind == self.kind]
 
-    def _poll(self) -> None:
-        reader = self.reader
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        now = stamp(reader.dir)
+    def poll(self) -> None:
+        now = stamp(self.reader.dir)
         if now != self._stamp:
-            self._stamp, self.dumps = now, dumps(reader.dir)
+            self._stamp, self.dumps = now, dumps(self.reader.dir)
         if self.dump is None and self.dumps:
             self.kind = self.kind if self._of_kind() else self.dumps[0].kind
             self._open(self._of_kind()[-1])
+            self.query_one(HeaderLine).follow(self.reader)
         else:
-            self._show_state()
+            self.show()
 
     def _open(self, dump: Dump | None) -> None:
         self.dump = dump
-        self.run_worker(self._read(dump), exclusive=True, group="read")
+        self._read(dump)
 
+    @work(exclusive=True, group="read")
     async def _read(self, dump: Dump | None) -> None:
         """Reads a dump beside the event loop: a batch of a thousand long responses has some megabytes."""
         try:
@@ -162,20 +146,15 @@ class SamplesScreen(Page[None]):
         except OSError as error:
             self.samples, self._cut = [], False
             self.notify(clean(str(error)), severity="error", markup=False)
-        self._show()
+        self._list()
 
-    def _show(self) -> None:
+    def _list(self) -> None:
         places = matching(self.samples, ordered(self.samples, self.order), self.word)
-        self.query_one(ResponseTable).show([str(place) for place in places])
+        self.table.show([str(place) for place in places])
         self.on_line_table_moved()
-        self._show_state()
+        self.show_body()
 
-    def _show_response(self) -> None:
-        key = self.query_one(ResponseTable).cursor
-        rows = sample_page(self.samples[int(key)], self.size.width - 1) if key is not None else []
-        self.query_one("#response", Lines).show(rows)
-
-    def _show_state(self) -> None:
+    def show_body(self) -> None:
         """Which step, of how many; what the responses are like; what narrows and orders them."""
         if self.dump is None:
             none = f" no samples written yet (trainer.{self.kind}_data_dir)"

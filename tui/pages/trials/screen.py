@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -32,17 +33,16 @@ from launcher.core.format import SHORT_ID, number
 from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
 from launcher.runs.watch.possible import Verb
-from launcher.runs.watch.reader import RunReader
+from tui.kit.actions.background import reported
 from tui.kit.actions.editing import edit_run
-from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, put
 from tui.kit.keys import KEYS
-from tui.kit.navigation import navigation
-from tui.kit.page import READ_ONLY, Page, run_refusal
-from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.list_page import ItemsPage
+from tui.kit.navigation import RunView, navigation
+from tui.kit.page import READ_ONLY
 from tui.kit.widgets.items import Items
-from tui.kit.widgets.key_bar import KeyBar
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -59,12 +59,11 @@ VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
     DIFFERENT: (glyphs.NOTICE, "notice"),
     GOING: (glyphs.RUNNING, "live"),
 }
-EMPTY = " no trials of this run yet; S tries the fixes of its first flag"
 _RUN, _STEP, _TEXT = 18, 24, 35  # columns
 
 
 def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
-    """A heading for each flag and checkpoint, an entry for each trial, named by its run; a line without trials."""
+    """A heading for each flag and checkpoint, an entry for each trial, named by its run."""
     items: list[Item] = []
     for each in found:
         place = f"step {each.step}" if each.step else "the start"
@@ -81,7 +80,7 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
             rows += [[(" " * _TEXT + line, "text")] for line in words[1:]]
             rows += [[(" " * _TEXT + line, "dim")] for line in wrap(clean(arm.told) + gap, width)]
             items.append(Item(arm.run, rows))
-    return items or [Item(None, [[(EMPTY, "dim")]])]
+    return items
 
 
 async def begin_trials(app: App[Any], run: RunDir) -> None:
@@ -97,73 +96,60 @@ async def begin_trials(app: App[Any], run: RunDir) -> None:
         except UserError:  # there is no checkpoint from before the flag; what else is wrong is said again
             return plan(run, at=0)
 
-    try:
+    with reported(app, "No trials", "warning"):
         planned = await asyncio.to_thread(from_checkpoint_or_start)
         details = "\n".join([f"{planned.name}:", *planned.lines, "", f"Cost: {planned.cost}"])
-        if await app.push_screen_wait(ConfirmScreen("Try these fixes?", details, "y  start", "n  cancel")):
+        if await confirmed(app, "Try these fixes?", details, "start"):
             await asyncio.to_thread(start_apart, planned)
-    except (UserError, OSError) as error:
-        app.notify(str(error), title="No trials", severity="warning", markup=False, timeout=20)
 
 
-POLL = 3.0  # seconds; all run directories are looked through
-
-
-class TrialsScreen(Page[None]):
+class TrialsScreen(ItemsPage):
     """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial.
 
-    Of trials that were started here the newest line of trials.log stands below: what was queued, left out, or refused.
+    Of trials that were started here the newest line of trials.log is below: what was queued, left out, or refused.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["trials"]]
+    LIST = Items
+    EMPTY = " no trials of this run yet; S tries the fixes of its first flag"
+    POLL = 3.0  # all run directories are looked through
 
-    def __init__(self, reader: RunReader, *, read_only: bool) -> None:
-        super().__init__()
-        self.reader, self.read_only = reader, read_only
-        parent = reader.info.parent
-        self.trials_of = parent.run if parent is not None and parent.trial else reader.id
-        self._found: list[Trials] | None = None
+    def __init__(self, run: RunView) -> None:
+        super().__init__(run)
+        parent = self.reader.info.parent
+        self.trials_of = parent.run if parent is not None and parent.trial else self.reader.id
+        self._trials: list[Trials] | None = None
         self._reading = False
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
-        with VerticalScroll(can_focus=False):
-            yield Items()
+    def body(self) -> ComposeResult:
+        yield from super().body()
         yield Static(id="said", markup=False)
-        yield KeyBar()
 
     def refusal(self, action: str) -> str | None:
         if action == "start" and self.read_only:
             return READ_ONLY
         if action == "start" and self.trials_of == self.reader.id:
             return self.reader.refusals.get(Verb.TRY)
-        return run_refusal(action, self.reader, read_only=self.read_only)
+        return super().refusal(action)
 
-    def on_mount(self) -> None:
-        self.query_one(HeaderLine).read_only = self.read_only
-        self.query_one(Items).focus()
-        self._poll()
-        self.set_interval(POLL, self._poll)
-
-    def on_resize(self) -> None:
-        self._show()
-
-    def _poll(self) -> None:
+    def poll(self) -> None:
         if not self._reading:  # a busy machine takes longer than POLL
             self._reading = True
-            self.run_worker(self._read(), group="trials")
+            self._read()
 
+    @work(group="trials")
     async def _read(self) -> None:
-        self._found, said = await asyncio.to_thread(lambda: (trials_of(self.trials_of), _said(self._tried)))
+        self._trials, newest = await asyncio.to_thread(lambda: (trials_of(self.trials_of), _newest_line(self._tried)))
         self._reading = False
-        self.query_one("#said", Static).update(Content(f" {clean(said)}" if said else ""))
-        self._show()
+        self.query_one("#said", Static).update(Content(f" {clean(newest)}" if newest else ""))
+        self.show()
 
-    def _show(self) -> None:
-        reader = self.reader
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        if self._found is not None:
-            self.query_one(Items).show(trial_items(self._found, self.size.width))
+    def items(self, columns: int) -> list[Item]:
+        return trial_items(self._trials or (), columns)
+
+    def show_body(self) -> None:
+        if self._trials is not None:
+            super().show_body()
 
     @property
     def _tried(self) -> RunDir:
@@ -171,18 +157,18 @@ class TrialsScreen(Page[None]):
 
     def action_start(self) -> None:
         self.query_one("#said", Static).update(" reading the run and its checkpoints …")
-        self.run_worker(begin_trials(self.app, self._tried), exclusive=True, group="start")
+        self.in_worker(partial(begin_trials, self.app, self._tried), "start")
 
     def action_edit(self) -> None:
-        chosen = self.query_one(Items).cursor
-        changes = next((arm.changes for each in self._found or () for arm in each.arms if arm.run == chosen), ())
+        chosen = self.listed.cursor
+        changes = next((arm.changes for each in self._trials or () for arm in each.arms if arm.run == chosen), ())
         edit_run(self.app, self._tried.read_info(), read_only=self.read_only, settings=changes)
 
-    def on_items_chosen(self, event: Items.Chosen) -> None:
-        navigation(self.app).show_run(find(event.name).path, self, read_only=self.read_only)
+    def open_entry(self, name: str) -> None:
+        navigation(self.app).show_run(find(name).path, self, read_only=self.read_only)
 
 
-def _said(run: RunDir) -> str:
+def _newest_line(run: RunDir) -> str:
     """The newest line that the trials of a run printed."""
     with contextlib.suppress(OSError):
         return next((line for line in reversed(run.trials_log.read_text("utf-8", "replace").splitlines()) if line), "")
