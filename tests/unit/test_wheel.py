@@ -1,24 +1,30 @@
 """The wheel as a stranger gets it: made from the sdist, installed beside what the core requires and nothing else."""
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from terminal import Terminal
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("launcher", "tui", "presets")
+MODULE = "ppo_tui.py"
+DECOY = "raise RuntimeError('a folder of the user hides ours')\n"
 GENERATED = shutil.ignore_patterns("__pycache__")
+LOG = ROOT / "tests" / "data" / "logs" / "cpu-toy.log.gz"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     for name in PACKAGES:
         shutil.copytree(ROOT / name, folder / "tree" / name, ignore=GENERATED)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", MODULE):
         shutil.copy(ROOT / name, folder / "tree")
     _build("sdist", folder / "tree", folder)
     (sdist,) = folder.glob("*.tar.gz")
@@ -91,7 +97,7 @@ def test_the_wheel_has_every_file_of_the_packages_and_no_other(wheel: Path) -> N
     with zipfile.ZipFile(wheel) as packed:
         inside = {name for name in packed.namelist() if ".dist-info/" not in name}
     files = {path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()}
-    assert inside == {str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts}
+    assert inside == {MODULE, *(str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts)}
 
 
 def test_the_core_answers_without_torch_and_verl(stranger: Path) -> None:
@@ -120,3 +126,91 @@ def test_the_screen_opens(stranger: Path) -> None:
     finally:
         terminal.close()
     assert terminal.process.returncode == 0
+
+
+@pytest.fixture
+def decoys(stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Modules that raise and are named like ours and what we require, on PYTHONPATH and where the user stands."""
+    folder = tmp_path / "mine"
+    for place in (folder, tmp_path):
+        for name in PACKAGES:
+            (place / name).mkdir(parents=True)
+            (place / name / "__init__.py").write_text(DECOY)
+        for name in ("orjson", "typer"):
+            (place / f"{name}.py").write_text(DECOY)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder
+
+
+def test_a_users_modules_hide_none_of_ours(stranger: Path, decoys: Path) -> None:
+    assert call(stranger.with_name("python"), "-c", "import tui").returncode == 1, "the decoys work"
+    for command in ([stranger], [stranger.with_name("python"), "-m", "ppo_tui"]):
+        done = call(*command, "presets")
+        assert done.returncode == 0 and "toy-cpu" in done.stdout, done.stderr
+
+
+def test_our_own_processes_ignore_a_users_modules_too(stranger: Path, decoys: Path) -> None:
+    """A supervisor, and the player that stands in for veRL."""
+    done = call(stranger, "replay", LOG, "--speed", "1000000", "--detach")
+    assert done.returncode == 0, done.stderr
+    (run,) = (decoys.parent / "home" / "runs").iterdir()
+    wait_until(lambda: '"finished"' in call(stranger, "status", run.name, "--json").stdout, every=1.0)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another interpreter, which has the packages of this one without ppo-tui."""
+    verl = find_spec("verl")
+    if verl is None:
+        pytest.skip("needs veRL: pip install ppo-tui[cpu]")
+    environment = tmp_path_factory.mktemp("verl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True, timeout=PATIENCE)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # .pth files there, such as that of an editable ppo-tui, are not read
+    (packages / "others.pth").write_text(f"{Path(str(verl.origin)).parents[1]}\n")
+    return environment / "bin" / "python"
+
+
+SEEN = """
+import importlib.util, json, sys
+import launcher, tui, verl, ppo_tui_inside.plugin
+print(json.dumps({
+    "mine": [launcher.mine, tui.mine],
+    "ours": [name for name in ("launcher.core", "tui.app", "ppo_tui") if importlib.util.find_spec(name)],
+    "plugin": ppo_tui_inside.plugin.__file__,
+    "path": sys.path,
+}))
+"""
+REWARD = """
+import launcher, tui
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return float(launcher.mine and tui.mine and ground_truth in solution_str)
+"""
+
+
+def test_verl_gets_our_plugin_and_the_users_modules(
+    stranger: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine"
+    for name in ("launcher", "tui"):
+        (mine / name).mkdir(parents=True)
+        (mine / name / "__init__.py").write_text("mine = True\n")
+    (mine / "score.py").write_text(REWARD)
+    monkeypatch.setenv("PYTHONPATH", str(mine))
+    monkeypatch.setenv("PPO_TUI_PYTHON", str(other))
+    words = shlex.split(call(stranger, "command", "toy-cpu").stdout)
+    given = dict(word.split("=", 1) for word in words[: words.index(str(other))] if "=" in word)
+    monkeypatch.setenv("PYTHONPATH", given["PYTHONPATH"])
+    for name in ("VERL_USE_EXTERNAL_MODULES", "VERL_PLATFORM"):
+        monkeypatch.setenv(name, given[name])
+    done = call(other, "-c", SEEN)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["mine"] == [True, True] and seen["ours"] == []
+    (inside,) = stranger.parents[1].glob("lib/python*/site-packages/launcher/inside")
+    assert Path(seen["plugin"]) == inside / "ppo_tui_inside" / "plugin" / "__init__.py"
+    assert [path for path in seen["path"] if Path(path).is_relative_to(stranger.parents[1])] == [str(inside)]
+    monkeypatch.setenv("PYTHONPATH", str(mine))
+    done = call(stranger, "reward", "test", str(mine / "score.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
