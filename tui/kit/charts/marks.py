@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from launcher.health.words import bound_words
+from launcher.health.verdict import bound_words
 from launcher.metrics.store import SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from launcher.core.text import clean
 from launcher.health.catalogue import families
-from launcher.health.words import CROSSED, bound_words, debounce_words, limits_by_figure
+from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_figure
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from tui.kit.drawing import glyphs
