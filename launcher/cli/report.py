@@ -251,7 +251,7 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
 
 def _check_rows(check: Check) -> list[tuple[str, str, str]]:
     """Level, rule and what it says; of one that is on also the limits as they apply now."""
-    from launcher.health.words import bound_words, limits_by_figure
+    from launcher.health.verdict import bound_words, limits_by_figure
 
     rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
     for figure, bounds in limits_by_figure(check) if check.on else ():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launcher.record.check import Bound
-from launcher.record.levels import FLAGS, Level, crossed
+from launcher.record.levels import FLAGS, SERIOUS, Level, crossed
 
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
@@ -67,6 +67,26 @@ _Limit = tuple[Clause, Rung, bool]  # with whether it is one for letting go
 def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
     """One rung for each level that has a limit of this name, in units of `unit`."""
     return [Rung(level, side, limits[key] * unit) for level, prefix in FLAGS if (key := f"{prefix}.{name}") in limits]
+
+
+class AtLevel(NamedTuple):
+    """The limits of one level, by name."""
+
+    limits: Mapping[str, float]
+    level: str
+
+    def __call__(self, name: str) -> float:
+        return self.limits[f"{self.level}.{name}"]
+
+
+def rungs(
+    limits: Mapping[str, float],
+    side: str,
+    value: Callable[[AtLevel], float],
+    levels: Sequence[tuple[Level, str]] = SERIOUS,
+) -> list[Rung]:
+    """One rung for each of `levels`, at the value that follows from the limits of the level."""
+    return [Rung(level, side, value(AtLevel(limits, name))) for level, name in levels]
 
 
 def worst(clauses: Iterable[Clause]) -> Level:

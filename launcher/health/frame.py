@@ -55,10 +55,6 @@ class Frame:
         top, bottom = self.get(high), self.get(low)
         return top is not None and bottom is not None and top - bottom <= _SAME
 
-    def kl(self) -> float | None:
-        """KL to the reference policy."""
-        return self.get(keys.KL)
-
 
 def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:
     """The value under the first of `names` that `data` has, in its present unit; None when not finite."""

@@ -18,7 +18,7 @@ from launcher.health.checklist import Checklist
 from launcher.health.clauses import Clause, Rung, bounds
 from launcher.health.rules import ALL
 from launcher.health.state import Reading, State
-from launcher.health.words import bound_words, debounce_words, limits_by_figure
+from launcher.health.verdict import bound_words, debounce_words, limits_by_figure
 from launcher.metrics.records import parse_record
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level

@@ -1,9 +1,8 @@
-"""All rules, in the order in which the checklist shows them when nothing is on."""
+"""All rules, in the order of rules.toml: so the checklist shows them when nothing is on."""
 
+from launcher.health.catalogue import rules
 from launcher.health.rules import (
-    clock,
     critic,
-    discount,
     entropy,
     errors,
     kl,
@@ -19,45 +18,11 @@ from launcher.health.rules import (
 )
 from launcher.health.rules.base import Rule
 
-ALL: tuple[type[Rule], ...] = (
-    numbers.FiniteNumbers,
-    errors.LogErrors,
-    optimiser.LearningRate,
-    kl.PlausibleKl,
-    kl.KlBlowUp,
-    kl.UpdateSize,
-    kl.KlController,
-    kl.UnrewardedDrift,
-    entropy.EntropyCollapse,
-    entropy.EntropyRise,
-    entropy.LowEntropy,
-    reward.Signal,
-    reward.RewardDrop,
-    reward.RewardPlateau,
-    reward.RewardLeap,
-    length.ResponseLength,
-    kl.ClippedTokens,
-    validation.RewardHacking,
-    validation.AuditedReward,
-    validation.ValidationDrop,
-    length.TruncatedResponses,
-    length.EmptyResponses,
-    critic.CriticFit,
-    discount.DiscountedReward,
-    optimiser.GradientPeaks,
-    optimiser.VanishingGradient,
-    optimiser.PolicyLoss,
-    mismatch.Mismatch,
-    mismatch.GrowingMismatch,
-    mismatch.FirstUpdate,
-    mismatch.StaleSamples,
-    responses.UnvariedGroups,
-    responses.ResponseTexts,
-    rollout.DiscardedGroups,
-    rollout.Waiting,
-    rollout.UnusedTools,
-    system.StepTime,
-    system.GpuMemory,
-    system.HostMemory,
-    clock.Stall,
-)
+_FILES = (critic, entropy, errors, kl, length, mismatch, numbers, optimiser)
+_KINDS: dict[str, type[Rule]] = {
+    kind.id: kind
+    for file in (*_FILES, responses, reward, rollout, system, validation)
+    for kind in vars(file).values()
+    if isinstance(kind, type) and issubclass(kind, Rule) and hasattr(kind, "id")
+}
+ALL: tuple[type[Rule], ...] = tuple(_KINDS[id] for id in rules())

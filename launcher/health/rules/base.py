@@ -1,6 +1,6 @@
 """What every rule is made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -10,6 +10,7 @@ from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
 from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
+from launcher.health.series import Baseline
 from launcher.health.settings import Limits
 from launcher.health.state import LASTING, Reading
 from launcher.record.levels import Level
@@ -37,15 +38,16 @@ class Setup:
 class Rule:
     """One row of the checklist.
 
-    A rule keeps its own small history. `judge` gets the steps in order and returns None when a figure that it
+    A rule keeps its own small history. `judge` gets the steps in order and returns None when a metric that it
     needs is missing from this step: then nothing about the rule moves. Its level comes from clauses, through
-    `compare`: so it cannot differ from the limits that are shown.
+    `compare`: so it cannot differ from the limits that are shown. Texts, limits and advice are in rules.toml.
     """
 
     id: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
+    rate: ClassVar[Callable[..., Reading | None]]  # the opinion on a step by the frame and the metrics in `needs`
 
     def __init__(self, setup: Setup) -> None:
         self.config = setup.config
@@ -57,7 +59,8 @@ class Rule:
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
-        raise NotImplementedError
+        values = [frame.get(names) for names in self.needs]
+        return None if None in values else self.rate(frame, *values)
 
     def tick(self, now: float, memory: Memory) -> Reading | None:
         """The rule's opinion between steps, about once a second of a live run; None to wait for the step."""
@@ -79,6 +82,23 @@ class Rule:
             releasing = clauses(self.limits.releasing)
             hold = worst(releasing)
         return Reading(raw, message, hold, raising, releasing)
+
+
+class PastRule(Rule):
+    """A rule on a metric that is compared with its own past."""
+
+    size: ClassVar[int] = 20  # steps of the recent past
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._usual = Baseline(self.size)
+
+    def warm_up(self, x: float, needed: int) -> Reading | None:
+        """Takes in one of the first `needed` values, with which nothing is compared."""
+        if len(self._usual) >= needed:
+            return None
+        self._usual.add(x)
+        return warming(needed + 1 - len(self._usual))
 
 
 def eased(rungs: Sequence[Rung], pays: bool) -> list[Rung]:

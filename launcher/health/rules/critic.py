@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, Clause, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, warming
-from launcher.health.series import Baseline, median, sigma
+from launcher.health.rules.base import PastRule, Setup, warming
+from launcher.health.series import median, sigma
 from launcher.health.state import Reading
-from launcher.record.levels import SERIOUS, Level
+from launcher.record.levels import Level
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
@@ -20,8 +20,8 @@ _STILL_FALLS = 0.9  # the newest ten of the last fifty losses, to the oldest ten
 _BEYOND_NOISE = 1.5
 
 
-class CriticFit(Rule):
-    """The value loss against its usual and the range of rewards, and the variance it explains."""
+class CriticFit(PastRule):
+    """Compares the value loss with its usual and the range of rewards; judges the explained variance (CRIT-1)."""
 
     id = "CRIT-1"
     needs = (keys.VALUE_LOSS,)
@@ -29,7 +29,6 @@ class CriticFit(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._usual = Baseline(20)
         self._count = 0
         self._losses: deque[float] = deque(maxlen=50)
         self._explained: deque[float] = deque(maxlen=5)
@@ -37,11 +36,8 @@ class CriticFit(Rule):
     def not_applicable(self) -> str | None:
         return f"no critic in this run ({self.config.estimator})" if self.config.has_critic is False else None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x, explained = frame.get(keys.VALUE_LOSS), frame.get(keys.EXPLAINED)
-        if x is None:
-            return None
-        reward = frame.signals.reward
+    def rate(self, frame: Frame, x: float) -> Reading:
+        explained, reward = frame.get(keys.EXPLAINED), frame.signals.reward
         self._count += 1
         self._losses.append(x)
         if explained is not None and not frame.same_scores():  # of equal returns it would be far below 0
@@ -71,11 +67,8 @@ class CriticFit(Rule):
 
     @staticmethod
     def _loss(limits: Mapping[str, float], x: float, usual: float, span: float) -> Clause:
-        rungs = [
-            Rung(level, ">", max(limits[f"{name}.ratio"] * usual, limits[f"{name}.span"] * span * span))
-            for level, name in SERIOUS
-        ]
-        return Clause(x, rungs, metric=keys.VALUE_LOSS, span=POSITIVE)
+        above = rungs(limits, ">", lambda at: max(at("ratio") * usual, at("span") * span * span))
+        return Clause(x, above, metric=keys.VALUE_LOSS, span=POSITIVE)
 
     @staticmethod
     def _share(limits: Mapping[str, float], middle: float, learns: bool) -> Clause:
@@ -84,8 +77,8 @@ class CriticFit(Rule):
         A fresh critic begins far below zero where rewards hardly vary, and needs longer than 31 steps.
         """
         most = Level.NOTICE if learns else Level.CRITICAL
-        rungs = [rung for rung in ladder(limits, "explained", "<") if rung.level <= most]
-        return Clause(middle, rungs, "median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
+        below = [rung for rung in ladder(limits, "explained", "<") if rung.level <= most]
+        return Clause(middle, below, "median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
     def _learns(self) -> bool:
         """Whether the loss has fallen, and by more than its noise: medians of ten differ by 0.6 of that of a step."""

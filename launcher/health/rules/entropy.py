@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, worst
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, eased, moved, warming
-from launcher.health.series import Baseline, swing
+from launcher.health.rules.base import PastRule, Rule, Setup, eased, moved, warming
+from launcher.health.series import swing
 from launcher.health.signals import Entropy, Signals
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, SERIOUS, Level
@@ -21,7 +21,7 @@ _BABBLE = 1.3  # times the first entropy: near the top of what it can be, and no
 
 
 class EntropyCollapse(Rule):
-    """Entropy that falls too fast and beyond its noise, or has run out (this part holds for token means only)."""
+    """Judges how fast the entropy falls, and of token means whether it has run out (ENT-1)."""
 
     id = "ENT-1"
     needs = (keys.ENTROPY,)
@@ -30,10 +30,8 @@ class EntropyCollapse(Rule):
         super().__init__(setup)
         self._falls: list[tuple[int, float]] = []  # steps, entropy that many steps ago
 
-    def judge(self, frame: Frame) -> Reading | None:
+    def rate(self, frame: Frame, x: float) -> Reading:
         entropy = frame.signals.entropy
-        if entropy.value is None:
-            return None
         if entropy.count < _FEWEST:
             return warming(_FEWEST - entropy.count)
         now = entropy.then(0)
@@ -56,7 +54,7 @@ class EntropyCollapse(Rule):
 
     def _falling(self, limits: Mapping[str, float], now: float, signals: Signals) -> Clause:
         noise = signals.entropy.noise
-        rungs = [
+        falling = [
             Rung(
                 level,
                 "<",
@@ -65,21 +63,18 @@ class EntropyCollapse(Rule):
             for level, name in SERIOUS
             for n, then in self._falls
         ]
-        return Clause(now, eased(rungs, signals.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
+        return Clause(now, eased(falling, signals.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
 
     def _low(self, limits: Mapping[str, float], entropy: Entropy) -> Sequence[Clause]:
         """The absolute part: a smoothed entropy near zero, and low against where it started."""
         if not self.config.token_mean:
             return []
         lowest = [Rung(Level.NOTICE, "<", limits["notice.value"])]
-        near = [
-            Rung(level, "<", min(limits[f"{name}.value"], limits[f"{name}.start"] * entropy.start))
-            for level, name in SERIOUS
-            if entropy.start is not None
-        ]
+        start = entropy.start
+        near = [] if start is None else rungs(limits, "<", lambda at: min(at("value"), at("start") * start))
         return [
-            Clause(entropy.ema, rungs, "smoothed", keys.ENTROPY, POSITIVE, fixed)
-            for rungs, fixed in ((lowest, True), (near, False))
+            Clause(entropy.ema, limit, "smoothed", keys.ENTROPY, POSITIVE, fixed)
+            for limit, fixed in ((lowest, True), (near, False))
         ]
 
     def _severity(self, now: float, fall: tuple[int, float]) -> float:
@@ -88,13 +83,10 @@ class EntropyCollapse(Rule):
         return now / (self.limits.raising[f"warn.ratio_{max(steps, _SPANS[0])}"] * then)
 
 
-class EntropyRise(Rule):
-    """Entropy far above its usual, its beginning or what it was long ago, or near the top: the policy babbles.
+class EntropyRise(PastRule):
+    """Compares the entropy with its usual, its beginning, its past and the logarithm of the vocabulary (ENT-2).
 
-    Far is also beyond its own noise, which is large with few prompts a step. The top is the logarithm of the
-    vocabulary: all tokens equally likely. Close below it nothing is sampled but noise, also where the run began there
-    (a temperature of 3). A rise that only leads back to where the entropy was within the last 100 steps is a NOTICE at
-    most.
+    Close below that maximum responses are noise, also where the run began there (a temperature of 3).
     """
 
     id = "ENT-2"
@@ -102,16 +94,11 @@ class EntropyRise(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._usual = Baseline(20)
         self._top = math.log(setup.vocabulary) if setup.vocabulary else math.nan
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.signals.entropy.value
-        if x is None:
-            return None
-        if len(self._usual) < 3:
-            self._usual.add(x)
-            return warming(4 - len(self._usual))
+    def rate(self, frame: Frame, x: float) -> Reading:
+        if (early := self.warm_up(x, 3)) is not None:
+            return early
         usual, back = self._usual.low, x <= self._usual.high
         top = f" (highest possible {number(self._top)})" if x >= self.limits.raising["warn.top"] * self._top else ""
         noise = frame.signals.entropy.noise
@@ -123,31 +110,29 @@ class EntropyRise(Rule):
         return reading
 
     def _above(self, limits: Mapping[str, float], x: float, usual: float, back: bool, noise: float) -> Clause:
-        start, rungs = self._usual.first, list[Rung]()
+        start, found = self._usual.first, list[Rung]()
         for level, name in FLAGS:
             offset, beyond = limits[f"{name}.offset"], swing(limits[f"{name}.sigmas"], noise)
             above = max(limits[f"{name}.ratio"] * usual + offset, beyond * usual)
-            rungs.append(Rung(Level.NOTICE if back else level, ">=", above))
+            found.append(Rung(Level.NOTICE if back else level, ">=", above))
             if level == Level.NOTICE:  # the beginning and the top have limits for what is serious
                 continue
-            rungs.append(Rung(level, ">=", max(limits[f"{name}.start"] * start + offset, beyond * start)))
+            found.append(Rung(level, ">=", max(limits[f"{name}.start"] * start + offset, beyond * start)))
             if math.isfinite(self._top):
-                rungs.append(Rung(level, ">=", max(limits[f"{name}.top"] * self._top, _BABBLE * start)))
+                found.append(Rung(level, ">=", max(limits[f"{name}.top"] * self._top, _BABBLE * start)))
         if math.isfinite(self._top):
-            rungs.append(Rung(Level.WARN, ">=", limits["warn.noise"] * self._top))
-        return Clause(x, rungs, metric=keys.ENTROPY)
+            found.append(Rung(Level.WARN, ">=", limits["warn.noise"] * self._top))
+        return Clause(x, found, metric=keys.ENTROPY)
 
 
 class LowEntropy(Rule):
-    """Little entropy left and no progress: not a fault, but probably all that the run can give."""
+    """Looks for little entropy without progress (ENT-3)."""
 
     id = "ENT-3"
     needs = (keys.ENTROPY, keys.SCORE)
 
-    def judge(self, frame: Frame) -> Reading | None:
+    def rate(self, frame: Frame, x: float, score: float) -> Reading:
         entropy, reward = frame.signals.entropy, frame.signals.reward
-        if entropy.value is None or reward.score is None:
-            return None
         if entropy.count < 50:
             return warming(50 - entropy.count)
         start = entropy.start or 0.0

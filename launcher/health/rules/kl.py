@@ -10,8 +10,8 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, eased, not_judged, warming
-from launcher.health.series import SIGMA_WINDOW, Baseline, Ema, log_sigma, median, sigma, swing
+from launcher.health.rules.base import PastRule, Rule, Setup, eased, not_judged, warming
+from launcher.health.series import SIGMA_WINDOW, Ema, log_sigma, median, sigma, swing
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
@@ -35,7 +35,7 @@ class _ReferenceRule(Rule):
 
 
 class PlausibleKl(_ReferenceRule):
-    """A true KL is never negative, so a mean below zero means that the log-probs do not belong together."""
+    """Looks for a mean KL below 0 (KL-0)."""
 
     id = "KL-0"
 
@@ -43,10 +43,7 @@ class PlausibleKl(_ReferenceRule):
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=5)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.kl()
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         self._last.append(x)
         if len(self._last) < 5:
             return warming(5 - len(self._last))
@@ -58,24 +55,16 @@ class PlausibleKl(_ReferenceRule):
         return reading if reading.raw == Level.OK else replace(reading, message=f"{message}, below 0")
 
 
-class KlBlowUp(_ReferenceRule):
-    """The KL against fixed limits and, beyond its noise, against its own past: its first values, then its recent ones.
-
-    Every policy begins at its reference, so the first values are near 0, and any that learns leaves them: until the
-    reward can tell whether that pays, the relative WARN is a NOTICE.
-    """
+class KlBlowUp(_ReferenceRule, PastRule):
+    """Compares the KL with fixed limits and, beyond its noise, with its first and then its recent values (KL-1)."""
 
     id = "KL-1"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._usual = Baseline(20)
         self._last: deque[float] = deque(maxlen=SIGMA_WINDOW)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.kl()
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         self._last.append(x)
         noise = log_sigma(self._last)
         usual, reward = self._usual.median if self._usual.settled else self._usual.start, frame.signals.reward
@@ -104,7 +93,7 @@ class KlBlowUp(_ReferenceRule):
 
 
 class UpdateSize(Rule):
-    """The KL between the policy before and after one step."""
+    """Judges the KL between the policy before and after one step (KL-2)."""
 
     id = "KL-2"
     needs = (keys.PPO_KL,)
@@ -113,10 +102,7 @@ class UpdateSize(Rule):
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.PPO_KL)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         size = abs(x)
         # A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one mini-batch only.
         self._last.append(_THREE_DECIMALS if size == 0 and frame.three_decimals else size)
@@ -132,7 +118,7 @@ class UpdateSize(Rule):
 
 
 class KlController(_ReferenceRule):
-    """The smoothed KL against the target of an adaptive controller."""
+    """Compares the smoothed KL with the target of an adaptive controller (KL-3)."""
 
     id = "KL-3"
 
@@ -146,10 +132,7 @@ class KlController(_ReferenceRule):
             return "no adaptive KL controller (algorithm.kl_ctrl.type)"
         return super().not_applicable()
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.kl()
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         mean = self._mean.add(x)
         return self.compare(
             f"KL {number(mean)}, target {number(self._target)}",
@@ -158,11 +141,9 @@ class KlController(_ReferenceRule):
 
 
 class UnrewardedDrift(_ReferenceRule):
-    """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run.
+    """Compares the rise of the KL with the gain in reward (KL-4).
 
-    A single odd step is no rise: the KL is the median of three steps before it is smoothed. Nor is what stays below the
-    lowest KL itself or twice its noise. One that has paid over the last 100 steps is a WARN at most; one of a reward
-    that is too near its ceiling to gain is a NOTICE.
+    The KL is the median of three steps before it is smoothed, so that a single odd step does not count.
     """
 
     id = "KL-4"
@@ -175,10 +156,7 @@ class UnrewardedDrift(_ReferenceRule):
         self._last: deque[float] = deque(maxlen=SIGMA_WINDOW)
         self._past: deque[tuple[float, float]] = deque(maxlen=21)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x, score = frame.kl(), frame.signals.reward.score
-        if x is None or score is None:
-            return None
+    def rate(self, frame: Frame, x: float, score: float) -> Reading:
         self._last.append(x)
         kl, reward = self._kl.add(median(list(self._last)[-3:])), self._score.add(score)
         self._past.append((kl, reward))
@@ -210,7 +188,7 @@ class UnrewardedDrift(_ReferenceRule):
 
 
 class ClippedTokens(Rule):
-    """The share of tokens whose ratio left the trust region."""
+    """Judges the share of tokens whose ratio left the trust region (CLIP-1)."""
 
     id = "CLIP-1"
     needs = (keys.CLIPPED,)
@@ -219,10 +197,7 @@ class ClippedTokens(Rule):
         mode = self.config.clips_by_design
         return f"the {mode} loss clips by design" if mode else None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.CLIPPED)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         return self.compare(
             f"{number(100 * x)} % of tokens clipped",
             lambda limits: [Clause(x, ladder(limits, "share"), metric=keys.CLIPPED, span=SHARE, fixed=True)],

@@ -7,36 +7,27 @@ from dataclasses import replace
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import SHARE, Clause, Rung, ladder, worst
+from launcher.health.clauses import SHARE, Clause, Rung, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, eased, lasting, warming
-from launcher.health.series import Baseline, sigma
+from launcher.health.rules.base import PastRule, Rule, Setup, eased, lasting, warming
+from launcher.health.series import sigma
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, SERIOUS, Level
+from launcher.record.levels import FLAGS, Level
 
 
-class ResponseLength(Rule):
-    """The mean length of a response against its usual, and against that of 50 to 100 steps ago or of the beginning.
+class ResponseLength(PastRule):
+    """Compares the mean length of a response with its usual, and with 50 to 100 steps ago or the beginning (LEN-1).
 
-    Shorter ones whose reward rises are learned: WARN is a NOTICE then. So it is for slowly longer ones whose reward is
-    higher than it was, up to four times as long; that quickly longer ones pay may be a game.
+    Quickly longer responses are not eased while the reward rises: the reward may be a game.
     """
 
     id = "LEN-1"
     needs = (keys.LENGTH,)
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._usual = Baseline(20)
-
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.LENGTH)
-        if x is None:
-            return None
-        if len(self._usual) < 8:
-            self._usual.add(x)
-            return warming(9 - len(self._usual))
+    def rate(self, frame: Frame, x: float) -> Reading:
+        if (early := self.warm_up(x, 8)) is not None:
+            return early
         usual, before = self._usual.median, self._usual.before
         message = f"mean response {number(x)} tokens vs usual {number(usual)}"
         reward = frame.signals.reward
@@ -54,32 +45,29 @@ class ResponseLength(Rule):
         if not usual > 0:
             return ()
         shorter = ladder(limits, "shorter", "<", unit=usual)
-        rungs = [*ladder(limits, "longer", ">", unit=usual), *eased(shorter, reward.rises)]
+        beyond = [*ladder(limits, "longer", ">", unit=usual), *eased(shorter, reward.rises)]
         if before > 0:
-            rungs += eased(ladder(limits, "longer_ago", ">", unit=before), reward.gained)
-            rungs += ladder(limits, "longer_at_all", ">", unit=before)
-            rungs += eased(ladder(limits, "shorter_ago", "<", unit=before), reward.gained or reward.rises)
-        return [Clause(x, rungs, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))]
+            beyond += eased(ladder(limits, "longer_ago", ">", unit=before), reward.gained)
+            beyond += ladder(limits, "longer_at_all", ">", unit=before)
+            beyond += eased(ladder(limits, "shorter_ago", "<", unit=before), reward.gained or reward.rises)
+        return [Clause(x, beyond, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))]
 
 
-class TruncatedResponses(Rule):
-    """The share of responses at the length limit: its rise, quick or slow, and whether it stays high."""
+class TruncatedResponses(PastRule):
+    """Judges the share of responses at the length limit: its rise, and whether it stays high (TRUNC-1)."""
 
     id = "TRUNC-1"
     needs = (keys.TRUNCATED,)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._usual = Baseline(20)
         self._last: deque[float] = deque(maxlen=5)
         self._count = 0
         self._longest = setup.config.response_limit or 0.0
         self._needed = 5 if self._longest else 10  # steps; without the limit, the longest so far may be far below it
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = self._share(frame)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
+        x = self._share(frame, x)
         self._count += 1
         self._last.append(x)
         said = f"{number(100 * x)} % of responses reach the length limit"
@@ -105,36 +93,25 @@ class TruncatedResponses(Rule):
 
     @staticmethod
     def _jumped(limits: Mapping[str, float], usual: float, noise: float) -> Sequence[Rung]:
-        return [
-            Rung(
-                level,
-                ">",
-                max(limits[f"{name}.share"], usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)),
-            )
-            for level, name in FLAGS
-        ]
+        return rungs(limits, ">", lambda at: max(at("share"), usual + max(at("distance"), at("sigmas") * noise)), FLAGS)
 
     @staticmethod
     def _grown(limits: Mapping[str, float], before: float) -> Sequence[Rung]:
         """Slowly: since the first steps, or within 100. None while those are missing (nan)."""
-        return [
-            Rung(level, ">", max(limits[f"{name}.level"], before + limits[f"{name}.grown"]))
-            for level, name in SERIOUS
-            if not math.isnan(before)
-        ]
+        return [] if math.isnan(before) else rungs(limits, ">", lambda at: max(at("level"), before + at("grown")))
 
     def _lasting(self, limits: Mapping[str, float]) -> Clause:
         least = min(self._last) if self._count >= self._needed else math.nan
         return Clause(least, ladder(limits, "lasting", ">"), "lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
 
-    def _share(self, frame: Frame) -> float | None:
+    def _share(self, frame: Frame, x: float) -> float:
         """The share of responses at the limit.
 
         The v1 trainer compares with the longest response of the batch, so its share is never 0: when even the
         longest is below the limit (where unknown: below an earlier one), nothing was cut off.
         """
-        x, longest = frame.get(keys.TRUNCATED), frame.get(keys.LENGTH_MAX)
-        if x is None or longest is None:
+        longest = frame.get(keys.LENGTH_MAX)
+        if longest is None:
             return x
         if self.config.response_limit is None:
             self._longest = max(self._longest, longest)
@@ -147,10 +124,7 @@ class EmptyResponses(Rule):
     id = "ABORT-1"
     needs = (keys.EMPTY,)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.EMPTY)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         return self.compare(
             f"{number(100 * x)} % of responses are empty",
             lambda limits: [Clause(x, ladder(limits, "share"), metric=keys.EMPTY, span=SHARE, fixed=True)],

@@ -47,7 +47,7 @@ _FIGURES = (
 
 
 class Mismatch(Rule):
-    """The probabilities of the rollout engine against those of training, by whatever figures are logged."""
+    """Compares the probabilities of the rollout engine with those of training, by the logged metrics (MIS-1)."""
 
     id = "MIS-1"
     needs = (tuple(key for figure in _FIGURES for key in figure.metric),)
@@ -74,9 +74,9 @@ class Mismatch(Rule):
 
 
 class GrowingMismatch(Rule):
-    """The largest probability difference against its usual, and the mean one that grows together with the length.
+    """Compares the largest probability difference with its usual, and the mean one while responses grow (MIS-2).
 
-    Length and mismatch that surge together come before a collapse (arXiv 2602.01826). Not calibrated: NOTICE only.
+    Not calibrated on failing runs: a NOTICE at most.
     """
 
     id = "MIS-2"
@@ -87,9 +87,9 @@ class GrowingMismatch(Rule):
         super().__init__(setup)
         self._mean, self._highest, self._length = Baseline(20), Baseline(20), Baseline(20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        mean, highest, length = (frame.get(key) for key in (keys.PROBS_DIFF, keys.PROBS_DIFF_MAX, keys.LENGTH))
-        if mean is None or highest is None or frame.get(keys.PROBS_VALID) == 0:
+    def rate(self, frame: Frame, mean: float, highest: float) -> Reading | None:
+        length = frame.get(keys.LENGTH)
+        if frame.get(keys.PROBS_VALID) == 0:
             return None
         usual = self._mean.median, self._highest.median, self._length.median
         known, reading = len(self._mean), None
@@ -119,10 +119,7 @@ class GrowingMismatch(Rule):
 
 
 class FirstUpdate(Rule):
-    """With one update per batch, policy and old policy are the same: their ratio is 1, no token is clipped.
-
-    If not, the two forward passes differ: dropout, another dtype or attention, an adapter that one of them lacks.
-    """
+    """Looks for a drift within the only update of a batch, in which policy and old policy are the same (RATIO-1)."""
 
     id = "RATIO-1"
     needs = (keys.PPO_KL,)
@@ -138,10 +135,8 @@ class FirstUpdate(Rule):
             return "the old policy is the rollout's (bypass_mode)"
         return None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        drift, clipped = frame.get(keys.PPO_KL), frame.get(keys.CLIPPED)
-        if drift is None:
-            return None
+    def rate(self, frame: Frame, drift: float) -> Reading:
+        clipped = frame.get(keys.CLIPPED)
         shown = f", {number(100 * clipped)} % of tokens clipped" if clipped is not None else ""
         return self.compare(
             f"drift {number(abs(drift))} within the only update{shown}",
@@ -160,15 +155,12 @@ class FirstUpdate(Rule):
 
 
 class StaleSamples(Rule):
-    """How many weight versions lie between sampling and training."""
+    """Judges how many weight versions lie between sampling and training (STALE-1)."""
 
     id = "STALE-1"
     needs = (keys.STALENESS,)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.STALENESS)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         return self.compare(
             f"samples are {number(x)} versions old",
             lambda limits: [Clause(x, ladder(limits, "versions"), metric=keys.STALENESS, fixed=True)],

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, eased, lasting, not_judged, warming
-from launcher.health.series import Baseline, log_sigma, median, swing
+from launcher.health.rules.base import PastRule, Rule, Setup, eased, lasting, not_judged, warming
+from launcher.health.series import log_sigma, median, swing
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
 
@@ -18,27 +18,22 @@ _ROUNDING = 0.001  # with one update a batch the policy loss is 0 but for roundi
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 
 
-class GradientPeaks(Rule):
-    """The gradient norm against its usual, on a logarithmic scale: single spikes are normal and clipped.
-
-    Steps that teach nothing have no gradient to compare with.
-    """
+class GradientPeaks(PastRule):
+    """Compares the gradient norm with its usual on a logarithmic scale (GRAD-1)."""
 
     id = "GRAD-1"
     needs = (keys.GRADIENT,)
+    size = 30
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._usual = Baseline(30)
         self._flagged: deque[bool] = deque(maxlen=5)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.GRADIENT)
-        if x is None or frame.no_signal():
+    def rate(self, frame: Frame, x: float) -> Reading | None:
+        if frame.no_signal():
             return None
-        if len(self._usual) < 10:
-            self._usual.add(x)
-            return warming(11 - len(self._usual))
+        if (early := self.warm_up(x, 10)) is not None:
+            return early
         usual = self._usual.median
         reading = self.compare(
             f"grad norm {number(x)} vs usual {number(usual)}",
@@ -53,16 +48,13 @@ class GradientPeaks(Rule):
     def _peaks(self, limits: Mapping[str, float], x: float, usual: float, pays: bool) -> Sequence[Clause]:
         if not usual > 0:
             return ()
-        noise = log_sigma(self._usual.values)
-        found = []
-        for level, name in FLAGS:
-            beyond = self.limits.k * swing(limits[f"{name}.sigmas"], noise)
-            found.append(Rung(level, ">", max(limits[f"{name}.ratio"], beyond) * usual))
-        return [Clause(x, eased(found, pays), metric=keys.GRADIENT, span=POSITIVE)]
+        noise, k = log_sigma(self._usual.values), self.limits.k
+        peaks = rungs(limits, ">", lambda at: max(at("ratio"), k * swing(at("sigmas"), noise)) * usual, FLAGS)
+        return [Clause(x, eased(peaks, pays), metric=keys.GRADIENT, span=POSITIVE)]
 
 
 class VanishingGradient(Rule):
-    """Gradient norms that have all but vanished."""
+    """Looks for gradient norms that have almost vanished (GRAD-2)."""
 
     id = "GRAD-2"
     needs = (keys.GRADIENT,)
@@ -73,9 +65,8 @@ class VanishingGradient(Rule):
         self._base = math.nan
         self._last: deque[float] = deque(maxlen=3)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.GRADIENT)
-        if x is None or frame.no_signal():  # no signal, no gradient: SIG-1 says so
+    def rate(self, frame: Frame, x: float) -> Reading | None:
+        if frame.no_signal():  # no signal, no gradient: SIG-1 says so
             return None
         self._last.append(_THREE_DECIMALS if x == 0 and frame.three_decimals else x)
         if len(self._first) < 10:
@@ -86,28 +77,20 @@ class VanishingGradient(Rule):
         return self.compare(f"grad norm {number(x)}, first steps {number(self._base)}", self._vanished)
 
     def _vanished(self, limits: Mapping[str, float]) -> Sequence[Clause]:
-        rungs = [*ladder(limits, "ratio", "<", unit=self._base), Rung(Level.CRITICAL, "<=", 0.0)]
-        return [Clause(max(self._last), rungs, "highest of 3 steps", keys.GRADIENT, POSITIVE)]
+        least = [*ladder(limits, "ratio", "<", unit=self._base), Rung(Level.CRITICAL, "<=", 0.0)]
+        return [Clause(max(self._last), least, "highest of 3 steps", keys.GRADIENT, POSITIVE)]
 
 
-class PolicyLoss(Rule):
-    """The size of the policy loss; its sign and a slow drift mean nothing."""
+class PolicyLoss(PastRule):
+    """Judges the size of the policy loss (LOSS-1)."""
 
     id = "LOSS-1"
     needs = (keys.POLICY_LOSS,)
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._usual = Baseline(20)
-
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.POLICY_LOSS)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         size = abs(x)
-        if not self.config.token_mean and len(self._usual) < 10:
-            self._usual.add(size)
-            return warming(11 - len(self._usual))
+        if not self.config.token_mean and (early := self.warm_up(size, 10)) is not None:
+            return early
         figure, usual = "" if x >= 0 else "size", self._usual.median
         reading = self.compare(
             f"policy loss {number(x)}",
@@ -125,7 +108,7 @@ class PolicyLoss(Rule):
 
 
 class LearningRate(Rule):
-    """A learning rate of exactly 0 between warm-up and the end of the run."""
+    """Counts steps with a learning rate of exactly 0 between warm-up and the end of the run (LR-1)."""
 
     id = "LR-1"
     needs = (keys.LEARNING_RATE,)
@@ -134,10 +117,7 @@ class LearningRate(Rule):
         super().__init__(setup)
         self._run = 0
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.LEARNING_RATE)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         if frame.three_decimals:
             return not_judged("the log has three decimals, so 0.000 may not be 0")
         ending = self.config.total_steps is not None and frame.step > self.config.total_steps - 2

@@ -33,10 +33,7 @@ class UnvariedGroups(Rule):
     def not_applicable(self) -> str | None:
         return "advantages do not compare responses" if self.config.group_based is False else None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.UNVARIED)
-        if x is None:
-            return None
+    def rate(self, frame: Frame, x: float) -> Reading:
         self._last.append(x)
         if len(self._last) < _RECENT:
             return warming(_RECENT - len(self._last))

@@ -1,4 +1,4 @@
-"""REW-1, REW-2, REW-4 and SIG-1: the reward itself, and whether it says anything."""
+"""REW-1, REW-2, REW-4, SIG-1 and DISC-1: the reward itself, whether it says anything, what discounting leaves of it."""
 
 import math
 from collections import deque
@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, AtLevel, Clause, Rung, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, lasting, moved, warming
-from launcher.health.series import Baseline
+from launcher.health.rules.base import PastRule, Rule, Setup, lasting, moved, warming
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, SERIOUS, Level
+from launcher.record.levels import FLAGS, Level
+from launcher.verl.config import GAMMA
 
 _RANGES = ((keys.SCORE_MAX, keys.SCORE_MIN), (keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN))
 _HAD = 10  # steps with signal after which its absence is a loss
 
 
 class RewardDrop(Rule):
-    """The smoothed score against its best so far; where the loss lasts, less of it is beyond the noise.
+    """Compares the smoothed score with its best (REW-1).
 
     The loss is measured by the range of the scores, and by how far the best lies above the lowest score ever: half of
     a small reward is much.
@@ -29,10 +29,8 @@ class RewardDrop(Rule):
     id = "REW-1"
     needs = (keys.SCORE,)
 
-    def judge(self, frame: Frame) -> Reading | None:
+    def rate(self, frame: Frame, score: float) -> Reading:
         reward = frame.signals.reward
-        if reward.score is None:
-            return None
         if reward.count < 10:
             return warming(10 - reward.count)
         best = f"best so far {number(reward.best)} at step {reward.best_step}"
@@ -43,16 +41,12 @@ class RewardDrop(Rule):
         if reward.best is None:
             return ()
         best, gained = reward.best, reward.best - reward.lowest
-        drops = [
-            (level, name, min(limits[f"{name}.span"] * reward.span, limits[f"{name}.share"] * gained))
-            for level, name in SERIOUS
-        ]
 
         def below(sigmas: str) -> list[Rung]:
-            return [
-                Rung(level, "<", best - max(drop, limits[f"{name}.{sigmas}"] * reward.sigma))
-                for level, name, drop in drops
-            ]
+            return rungs(limits, "<", lambda at: best - max(drop(at), at(sigmas) * reward.sigma))
+
+        def drop(at: AtLevel) -> float:
+            return min(at("span") * reward.span, at("share") * gained)
 
         slowly = below("lasting")
         unrecovered = slowly[0]._replace(level=Level.CRITICAL)  # what is a WARN, for all of the last steps
@@ -64,15 +58,13 @@ class RewardDrop(Rule):
 
 
 class RewardPlateau(Rule):
-    """A long time without a new best, unless there is nothing better to reach."""
+    """Counts steps without a new best (REW-2)."""
 
     id = "REW-2"
     needs = (keys.SCORE,)
 
-    def judge(self, frame: Frame) -> Reading | None:
+    def rate(self, frame: Frame, score: float) -> Reading:
         reward = frame.signals.reward
-        if reward.score is None:
-            return None
         if reward.count < 120:
             return warming(120 - reward.count)
         waited = reward.steps_since_best
@@ -85,30 +77,24 @@ class RewardPlateau(Rule):
         return replace(reading, message=f"no new best reward for {waited} steps {best}") if reading.raw else reading
 
 
-class RewardLeap(Rule):
-    """A score far above its usual: sudden success is often a loophole in the parser or the format.
-
-    One far beyond anything that any response had is another scale, and not success.
-    """
+class RewardLeap(PastRule):
+    """Looks for a score far above its usual, or beyond anything that a response had (REW-4)."""
 
     id = "REW-4"
     needs = (keys.SCORE,)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._usual = Baseline(20)
         self._scale = 0.0  # largest score of a response until three steps ago, while the rule was content
         self._sizes: deque[float] = deque(maxlen=4)
 
-    def judge(self, frame: Frame) -> Reading | None:
+    def rate(self, frame: Frame, score: float) -> Reading:
         reward = frame.signals.reward
-        if reward.score is None:
-            return None
         found = (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)
         self._sizes.append(max(abs(frame.get(names) or 0.0) for names in found))
         refused = frame.raw.get("REW-1", Level.OK) >= Level.WARN
         if reward.count < 10:
-            self._usual.add(reward.score, refused)
+            self._usual.add(score, refused)
             self._scale = max(self._scale, self._sizes[0])
             return warming(10 - reward.count)
         usual, now = self._usual.median, reward.med3
@@ -118,19 +104,19 @@ class RewardLeap(Rule):
         )
         if reading.raw < Level.WARN:
             self._scale = max(self._scale, self._sizes[0])
-        self._usual.add(reward.score, refused or reading.raw >= Level.WARN)
+        self._usual.add(score, refused or reading.raw >= Level.WARN)
         return reading
 
     def _leap(self, limits: Mapping[str, float], reward: Reward, now: float, usual: float) -> Clause:
         leap = reward.distance(limits["notice.span"], limits["notice.sigmas"])
-        rungs = [Rung(Level.NOTICE, ">", usual + leap)]
+        above = [Rung(Level.NOTICE, ">", usual + leap)]
         if self._scale > 0:
-            rungs.append(Rung(Level.WARN, ">", limits["warn.scale"] * self._scale))
-        return Clause(now, rungs, "median of 3 steps", keys.SCORE)
+            above.append(Rung(Level.WARN, ">", limits["warn.scale"] * self._scale))
+        return Clause(now, above, "median of 3 steps", keys.SCORE)
 
 
 class Signal(Rule):
-    """Steps on which all responses got the same reward, or all advantages are equal: they teach nothing."""
+    """Counts steps on which all rewards or all advantages are equal (SIG-1)."""
 
     id = "SIG-1"
     needs = ((*keys.SCORE_MAX, *keys.ADVANTAGE_MAX), (*keys.SCORE_MIN, *keys.ADVANTAGE_MIN))
@@ -167,15 +153,12 @@ class Signal(Rule):
 
     def _missing(self, limits: Mapping[str, float], case: str, among: float) -> Sequence[Clause]:
         """Steps without signal in a row, and at a step with signal those before it."""
-        rungs = ladder(limits, case)
+        missing = ladder(limits, case)
         if case == "had":  # where flat steps are common, a few in a row are chance
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))
-            rungs = [
-                Rung(level, ">=", max(limits[f"{name}.had"], math.log(limits[f"{name}.chance"]) / share))
-                for level, name in FLAGS
-            ]
+            missing = rungs(limits, ">=", lambda at: max(at("had"), math.log(at("chance")) / share), FLAGS)
         return [
-            Clause(self._run, rungs, "consecutive steps without a signal", span=POSITIVE),
+            Clause(self._run, missing, "consecutive steps without a signal", span=POSITIVE),
             Clause(among, ladder(limits, "mostly"), "steps without a signal, of the last 10", span=(0, 10)),
         ]
 
@@ -188,3 +171,53 @@ def _solved(reward: Reward) -> bool:
 
 def _given(frame: Frame, high: Sequence[str], low: Sequence[str]) -> bool:
     return frame.get(high) is not None and frame.get(low) is not None
+
+
+class DiscountedReward(Rule):
+    """The mean return of a token as a share of the mean reward of a response.
+
+    With a reward at the last of L tokens, the return of the token that is k before it is gamma^k of the reward (veRL:
+    core_algos.py: compute_gae_advantage_return with lam 1, compute_reinforce_plus_plus_outcome_advantage), so their
+    mean is (1 - gamma^L) / (L * (1 - gamma)) of it. With a lower lam, returns get there as the critic learns. The
+    higher of this share and the one in the metrics is judged: a reward within a response loses less than the formula
+    says, and where short responses score best, the metrics show a loss even without discounting.
+    """
+
+    id = "DISC-1"
+    needs = (keys.RETURN, keys.SCORE)
+    also = (keys.LENGTH,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        gamma = setup.config.number(GAMMA)
+        self._gamma = math.nan if gamma is None else gamma
+
+    def not_applicable(self) -> str | None:
+        if self.config.discounts is False:
+            return f"no discounting in this run ({self.config.estimator})"
+        if self.config.discounts is None or math.isnan(self._gamma):
+            return f"{GAMMA} is unknown"
+        return None if 0 <= self._gamma < 1 else f"no discounting in this run (gamma {number(self._gamma)})"
+
+    def rate(self, frame: Frame, gained: float, score: float) -> Reading | None:
+        length = frame.get(keys.LENGTH)
+        if length is None:
+            return None
+        reward = frame.get(keys.REWARD) or score
+        compared = score * reward > 0
+        share = max(_kept(self._gamma, length), gained / score, gained / reward) if compared else math.nan
+        reading = self.compare(
+            f"returns average {number(100 * share)} % of the score", lambda limits: [self._least(limits, share)]
+        )
+        if not compared:
+            return replace(reading, message="not compared: the mean score is 0, or smaller than the KL penalty")
+        return replace(reading, message=f"{reading.message}: discounting hides the reward") if reading.raw else reading
+
+    @staticmethod
+    def _least(limits: Mapping[str, float], share: float) -> Clause:
+        return Clause(share, ladder(limits, "share", "<"), "share of the score", span=POSITIVE, fixed=True)
+
+
+def _kept(gamma: float, length: float) -> float:
+    """The mean of gamma^k over the tokens of a response."""
+    return (1 - gamma**length) / (length * (1 - gamma)) if length >= 1 else 1.0

@@ -131,10 +131,7 @@ class UnusedTools(Rule):
             return "no tools in this run (actor_rollout_ref.rollout.multi_turn.tool_config_path)"
         return None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        longest = frame.get(keys.TURNS)
-        if longest is None:
-            return None
+    def rate(self, frame: Frame, longest: float) -> Reading:
         self._without = self._without + 1 if longest <= 2 else 0
         steps = f"{self._without} step{'s' if self._without != 1 else ''}"
         turns = f"chats of up to {number(longest)} turns"

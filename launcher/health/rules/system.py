@@ -1,4 +1,4 @@
-"""THR-1, MEM-1 and MEM-2: speed and memory."""
+"""THR-1, STALL-1, MEM-1 and MEM-2: speed and memory."""
 
 import math
 from collections import deque
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from launcher.core.format import number
+from launcher.core.format import duration, number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, worst
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Memory, Rule, Setup, warming
 from launcher.health.series import Baseline, median
@@ -223,3 +223,46 @@ class HostMemory(_MemoryRule):
 
     def _of_run(self, frame: Frame) -> float | None:
         return frame.get(keys.RUN_MEMORY)
+
+
+class Stall(Rule):
+    """The time since the last step against the usual gap between steps (saving and validation included)."""
+
+    id = "STALL-1"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._clock = setup.clock
+        self._gaps: deque[float] = deque(maxlen=20)
+        self._waiting_since: float | None = None
+        self._last_step: float | None = None
+        self._live = False
+
+    def not_applicable(self) -> str | None:
+        return None if self._clock else "a log file does not show whether its run is still progressing"
+
+    def judge(self, frame: Frame) -> Reading:
+        if frame.t is not None:
+            if self._last_step is not None:
+                self._gaps.append(frame.t - self._last_step)
+            self._last_step = self._waiting_since = frame.t
+        return self.compare(f"step {frame.step} finished", lambda limits: self._silence(limits, 0.0))
+
+    def tick(self, now: float, memory: Memory) -> Reading:
+        if not self._live:  # steps before this are of an earlier attempt: the pause since then is no gap
+            self._live, self._waiting_since, self._last_step = True, now, None
+        waited = now - (now if self._waiting_since is None else self._waiting_since)
+        reading = self.compare("", lambda limits: self._silence(limits, waited))
+        if self._last_step is None or not self._gaps:
+            begun = "the start" if self._last_step is None else "the first step"
+            return replace(reading, message=f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}")
+        usually = f"(usual {duration(median(self._gaps))})"
+        said = f"no new step for {duration(waited)}" if reading.raw else f"{duration(waited)} since the last step"
+        return replace(reading, message=f"{said} {usually}")
+
+    def _silence(self, limits: Mapping[str, float], waited: float) -> Sequence[Clause]:
+        if self._last_step is None or not self._gaps:
+            return [Clause(waited, ladder(limits, "start", ">"), "seconds without a step", span=POSITIVE)]
+        usual, longest = median(self._gaps), max(self._gaps)
+        silent = rungs(limits, ">", lambda at: max(at("median") * usual, at("longest") * longest, at("seconds")))
+        return [Clause(waited, silent, "seconds since the last step", span=POSITIVE)]

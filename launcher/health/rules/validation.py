@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import Clause, Rung, ladder, worst
+from launcher.health.clauses import Clause, Rung, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.series import Baseline
@@ -36,15 +36,10 @@ class ValidationDrop(Rule):
         twice = min(validation.drops) if validation.count >= 3 else 0.0
 
         def clauses(limits: Mapping[str, float]) -> Sequence[Clause]:
-            rungs = [
-                Rung(level, ">", max(limits[f"{name}.span"] * span, limits[f"{name}.sigmas"] * noise))
-                for level, name in FLAGS
-            ]
+            notice, *serious = rungs(limits, ">", lambda at: max(at("span") * span, at("sigmas") * noise), FLAGS)
             return [
-                Clause(drop, [rung for rung in rungs if rung.level == Level.NOTICE], "drop below the best"),
-                Clause(
-                    twice, [rung for rung in rungs if rung.level > Level.NOTICE], "drop below the best, two in a row"
-                ),
+                Clause(drop, [notice], "drop below the best"),
+                Clause(twice, serious, "drop below the best, two in a row"),
             ]
 
         mean = " mean of two" if validation.count > 1 else ""
@@ -65,21 +60,18 @@ class RewardHacking(Rule):
         self._validations = 0
         self._apart = Clause(math.nan, ())  # held from one validation to the next
 
-    def judge(self, frame: Frame) -> Reading | None:
-        reward, length = frame.signals.reward, frame.get(keys.LENGTH)
-        if reward.score is None or length is None:
-            return None
-        validation = frame.signals.validation
+    def rate(self, frame: Frame, score: float, length: float) -> Reading:
+        reward, validation = frame.signals.reward, frame.signals.validation
         if validation.count != self._validations:
             self._validations = validation.count
             self._apart = self._divergence(validation, reward)
         if len(self._scores) < 10:
-            self._add(reward.score, length)
+            self._add(score, length)
             return warming(11 - len(self._scores))
         usual, now = self._scores.median, reward.med3
         ratio = length / self._lengths.median if self._lengths.median > 0 else 1.0
         gamed = worst(self._gamed(self.limits.raising, reward, now - usual, ratio))
-        self._add(reward.score, length, refused=gamed >= Level.WARN)
+        self._add(score, length, refused=gamed >= Level.WARN)
         grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
         message = f"reward {number(usual)} → {number(now)} {grew}"
         if self._apart.level and gamed <= Level.WARN:
@@ -127,10 +119,8 @@ class AuditedReward(Rule):
         super().__init__(setup)
         self._audit = Reward()
 
-    def judge(self, frame: Frame) -> Reading | None:
-        reward, audit, x = frame.signals.reward, self._audit, frame.get(keys.AUDIT)
-        if x is None or reward.score is None:
-            return None
+    def rate(self, frame: Frame, x: float, score: float) -> Reading:
+        reward, audit = frame.signals.reward, self._audit
         audit.update(frame.step, x, None, None)
         if audit.count < _AUDITED:
             return warming(_AUDITED - audit.count)
