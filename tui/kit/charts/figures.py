@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from launcher.core.format import number
-from launcher.health.words import bound_words
+from launcher.health.verdict import bound_words
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
-from launcher.health.words import bound_words
+from launcher.health.verdict import bound_words
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange

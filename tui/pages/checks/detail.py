@@ -12,7 +12,7 @@ from textual.containers import Container, VerticalScroll
 from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.health.catalogue import families
-from launcher.health.words import CROSSED, bound_words, debounce_words, limits_by_figure
+from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_figure
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
