@@ -6,15 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from launcher.preset.effective import BUILT_IN_REWARDS, EffectiveConfig
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.field_values import Where
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import allowed
 from launcher.verl.defaults import NEWEST, leaves, tree
 
 MOST = 200
-_MODELS = tuple(f"Qwen/Qwen2.5-{size}-Instruct" for size in ("0.5B", "1.5B", "3B", "7B"))
-_ENGINES = ("vllm", "sglang", "hf")
 
 
 def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, folder: Path) -> list[str]:
@@ -31,7 +29,7 @@ def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, fo
         return _fitting(("true", "false"), text, fresh)
     if spec.scale == "divisor":
         return _fitting([str(value) for value in allowed(spec.name, config)], text, fresh)
-    names: Sequence[str] = ()
+    names: Sequence[str] = spec.suggested
     if where == ("extends",):
         from launcher.preset.files import available
 
@@ -40,12 +38,6 @@ def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, fo
         from launcher.preset.files import recipes
 
         names = list(recipes())
-    elif where == ("rollout", "engine"):
-        names = _ENGINES
-    elif where == ("reward", "function"):
-        names = BUILT_IN_REWARDS
-    elif where in (("model", "path"), ("critic", "path")):
-        names = _MODELS
     named = _fitting(names, text, fresh)
     if spec.kind == "path" or where == ("extends",) or (spec.kind and text.startswith(("/", "~", ".", "$"))):
         named += files(text, folder, fresh=fresh)

@@ -20,9 +20,8 @@ from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import Where, check, raw_places, typed, where_of
 from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer, shipped, users
 from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.schema import FIELDS, ORDER
 
-ORDER = tuple(Preset.model_fields)
 _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 

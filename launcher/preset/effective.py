@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from launcher.core.errors import UserError
-from launcher.preset.program import Program
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import FIELDS, preset_of
 from launcher.verl import defaults, hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import (
@@ -39,7 +38,7 @@ from launcher.verl.config import (
     VerlConfig,
 )
 
-BUILT_IN_REWARDS = ("gsm8k", "math")
+BUILT_IN_REWARDS = FIELDS["reward.function"].suggested
 OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
 """Engines beside FSDP, which have a `model_engine` and a strategy of the same name."""
 
@@ -333,8 +332,9 @@ def of_draft(
     values: Mapping[tuple[str, ...], Any], version: str = defaults.NEWEST, verl: Path | None = None
 ) -> EffectiveConfig:
     """The configuration of a preset that is being edited, from the values that are set. Never raises."""
-    program = {name: each for name in Program.model_fields if isinstance(each := values.get(("program", name)), str)}
-    config = Program(**program).config
+    named = {path[1]: value for path, value in values.items() if path[0] == "program" and isinstance(value, str)}
+    program = preset_of({"program": named}).program
+    config = program.config
     wanted = of_fields(values, foreign=config != defaults.PPO) | of_overrides(values)
-    settings, _ = for_version(wanted, version, program.get("config_name"))
+    settings, _ = for_version(wanted, version, program.config_name)
     return EffectiveConfig(version=version, verl=verl, config=config, settings=settings)

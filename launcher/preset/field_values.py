@@ -8,7 +8,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean, near_hint
 from launcher.preset import layers, yaml_text
 from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import BY_KEY, FIELDS, Preset
+from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import hydra, versions
 
 Where = tuple[str, ...]
@@ -113,17 +113,13 @@ def _entries(raw: Mapping[Any, Any]) -> list[tuple[Where, dict[Any, Any]]]:
 
 
 def _wrong(path: Where, value: Any) -> str | None:
-    from pydantic import ValidationError
-
     spec = FIELDS.get(".".join(path))
     if spec is None:
         return _unsayable(value) if path[0] == "overrides" else None
-    try:
-        Preset.model_validate({path[0]: {path[1]: value}} if len(path) > 1 else {path[0]: value})
-    except ValidationError:
-        near = did_you_mean(value, spec.choices) if isinstance(value, str) else ""
-        return f"{value!r} is not allowed{near}; use {spec.allowed}"
-    return None
+    if spec.allows(value):
+        return None
+    near = did_you_mean(value, spec.choices) if isinstance(value, str) else ""
+    return f"{value!r} is not allowed{near}; use {spec.allowed}"
 
 
 def _unsayable(value: Any) -> str | None:

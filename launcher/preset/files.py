@@ -15,11 +15,12 @@ from launcher.core.text import clean, hint_of, near_hint, nearest
 from launcher.core.yaml_bounds import mending, refusal
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import FIELDS, Preset, value_of
+from launcher.preset.schema import FIELDS, Preset, preset_of, value_of
 
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
+_ORDER = {name: place for place, name in enumerate(FIELDS)}
 Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
@@ -294,23 +295,27 @@ def _first_line(problem: object) -> str:
 
 
 def _validated(layer: Layer) -> Preset:
-    from pydantic import ValidationError
-
-    try:
-        return Preset.model_validate(layers.nest(layer))
-    except ValidationError as error:
-        raise _refusal(layer, error.errors(include_url=False)) from None
+    if wrong := [path for path, entry in layer.items() if not _allowed(path, entry.value)]:
+        raise _refusal(layer, sorted(wrong, key=_place_in_order))
+    return preset_of(layers.nest(layer))
 
 
-def _refusal(layer: Layer, errors: Sequence[Any]) -> WrongValue:
+def _allowed(path: tuple[str, ...], value: Any) -> bool:
+    spec = FIELDS.get(".".join(path))
+    return spec.allows(value) if spec else path[0] != "env" or isinstance(value, str)
+
+
+def _place_in_order(path: tuple[str, ...]) -> int:
+    return _ORDER.get(".".join(path), _ORDER["env"])
+
+
+def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
     """The first error for a person: where, what, what is allowed."""
-    place = tuple(str(part) for part in errors[0]["loc"])
-    path = next(path for path in (place[:2], place[:1]) if path in layer)
-    entry, name = layer[path], ".".join(path)
+    entry, name = layer[wrong[0]], ".".join(wrong[0])
     spec = FIELDS.get(name)
     allowed = spec.allowed if spec else "text"  # of `env`
     near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
-    others = len({error["loc"][:2] for error in errors}) - 1
+    others = len(wrong) - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
     message = f"{entry.source}: {name} is {entry.value!r}, which is not allowed{more}"
     return WrongValue(message, hint_of(near, f"use {allowed}"), name, entry.value)

@@ -15,8 +15,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.preset import environment
-from launcher.preset.fields import Spec
-from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
+from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER
 from launcher.verl import hydra, versions
 
 FREE = ("health", "env", "sweep")  # mappings without fields of their own
@@ -71,7 +70,7 @@ def from_mapping(data: Mapping[str, Any], place: Place, folder: Path) -> Layer:
     layer: Layer = {}
     for name, value in data.items():
         source = place((name,))
-        if name not in Preset.model_fields:
+        if name not in ORDER:
             raise UserError(f"{source}: unknown name {str(name)!r}", _hint(str(name)))
         if name not in MAPPINGS:
             _put_field(layer, name, value, source, folder)
@@ -184,27 +183,13 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     environment.check_setting(key, value, source)
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
-    as_it_is = prefix == "~" or (prefix == "++" and spec is not None and (value is None or not _takes(spec, value)))
+    as_it_is = prefix == "~" or (
+        prefix == "++" and spec is not None and (value is None or not spec.allows(spec.from_verl(value)))
+    )
     if spec is not None and not as_it_is:
         _put_field(layer, spec.name, spec.from_verl(value), source, folder)
     else:
         layer["overrides", prefix.replace("+", "") + newest] = Entry(value, source, prefix + newest)
-
-
-def _takes(spec: Spec, value: Any) -> bool:
-    """Whether a field allows one of veRL's values."""
-    from pydantic import ValidationError
-
-    tree: dict[str, Any] = {}
-    node = tree
-    for name in spec.path[:-1]:
-        node = node.setdefault(name, {})
-    node[spec.path[-1]] = spec.from_verl(value)
-    try:
-        Preset.model_validate(tree)
-    except ValidationError:
-        return False
-    return True
 
 
 def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], place: Place) -> None:

@@ -15,8 +15,7 @@ from launcher.preset.draft import target
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, load_text, restore
 from launcher.preset.layers import Layer
-from launcher.preset.program import MAIN
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import FIELDS, MAIN
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
 from launcher.preset.translate import OURS
 from launcher.scripts import verl_command as script

@@ -154,7 +154,7 @@ class Form:
         where, spec = self.where(name), FIELDS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
-        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
+        said = [spec.help if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
         meaning = spec.offers.get(self.text(name)) if spec else None
         if name == "recipe" and self.draft.value(where) in recipes():
             meaning = recipe_about(self.text(name)).rstrip(".")
@@ -219,7 +219,7 @@ def value_column(columns: int) -> int:
 def fits(name: str, query: str) -> bool:
     """Whether what was typed names a field: by its name, its veRL key, its meaning."""
     spec: Spec | None = FIELDS.get(name)
-    texts = [name, spec.key, spec.about] if spec else [name]
+    texts = [name, spec.key, spec.help] if spec else [name]
     return all(
         letters(name.lower(), word) >= _NEAR or any(word in text.lower() for text in texts)
         for word in query.lower().split()
