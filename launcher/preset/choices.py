@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launcher.preset.effective import EffectiveConfig
-from launcher.preset.field_values import Where
+from launcher.preset.layers import Where
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import allowed
 from launcher.verl.defaults import NEWEST, leaves, tree

@@ -17,9 +17,10 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.preset import layers, yaml_text
-from launcher.preset.field_values import Where, check, raw_places, typed, where_of
+from launcher.preset.field_values import check, typed, unhealthy, where_of
+from launcher.preset.field_values import errors as values_errors
 from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer, shipped, users
-from launcher.preset.layers import Layer, Place
+from launcher.preset.layers import Layer, Place, Where
 from launcher.preset.schema import FIELDS, ORDER
 
 _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
@@ -327,7 +328,10 @@ def _read(path: Path, text: str) -> Reading:
         raw, place = parse(path, text)
     except UserError as error:
         return Reading(problem=str(error))
-    own, places, errors = raw_places(raw, place, path.parent)
+    found = layers.read(raw, place, path.parent)
+    errors = {where: str(error) for where, error in found.refused.items()} | values_errors(found.layer)
+    if why := unhealthy(raw.get("health")):
+        errors["health",] = why
     parent: Layer = {}
     recipe: Layer = {}
     try:
@@ -338,7 +342,7 @@ def _read(path: Path, text: str) -> Reading:
         recipe = recipe_layer(raw.get("recipe"), place(("recipe",)))
     except UserError as error:
         errors["recipe",] = str(error)
-    return Reading(None, own, parent, recipe, places, errors, place, raw)
+    return Reading(None, found.layer, parent, recipe, found.places, errors, place, raw)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:

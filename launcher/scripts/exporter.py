@@ -106,7 +106,7 @@ def sky(name: str, version: str | None, below: Path) -> str:
         "file_mounts:\n" + "\n".join(f"  {json.dumps(to)}: {json.dumps(of)}" for to, of in files.items()),
         *(f"# not here, so it is not copied: {clean(path)}" for path in missing),
         f"# checkpoints lie in {below}: mount a bucket there to keep them, and to resume over several nodes",
-        f"setup: |\n{_indented(_TABLES['sky_setup'].format(version=version, more=more))}",
+        f"setup: |\n{_indented(setup)}",
         f"run: |\n{_indented(run)}",
     ]
     return about(loaded, launch, version) + "\n".join(lines) + "\n"

@@ -12,9 +12,9 @@ from launcher.health.fixes import FIXES
 from launcher.health.rules import ALL
 from launcher.preset.draft import Draft, values
 from launcher.preset.effective import EffectiveConfig, of_draft
-from launcher.preset.field_values import Where
 from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
+from launcher.preset.layers import Where
 from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.verl.defaults import NEWEST
