@@ -40,7 +40,7 @@ from launcher.verl.config import (
 
 BUILT_IN_REWARDS = FIELDS["reward.function"].suggested
 OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
-"""Engines beside FSDP, which have a `model_engine` and a strategy of the same name."""
+"""Engines other than FSDP, which have a `model_engine` and a strategy of the same name."""
 
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
@@ -79,7 +79,7 @@ class EffectiveConfig(VerlConfig):
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What veRL will see under `key`; `default` where this version has no such key. Never raises."""
+        """The value that veRL will see under `key`; `default` where this version has no such key. Never raises."""
         name = self._name(key)
         return default if name is None else self._look_up(name, default)
 
@@ -145,7 +145,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def trainer_mode(self) -> str:
-        """How the trainer of veRL 0.9 schedules rollouts; sync where there is another trainer."""
+        """How the v1 trainer schedules rollouts; sync with the legacy trainer."""
         return (self.text(TRAINER_MODE) or "sync") if self.is_v1 else "sync"
 
     @property
@@ -155,13 +155,13 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def engine_gpus(self) -> int:
-        """GPUs of the engine alone, beside those of the trainer."""
+        """GPUs of the engine alone, in addition to those of the trainer."""
         own = (self.whole(ENGINE_GPUS) or 0) * (self.whole(ENGINE_NODES) or 0)
         return own if self.is_separate else 0
 
     @property
     def has_hybrid_engine(self) -> bool:
-        """Whether the trainer's GPUs hold an engine, too; only separate_async can do without (0.9.1)."""
+        """Whether the trainer's GPUs also hold an engine; only separate_async can do without (0.9.1)."""
         return not self.is_separate or self.flag(HYBRID, True)
 
     @property
@@ -324,7 +324,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
 
 
 def _critic_on(wanted: Settings) -> bool:
-    """Whether a critic is asked for beside an estimator that needs none, as one of the user's own may."""
+    """Whether a critic is requested with an estimator that needs none, as one of the user's own may."""
     return "critic.enable" in wanted and wanted["critic.enable"].value is True
 
 

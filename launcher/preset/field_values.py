@@ -1,4 +1,4 @@
-"""Single values of a preset: where they stand in its file, what a person means by a text, what may not be."""
+"""Single values of a preset: their places in its file, the meaning of typed text, the reasons for a refusal."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -233,7 +233,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
 def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
     """The file's mapping in Python's own types, and what names the place of a path in it.
 
-    `text` is read in the place of what is on the disk. Raises UserError.
+    `text` is read instead of the file on the disk. Raises UserError.
     """
     try:
         document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
@@ -291,7 +291,7 @@ def _plain(value: Any) -> Any:
 
 
 def _name(key: Any) -> Any:
-    """A key that can be one in Python, too: YAML takes lists and mappings."""
+    """A key that Python can use as one; YAML also takes lists and mappings."""
     plain = _plain(key)
     return str(plain) if isinstance(plain, (dict, list)) else plain
 

@@ -16,30 +16,13 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.preset import environment
-from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER
+from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
 
 FREE = ("health", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
-ROOTS = (
-    "actor_rollout_ref",
-    "algorithm",
-    "critic",
-    "custom_reward_function",
-    "data",
-    "distillation",
-    "global_profiler",
-    "model_engine",
-    "ray_init",
-    "ray_kwargs",
-    "reward",
-    "reward_model",
-    "sandbox_fusion",
-    "skip",
-    "trainer",
-    "transfer_queue",
-)
-"""Where veRL's keys begin."""
+ROOTS: tuple[str, ...] = tuple(TABLES["roots"])
+"""The first parts of veRL's keys."""
 
 _OURS: dict[str, Callable[[], str]] = {
     "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
@@ -151,8 +134,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
     elif (group in ROOTS and rest) or hydra.is_group(key):
-        known = BY_KEY.get(versions.newest(key))
-        _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
+        return from_override(text, folder)
     elif key in MAPPINGS:
         raise UserError(f"'{key}' is a group", "set a value in it, such as actor.lr=1e-6")
     else:
@@ -161,16 +143,14 @@ def from_setting(text: str, folder: Path) -> Layer:
 
 
 def from_override(text: str, folder: Path) -> Layer:
-    """The layer of one override as veRL is given it, whose keys may be those of a fork. Raises UserError."""
+    """The layer of one override as veRL gets it, whose keys may be those of a fork. Raises UserError."""
     layer: Layer = {}
     if text.startswith("~"):
-        text = f"{text.partition('=')[0]}=null"
-        prefix, key = hydra.split_key(text.partition("=")[0], "setting")
-        raw = "null"
+        (prefix, key), value = hydra.split_key(text.partition("=")[0], "setting"), None
     else:
         prefix, key, raw = hydra.split(text)
-    known = BY_KEY.get(versions.newest(key))
-    value = _typed(known.name, raw) if known else hydra.parse(raw)
+        known = BY_KEY.get(versions.newest(key))
+        value = _typed(known.name, raw) if known else hydra.parse(raw)
     _put_key(layer, prefix, key, value, f"setting {key}", folder)
     return layer
 
@@ -181,7 +161,7 @@ def stack(layers: Iterable[Layer]) -> Layer:
 
 
 def over(top: Layer, base: Layer) -> Layer:
-    """`top` laid over `base`. A value replaces a mapping that stood in its place, and a mapping a value."""
+    """`top` laid over `base`. A value replaces a mapping of the same name, and a mapping a value."""
     covered = {("overrides", FIELDS[".".join(path)].key) for path in top if ".".join(path) in FIELDS}
     kept = {
         path: entry

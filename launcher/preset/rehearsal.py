@@ -66,7 +66,7 @@ def _changes(table: str) -> dict[str, Any]:
 
 
 def _on_the_cpu(cpus: int) -> dict[str, Any]:
-    """What the preset toy-cpu sets for its device, and indices of GPUs that no machine has, which hides all GPUs."""
+    """Values of toy-cpu for its device, and indices of GPUs that no machine has, which hide all GPUs."""
     toy = load("toy-cpu")
     found: dict[str, Any] = {}
     for name, groups in _TABLES["toy"].items():

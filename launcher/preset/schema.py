@@ -9,22 +9,22 @@ from launcher.core.tables import read_tables
 from launcher.preset.fields import UNGROUPED, Spec, rows
 from launcher.verl.defaults import PPO
 
-_TABLES = read_tables(Path(__file__).with_name("fields.toml"))
+TABLES = read_tables(Path(__file__).with_name("fields.toml"))
 
-FIELDS: dict[str, Spec] = {spec.name: spec for spec in rows(_TABLES)}
+FIELDS: dict[str, Spec] = {spec.name: spec for spec in rows(TABLES)}
 """Every field by its dotted name, in the order of the command line."""
 
 BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
 """The field that covers a veRL key (as the newest version calls it, without `+`)."""
 
-GROUPS = tuple(group for group in _TABLES["groups"] if group not in UNGROUPED)
+GROUPS = tuple(group for group in TABLES["groups"] if group not in UNGROUPED)
 
 GENERAL = ""
 """The group of the fields that are in no group, in `TITLES`."""
 
 TITLES: dict[str, str] = {
-    GENERAL: _TABLES["groups"][UNGROUPED[0]]["title"],
-    **{group: _TABLES["groups"][group]["title"] for group in GROUPS},
+    GENERAL: TABLES["groups"][UNGROUPED[0]]["title"],
+    **{group: TABLES["groups"][group]["title"] for group in GROUPS},
 }
 """The title of each group, in the order of a form."""
 

@@ -48,7 +48,7 @@ def launch_of(
 
 
 def about(loaded: LoadedPreset, launch: Launch, version: str) -> str:
-    """What a script is, and what of it has no effect: comments."""
+    """Comments: what the script runs, and settings of it without effect."""
     said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
     lines = [f"# {loaded.name}, for veRL {version}; written by ppo-tui."] + ([f"# {said}"] if said else [])
     lines += [f"# veRL {version} ignores {key}: {why}." for key, why in ignored(launch.keys, version)]
@@ -83,7 +83,7 @@ def slurm(name: str, version: str | None, below: Path) -> str:
 def sky(name: str, version: str | None, below: Path) -> str:
     """A SkyPilot task, as YAML: the machines, veRL on each of them, Ray over them, the preset on the first.
 
-    What the preset names here and that exists here is copied to the machines under the same path; `below` is a folder
+    Existing files that the preset names are copied to the machines under the same path; `below` is a folder
     of theirs.
     """
     loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
@@ -105,7 +105,7 @@ def sky(name: str, version: str | None, below: Path) -> str:
         "secrets:\n  RAY_AUTH_TOKEN: null",
         "file_mounts:\n" + "\n".join(f"  {json.dumps(to)}: {json.dumps(of)}" for to, of in files.items()),
         *(f"# not here, so it is not copied: {clean(path)}" for path in missing),
-        f"# checkpoints lie in {below}: mount a bucket there to keep them, and to resume over several nodes",
+        f"# checkpoints are in {below}: mount a bucket there to keep them, and to resume over several nodes",
         f"setup: |\n{_indented(setup)}",
         f"run: |\n{_indented(run)}",
     ]

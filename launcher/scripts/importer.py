@@ -177,7 +177,7 @@ def _add(word: str, draft: _Draft) -> None:
         if bare not in _NAMES:
             _doubt(key, word, draft)
             return
-        draft.notes.append(f"{bare}: only running the script tells the rest of its value, which is left out")
+        draft.notes.append(f"{bare}: a part that is known only when the script runs is left out")
         word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
     try:
         draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)

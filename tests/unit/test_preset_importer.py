@@ -82,7 +82,7 @@ def test_a_script_in_the_style_of_tutorials():
     }
     said = "\n".join(notes)
     for part in (
-        "trainer.experiment_name: only running the script tells the rest of its value, which is left out",
+        "trainer.experiment_name: a part that is known only when the script runs is left out",
         "HF_TOKEN looks like a secret",
         "ppo-tui sets these for each run: trainer.default_local_dir",
     ):
@@ -160,7 +160,7 @@ def test_the_folder_of_a_script_is_known():
     preset, notes = imported(command)
     assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
     assert preset.trainer.experiment == "x"
-    assert "trainer.experiment_name: only running the script tells the rest of its value, which is left out" in notes
+    assert "trainer.experiment_name: a part that is known only when the script runs is left out" in notes
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():

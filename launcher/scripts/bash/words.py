@@ -17,8 +17,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 @dataclass(frozen=True)
 class _Piece:
-    """Text and how it is taken: "quoted"; "given" stands in the script; "value" is cut at blanks; "next" is the
-    place between two words.
+    """Text and how it is taken: "quoted"; "given" is literal text of the script; "value" is cut at blanks; "next" is
+    the place between two words.
     """
 
     text: str
