@@ -62,7 +62,7 @@ def rehearsed(loaded: LoadedPreset, small: Mapping[str, str], cpus: int) -> Load
 
 
 def _changes(table: str) -> dict[str, Any]:
-    return _TABLES[table]["values"] | dict.fromkeys(_TABLES[table]["unset"])
+    return {**_TABLES[table]["values"], **dict.fromkeys(_TABLES[table]["unset"])}
 
 
 def _on_the_cpu(cpus: int) -> dict[str, Any]:
