@@ -103,7 +103,7 @@ pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
 
 pages: setup  # the pages of docs/ that are written from tables, samples and results
-	@for page in causes_table.py corpus_table.py keys_table.py "cure.py --page" "matrix.py --page"; do \
+	@for page in causes_table.py corpus_table.py fields_table.py keys_table.py "cure.py --page" "matrix.py --page"; do \
 	  $(EXPERIMENT)/$$page; done
 
 cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects

@@ -8,7 +8,6 @@ from launcher.core.text import nearest
 from launcher.preset import yaml_text
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
-from launcher.preset.schema import Preset
 
 _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
 _LIMIT = re.compile(r"\b(?:at least|at most) (-?[\d.e-]+)")
@@ -58,13 +57,4 @@ def _number(text: str) -> float | int | None:
 
 
 def _allowed(spec: Spec, value: Any) -> bool:
-    from pydantic import ValidationError
-
-    nested: Any = value
-    for name in reversed(spec.path):
-        nested = {name: nested}
-    try:
-        Preset.model_validate(nested)
-    except ValidationError:
-        return False
-    return value is not None
+    return value is not None and spec.allows(value)

@@ -14,7 +14,7 @@ def presets(json: Json = False) -> None:
     """List your presets and the shipped ones. Recommends one for this machine."""
     from launcher.check import machine
     from launcher.preset.files import available, summary
-    from launcher.preset.recommend import recommend
+    from launcher.preset.library import recommend
 
     best, why = recommend([gpu.total for gpu in machine.here().gpus])
     rows, hiding = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")], []

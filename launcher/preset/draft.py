@@ -1,7 +1,7 @@
 """A preset that is being edited: its text, what it says field by field, and the way back.
 
 The text is the truth. Each change makes a new text out of it (`launcher.preset.yaml_text`), so undo is the
-text before, comments stay, and what cannot be read is still there to be mended.
+text before, comments stay, and what cannot be read is still there to be fixed.
 """
 
 import functools
@@ -17,12 +17,12 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.preset import layers, yaml_text
-from launcher.preset.field_values import Where, check, raw_places, typed, where_of
+from launcher.preset.field_values import check, typed, unhealthy, where_of
+from launcher.preset.field_values import errors as values_errors
 from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer, shipped, users
-from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.layers import Layer, Place, Where
+from launcher.preset.schema import FIELDS, ORDER
 
-ORDER = tuple(Preset.model_fields)
 _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 
@@ -76,7 +76,7 @@ class Draft:
 
     @property
     def _before(self) -> str:
-        """What the file holds; what was opened, while there is none."""
+        """The text of the file; the opened text while there is no file."""
         return self._first if self._on_disk is None else self._on_disk
 
     @property
@@ -86,7 +86,7 @@ class Draft:
 
     @property
     def on_disk(self) -> str | None:
-        """What the file holds, as far as is known; None without one."""
+        """The text of the file, as far as is known; None without one."""
         return self._on_disk
 
     @property
@@ -95,7 +95,7 @@ class Draft:
         return self._on_disk is None
 
     def changed_fields(self) -> set[Where]:
-        """What differs from the file (or from what was opened, while there is none); nothing where the file
+        """Values that differ from the file (from the opened text while there is no file); nothing where the file
         cannot be read.
         """
         before = _read(self.path, self._before)
@@ -105,8 +105,8 @@ class Draft:
         return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
 
     def against(self) -> tuple[dict[Where, Any], str]:
-        """What a person compares the draft with, and its name: the run it is from, else what it extends, else
-        the file as it is.
+        """Values to compare the draft with, and their name: those of its run, otherwise of what it extends, otherwise
+        of the file as it is.
         """
         if self.run is not None:
             return values(_read(self.path, self._first)), f"run {self.run}"
@@ -115,7 +115,7 @@ class Draft:
         return values(_read(self.path, self._before)), "the file"
 
     def value(self, where: Where) -> Any:
-        """The value that counts: as the file writes it, else what is extended, else the field's default."""
+        """The value that counts: as the file writes it, otherwise as extended, otherwise the field's default."""
         found = self.reading
         if where in found.places:
             return at(found.raw, found.places[where][-1])
@@ -168,7 +168,7 @@ class Draft:
             self.unset(where)
 
     def check_text(self, where: Where, text: str) -> str | None:
-        """What is wrong with a text that is being typed."""
+        """Says why a text that is being typed is refused."""
         return self._wrong(where, typed(where, text)) if text.strip() else None
 
     def unset(self, where: Where) -> None:
@@ -184,7 +184,7 @@ class Draft:
         return text
 
     def rename(self, old: str, new: str) -> None:
-        """Gives the value of a mistyped field or veRL key its right name, in one change."""
+        """Gives the value of a misspelled field or veRL key its right name, in one change."""
         override = ("overrides", old)
         where = override if override in self.reading.places else tuple(old.split("."))
         self.replace(yaml_text.put(self._without([where]), where_of(new), self.value(where), ORDER))
@@ -223,7 +223,7 @@ class Draft:
         return replace(loaded, origin="user" if self.path.parent == paths.presets_dir() else "file")
 
     def stale(self) -> str:
-        """What another program did to the file since it was read: "changed", "removed", "" for nothing."""
+        """How another program changed the file since it was read: "changed", "removed", "" for nothing."""
         now = _content(self.path)
         return "" if now == self._on_disk else "removed" if now is None else "changed"
 
@@ -253,7 +253,7 @@ class Draft:
         self._on_disk = self.text
 
     def save_as(self, name: str) -> None:
-        """Writes another file and goes on with it; relative paths keep their meaning. Raises UserError."""
+        """Writes another file and continues with it; relative paths keep their meaning. Raises UserError."""
         path = target(name)
         if path.exists():
             raise UserError(f"{path} already exists", "choose another name")
@@ -293,7 +293,7 @@ def target(name: str) -> Path:
 
 
 def free_name(name: str) -> str:
-    """`name` as long as a new preset can have it, else one like it: NAME-copy, NAME-copy-2."""
+    """`name` if a new preset can have it, otherwise a similar one: NAME-copy, NAME-copy-2."""
     taken = {*shipped(), *users()}
     later = (f"{name}-copy-{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain((name, f"{name}-copy"), later) if each not in taken)
@@ -316,7 +316,7 @@ def values(reading: Reading) -> dict[Where, Any]:
 
 
 def at(raw: Any, place: Where) -> Any:
-    """What stands at a path of nested mappings; None where nothing does."""
+    """The value at a path of nested mappings; None where there is none."""
     for name in place:
         raw = raw.get(name) if isinstance(raw, Mapping) else None
     return raw
@@ -328,7 +328,10 @@ def _read(path: Path, text: str) -> Reading:
         raw, place = parse(path, text)
     except UserError as error:
         return Reading(problem=str(error))
-    own, places, errors = raw_places(raw, place, path.parent)
+    found = layers.read(raw, place, path.parent)
+    errors = {where: str(error) for where, error in found.refused.items()} | values_errors(found.layer)
+    if why := unhealthy(raw.get("health")):
+        errors["health",] = why
     parent: Layer = {}
     recipe: Layer = {}
     try:
@@ -339,7 +342,7 @@ def _read(path: Path, text: str) -> Reading:
         recipe = recipe_layer(raw.get("recipe"), place(("recipe",)))
     except UserError as error:
         errors["recipe",] = str(error)
-    return Reading(None, own, parent, recipe, places, errors, place, raw)
+    return Reading(None, found.layer, parent, recipe, found.places, errors, place, raw)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:

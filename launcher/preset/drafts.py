@@ -23,7 +23,7 @@ _CHILD = "# Your preset, made from the shipped preset that it extends.\nextends:
 def open_draft(name_or_path: str) -> Draft:
     """The draft of a preset; of a shipped one it is a new preset of yours that extends it, still without a name.
 
-    A file that cannot be read as a preset is opened, too. Raises UserError when there is none.
+    A file that cannot be read as a preset is also opened. Raises UserError when there is none.
     """
     path, origin = find(name_or_path)
     if origin == "shipped":
@@ -35,7 +35,7 @@ def open_draft(name_or_path: str) -> Draft:
 def draft_of_run(info: RunInfo) -> Draft:
     """The draft of a new preset with exactly the settings of a run, from its run.yaml.
 
-    Raises UserError for a run that no preset of ours started, and whose log does not show its settings.
+    Raises UserError for a run that was not started from a preset, and whose log does not show its settings.
     """
     if info.preset is None:
         raise UserError(f"run {info.id} was not started by ppo-tui and its log contains no settings")

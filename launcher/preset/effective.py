@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from launcher.core.errors import UserError
-from launcher.preset.program import Program
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import FIELDS, preset_of
 from launcher.verl import defaults, hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import (
@@ -39,9 +38,9 @@ from launcher.verl.config import (
     VerlConfig,
 )
 
-BUILT_IN_REWARDS = ("gsm8k", "math")
+BUILT_IN_REWARDS = FIELDS["reward.function"].suggested
 OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
-"""Engines beside FSDP, which have a `model_engine` and a strategy of the same name."""
+"""Engines other than FSDP, which have a `model_engine` and a strategy of the same name."""
 
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
@@ -80,7 +79,7 @@ class EffectiveConfig(VerlConfig):
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What veRL will see under `key`; `default` where this version has no such key. Never raises."""
+        """The value that veRL will see under `key`; `default` where this version has no such key. Never raises."""
         name = self._name(key)
         return default if name is None else self._look_up(name, default)
 
@@ -146,7 +145,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def trainer_mode(self) -> str:
-        """How the trainer of veRL 0.9 schedules rollouts; sync where there is another trainer."""
+        """How the v1 trainer schedules rollouts; sync with the legacy trainer."""
         return (self.text(TRAINER_MODE) or "sync") if self.is_v1 else "sync"
 
     @property
@@ -156,13 +155,13 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def engine_gpus(self) -> int:
-        """GPUs of the engine alone, beside those of the trainer."""
+        """GPUs of the engine alone, in addition to those of the trainer."""
         own = (self.whole(ENGINE_GPUS) or 0) * (self.whole(ENGINE_NODES) or 0)
         return own if self.is_separate else 0
 
     @property
     def has_hybrid_engine(self) -> bool:
-        """Whether the trainer's GPUs hold an engine, too; only separate_async can do without (0.9.1)."""
+        """Whether the trainer's GPUs also hold an engine; only separate_async can do without (0.9.1)."""
         return not self.is_separate or self.flag(HYBRID, True)
 
     @property
@@ -325,7 +324,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
 
 
 def _critic_on(wanted: Settings) -> bool:
-    """Whether a critic is asked for beside an estimator that needs none, as one of the user's own may."""
+    """Whether a critic is requested with an estimator that needs none, as one of the user's own may."""
     return "critic.enable" in wanted and wanted["critic.enable"].value is True
 
 
@@ -333,8 +332,9 @@ def of_draft(
     values: Mapping[tuple[str, ...], Any], version: str = defaults.NEWEST, verl: Path | None = None
 ) -> EffectiveConfig:
     """The configuration of a preset that is being edited, from the values that are set. Never raises."""
-    program = {name: each for name in Program.model_fields if isinstance(each := values.get(("program", name)), str)}
-    config = Program(**program).config
+    named = {path[1]: value for path, value in values.items() if path[0] == "program" and isinstance(value, str)}
+    program = preset_of({"program": named}).program
+    config = program.config
     wanted = of_fields(values, foreign=config != defaults.PPO) | of_overrides(values)
-    settings, _ = for_version(wanted, version, program.get("config_name"))
+    settings, _ = for_version(wanted, version, program.config_name)
     return EffectiveConfig(version=version, verl=verl, config=config, settings=settings)

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """What is laid over `environ` for the driver; `metrics` is where veRL's file logger writes."""
+    """The variables laid over `environ` for the driver; `metrics` is where veRL's file logger writes."""
     env = {
         "VERL_FILE_LOGGER_PATH": str(metrics),
         "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS": "5",  # counts of finished rollouts, for the progress

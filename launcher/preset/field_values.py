@@ -1,4 +1,4 @@
-"""Single values of a preset: where they stand in its file, what a person means by a text, what may not be."""
+"""Single values of a preset: their places in its file, the meaning of typed text, the reasons for a refusal."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,12 +7,9 @@ from typing import Any, get_origin
 from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean, near_hint
 from launcher.preset import layers, yaml_text
-from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import BY_KEY, FIELDS, Preset
+from launcher.preset.layers import Layer, Where
+from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import hydra, versions
-
-Where = tuple[str, ...]
-"""Which value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
 
 _LISTED = "'ppo-tui edit PRESET' lists the fields"
 _NULLS = ("null", "~")
@@ -68,62 +65,25 @@ def check(where: Where, value: Any, folder: Path) -> str | None:
     nested: Any = value
     for name in reversed(where):
         nested = {name: nested}
-    try:
-        found = layers.from_mapping(nested, lambda _: ".".join(where), folder)
-    except UserError as error:
-        return str(error)
-    return next(filter(None, (_wrong(path, entry.value) for path, entry in found.items())), None)
+    reading = layers.read(nested, lambda _: ".".join(where), folder)
+    return next((str(error) for error in reading.refused.values()), None) or next(
+        iter(errors(reading.layer).values()), None
+    )
 
 
-def raw_places(
-    raw: Mapping[Any, Any], place: Place, folder: Path
-) -> tuple[Layer, dict[Where, list[Where]], dict[Where, str]]:
-    """What a file sets, where in the file each value stands (twice, for a key in both its spellings), and
-    what is wrong with values. Never raises.
-    """
-    own: Layer = {}
-    places: dict[Where, list[Where]] = {}
-    errors: dict[Where, str] = {}
-    for entry_place, nested in _entries(raw):
-        try:
-            found = layers.from_mapping(nested, place, folder)
-        except UserError as error:
-            places.setdefault(entry_place, []).append(entry_place)
-            errors[entry_place] = str(error)
-            continue
-        for path, entry in found.items():
-            own[path] = entry
-            places.setdefault(path, []).append(path if path[0] in layers.FREE else entry_place)
-            if wrong := _wrong(path, entry.value):
-                errors[path] = wrong
-    if unhealthy := _unhealthy(raw.get("health")):
-        errors["health",] = unhealthy
-    return own, places, errors
-
-
-def _entries(raw: Mapping[Any, Any]) -> list[tuple[Where, dict[Any, Any]]]:
-    """One mapping for each value of a file, so that one that is wrong does not hide the others."""
-    found: list[tuple[Where, dict[Any, Any]]] = []
-    for name, value in raw.items():
-        if name in layers.MAPPINGS and isinstance(value, Mapping):
-            found += [((name, str(key)), {name: {key: item}}) for key, item in value.items()]
-        else:
-            found.append(((str(name),), {name: value}))
-    return found
+def errors(layer: Layer) -> dict[Where, str]:
+    """The values of a layer that cannot be, with the reasons."""
+    return {where: why for where, entry in layer.items() if (why := _wrong(where, entry.value))}
 
 
 def _wrong(path: Where, value: Any) -> str | None:
-    from pydantic import ValidationError
-
     spec = FIELDS.get(".".join(path))
     if spec is None:
         return _unsayable(value) if path[0] == "overrides" else None
-    try:
-        Preset.model_validate({path[0]: {path[1]: value}} if len(path) > 1 else {path[0]: value})
-    except ValidationError:
-        near = did_you_mean(value, spec.choices) if isinstance(value, str) else ""
-        return f"{value!r} is not allowed{near}; use {spec.allowed}"
-    return None
+    if spec.allows(value):
+        return None
+    near = did_you_mean(value, spec.choices) if isinstance(value, str) else ""
+    return f"{value!r} is not allowed{near}; use {spec.allowed}"
 
 
 def _unsayable(value: Any) -> str | None:
@@ -134,7 +94,8 @@ def _unsayable(value: Any) -> str | None:
     return None
 
 
-def _unhealthy(settings: Any) -> str | None:
+def unhealthy(settings: Any) -> str | None:
+    """Why the `health` of a preset is refused, in one sentence; None when it is not."""
     from launcher.health.alerting import check_health
 
     try:

@@ -1,183 +1,159 @@
-"""One line a field: its type, its veRL key, its meaning, its range. The rest is read off that line."""
+"""The fields of a preset: a row each in fields.toml, which says how to name the columns."""
 
-import types
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
+from launcher.core.tables import record
+from launcher.verl.algorithms import estimators, losses
 
 Kind = Literal["", "path", "path or name"]
 Scale = Literal["", "125", "double", "divisor", "step"]
-"""How a stepper goes from one value to the next: 1-2-5 of each power of ten, times two, the divisors that the
-batch allows, a fixed step. "" has no next value: text, switches, choices.
+"""How a stepper reaches the next value: 1-2-5 of each power of ten, times two, the divisors that the batch allows,
+a fixed step. "" has no next value: text, switches, choices.
 """
 
-
-class Group(BaseModel):
-    """A part of a preset. Strict: `"5"` is not a number, 1 is not true, NaN is nothing."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
-    prefix: ClassVar[str] = ""  # what veRL's keys of the group begin with
-
-
-def verl(
-    about: str,
-    *,
-    key: str | None = None,
-    default: Any = None,
-    unit: str = "",
-    follows: str = "",
-    kind: Kind = "",
-    names: dict[str, str] | None = None,
-    offers: dict[str, str] | None = None,
-    essential: bool = False,
-    scale: Scale = "",
-    step: float | None = None,
-    **limits: float,
-) -> Any:
-    """A field of a preset.
-
-    `key` is veRL's key as the newest version calls it: below the group's prefix when it begins with a dot, the
-    prefix and the field's name when None, "" when the field is ours. A `+` stands before one that has to be
-    appended, `++` where some versions have it already. A default of None means veRL's own default, which
-    is then not passed. `follows` names the field whose value is taken while this one is None. `kind` says
-    that the value is a path, or may also be a name (on the Hugging Face hub, a command). `names` turns our
-    values into veRL's. `offers` are known values of a text with their meanings; others are passed on. A form
-    shows what is `essential` first. `scale` is a stepper's (numbers have "125", whole ones "step"), `step` the
-    distance of "step", which it implies. `limits` are pydantic's: gt, ge, lt, le.
-    """
-    extra: Any = {
-        "verl": key,
-        "unit": unit,
-        "follows": follows,
-        "kind": kind,
-        "names": names or {},
-        "offers": offers or {},
-        "essential": essential,
-        "scale": scale,
-        "step": step,
-    }
-    return Field(default, description=about, json_schema_extra=extra, **limits)  # type: ignore[call-overload]
+_TYPES: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "list[int]": list[int],
+    "list[float]": list[float],
+    "list[str]": list[str],
+    "dict": dict[str, Any],
+}
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list"}
+_WORDS |= {dict: "a mapping"}
+UNGROUPED = ("first", "last")
+"""Groups of the file whose fields are in no group of a preset."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What is known about one field; the editor, the errors and the translation read it."""
+    """A row: all that the editor, the errors and the translation use of a field."""
 
     path: tuple[str, ...]
+    help: str
     key: str  # veRL's key without `+`, or ""
     plus: str  # "+" (append), "++" (set or append) or ""
-    about: str
-    unit: str
-    default: Any
-    follows: str
-    kind: Kind
-    names: dict[str, str]
-    offers: dict[str, str]
-    allowed: str
+    types: tuple[Any, ...]  # empty where `choices` are the only values
     choices: tuple[str, ...]
-    types: tuple[Any, ...]
-    essential: bool
+    offers: Mapping[str, str]
+    nullable: bool
     scale: Scale
-    step: float
+    default: Any = None
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+    unit: str = ""
+    follows: str = ""
+    kind: Kind = ""
+    names: Mapping[str, str]
+    suggested: tuple[str, ...] = ()
+    essential: bool = False
+    step: float = 1
 
     @property
     def name(self) -> str:
-        """`actor.lr`."""
+        """The dotted name, such as `actor.lr`."""
         return ".".join(self.path)
 
     @property
-    def nullable(self) -> bool:
-        """Whether it may be null, which leaves the value to veRL."""
-        return type(None) in self.types
+    def allowed(self) -> str:
+        """The allowed values in words: `a number of at least 0 and at most 1, or null`."""
+        if self.offers:
+            return f"{', '.join(self.offers)}, or a name registered in veRL"
+        words = [_WORDS[get_origin(kind) or kind] for kind in self.types] or ["one of " + ", ".join(self.choices)]
+        named = (("above", self.gt), ("of at least", self.ge), ("below", self.lt), ("at most", self.le))
+        limits = " and ".join(f"{word} {limit}" for word, limit in named if limit is not None)
+        return " or ".join(words) + (f" {limits}" if limits else "") + (", or null" if self.nullable else "")
+
+    def allows(self, value: Any) -> bool:
+        """Whether a preset can have the value. Strict: "5" is not a number, 1 is not true, NaN is not allowed."""
+        if value is None:
+            return self.nullable
+        if not self.types:
+            return isinstance(value, str) and value in self.choices
+        return any(_is_a(value, kind) for kind in self.types) and (
+            isinstance(value, (str, list, dict)) or self._within_limits(value)
+        )
+
+    def _within_limits(self, value: float) -> bool:
+        return (
+            (self.gt is None or value > self.gt)
+            and (self.ge is None or value >= self.ge)
+            and (self.lt is None or value < self.lt)
+            and (self.le is None or value <= self.le)
+        )
+
+    def read(self, value: Any) -> Any:
+        """An allowed value as code reads it: a whole number in a field of numbers as a float."""
+        if float in self.types and type(value) is int:
+            return float(value)
+        return [float(item) for item in value] if list[float] in self.types and value else value
 
     def to_verl(self, value: Any) -> Any:
-        """The value that veRL is given for one of this field: gae for ppo."""
+        """The value that veRL gets for one of this field: gae for ppo."""
         return self.names.get(value, value) if isinstance(value, str) else value
 
     def from_verl(self, value: Any) -> Any:
-        """The value of this field that stands for one of veRL's."""
+        """The value of this field that means the same as one of veRL's."""
         ours = {theirs: name for name, theirs in self.names.items()}
         return ours.get(value, value) if isinstance(value, str) else value
 
 
-def specs(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Spec]:
-    """Every field of `model` and of the groups in it by its dotted name, in the order of the source."""
-    found: dict[str, Spec] = {}
-    for name, info in model.model_fields.items():
-        here = (*path, name)
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            found.update(specs(info.annotation, here))
-        else:
-            found[".".join(here)] = _spec(here, info, getattr(model, "prefix", ""))
-    return found
+def _is_a(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(_is_a(item, get_args(kind)[0]) for item in value)
+    if kind is float:
+        return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+    return type(value) is (get_origin(kind) or kind)  # True is not an int
 
 
-def _spec(path: tuple[str, ...], info: FieldInfo, prefix: str) -> Spec:
-    extra: Any = info.json_schema_extra
-    given = extra["verl"] if extra["verl"] is not None else f".{path[-1]}"
+def rows(tables: Mapping[str, Any]) -> Iterator[Spec]:
+    """The rows of fields.toml, in their order."""
+    registered = {"estimators": estimators(), "losses": losses()}
+    offers = {name: {each.name: each.meaning for each in known.values()} for name, known in registered.items()}
+    offers |= tables["offers"]
+    for group, table in tables["groups"].items():
+        for name, row in table["fields"].items():
+            path = (name,) if group in UNGROUPED else (group, name)
+            yield _spec(path, table.get("prefix", ""), dict(row), tables["choices"], offers)
+
+
+def _spec(
+    path: tuple[str, ...],
+    prefix: str,
+    row: dict[str, Any],
+    choices: Mapping[str, list[str]],
+    offers: Mapping[str, Mapping[str, str]],
+) -> Spec:
+    given = row.pop("key", f".{path[-1]}" if prefix else "")
     key = given.lstrip("+")
-    parts = _parts(info.annotation)
-    listed = tuple(str(value) for part in parts if get_origin(part) is Literal for value in get_args(part))
-    offers: dict[str, str] = extra["offers"]
-    return Spec(
+    types = tuple(_TYPES[name] for name in row.pop("type", "").split(" | ") if name)
+    only = row.pop("choices", [])
+    names = row.pop("names", {})
+    offered = {_ours(name, names): meaning for name, meaning in offers.get(row.pop("offers", ""), {}).items()}
+    nullable = row.pop("null", "default" not in row)
+    usual = "step" if "step" in row or int in types else "125" if float in types else ""
+    default = row.pop("default", None)  # a list stays one
+    return record(
+        Spec,
+        {"scale": usual, **row},
         path=path,
         key=prefix + key if key.startswith(".") else key,
         plus=given[: len(given) - len(key)],
-        about=info.description or "",
-        unit=extra["unit"],
-        default=info.default,
-        follows=extra["follows"],
-        kind=extra["kind"],
-        names=extra["names"],
-        offers=offers,
-        allowed=f"{', '.join(offers)}, or a name registered in veRL" if offers else _allowed(parts, info.metadata),
-        choices=listed or tuple(offers),
-        types=parts,
-        essential=extra["essential"],
-        scale=extra["scale"] or ("step" if extra["step"] is not None else _scale(parts)),
-        step=1 if extra["step"] is None else extra["step"],
+        types=types,
+        choices=tuple(choices[only] if isinstance(only, str) else only) or tuple(offered),
+        offers=offered,
+        names=names,
+        nullable=nullable,
+        default=default,
     )
 
 
-def _scale(parts: tuple[Any, ...]) -> Scale:
-    if int in parts:
-        return "step"
-    return "125" if float in parts else ""
-
-
-def _parts(annotation: Any) -> tuple[Any, ...]:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return get_args(annotation)
-    return (annotation,)
-
-
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    list: "a list",
-    dict: "a mapping",
-}
-_LIMITS = {Gt: "above", Ge: "of at least", Lt: "below", Le: "at most"}
-
-
-def _allowed(parts: tuple[Any, ...], metadata: list[Any]) -> str:
-    """`a number of at least 0 and at most 1, or null`."""
-    words = []
-    for part in parts:
-        if get_origin(part) is Literal:
-            words.append("one of " + ", ".join(str(value) for value in get_args(part)))
-        elif part is not type(None):
-            words.append(_WORDS.get(get_origin(part) or part, "text"))
-    limits = [
-        f"{word} {getattr(limit, kind.__name__.lower())}"
-        for limit in metadata
-        for kind, word in _LIMITS.items()
-        if isinstance(limit, kind)
-    ]
-    text = " or ".join(words) + (" " + " and ".join(limits) if limits else "")
-    return text + (", or null" if type(None) in parts else "")
+def _ours(value: str, names: Mapping[str, str]) -> str:
+    return next((name for name, theirs in names.items() if theirs == value), value)

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +15,12 @@ from launcher.core.text import clean, hint_of, near_hint, nearest
 from launcher.core.yaml_bounds import refusal, repair
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import FIELDS, Preset, value_of
+from launcher.preset.schema import FIELDS, Preset, preset_of, value_of
 
-_ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
+_ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, not settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
+_ORDER = {name: place for place, name in enumerate(FIELDS)}
 Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
@@ -77,14 +78,14 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     a file. Relative paths in settings are meant from the working directory. Raises UserError.
     """
     path, origin = _find(name_or_path, Path.cwd())
-    return _finish(path.stem, path, origin, _read(path, ()), settings)
+    return _load(path.stem, path, origin, _chain(path), settings)
 
 
 def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> LoadedPreset:
     """A preset, loaded when it is a name or path, with settings over it. Raises UserError."""
     if isinstance(preset, str):
         return load(preset, settings)
-    return _finish(preset.name, preset.path, preset.origin, preset.layer, settings)
+    return _load(preset.name, preset.path, preset.origin, [preset.layer], settings)
 
 
 def find(name_or_path: str) -> tuple[Path, Origin]:
@@ -102,15 +103,13 @@ def read_text(path: Path) -> str:
 
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
     """The preset that the file `path` would be with this text; it need not be there yet. Raises UserError."""
-    data, place = parse(path, text)
-    own = layers.from_mapping(data, place, path.parent)
-    return _finish(path.stem, path, "file", layers.over(own, base_layer(path, data, place)), settings)
+    return _load(path.stem, path, "file", _chain(path, text), settings)
 
 
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
     """A preset from what `LoadedPreset.snapshot` gave, with further settings: a run that is resumed."""
     layer = layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
-    return _finish(name, None, "snapshot", layer, settings)
+    return _load(name, None, "snapshot", [layer], settings)
 
 
 def shipped() -> dict[str, Path]:
@@ -134,13 +133,13 @@ def recipes() -> dict[str, Path]:
 
 
 def recipe_layer(name: Any, source: str) -> Layer:
-    """What a recipe sets; nothing for None. Raises UserError for a name that is none, which `source` gives."""
-    if name is None:
-        return {}
-    known = recipes()
-    if not isinstance(name, str) or name not in known:
-        raise UserError(f"{source}: no recipe named {name!r}", near_hint(str(name), known, f"use {', '.join(known)}"))
-    return {path: entry for path, entry in _read(known[name], ()).items() if path not in _ABOUT}
+    """What a recipe sets; nothing for None. Raises UserError for an unknown name, which `source` gives."""
+    return layers.stack(_recipe(name, source))
+
+
+def extended_layer(path: Path, data: Mapping[Any, Any], place: Place) -> Layer:
+    """What the file that `data` extends sets; nothing when it extends nothing. Raises UserError."""
+    return layers.stack(_extended(path, data, place, ()))
 
 
 def recipe_about(name: str) -> str:
@@ -162,13 +161,52 @@ def summary(name_or_path: str) -> Summary:
     return Summary(path.stem, origin, path, preset.description, preset.needs, shadows=shadows)
 
 
-def _finish(name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]) -> LoadedPreset:
+def _load(
+    name: str, path: Path | None, origin: Origin, below: Iterable[Layer], settings: Sequence[str]
+) -> LoadedPreset:
+    """The preset of layers, the first on top, and of the settings that are laid over them one by one."""
+    layer = layers.stack(below)
     for setting in settings:
         own = layers.from_setting(setting, Path.cwd())
-        if ("recipe",) in own:  # over what was set so far; what is set after it wins
-            layer = layers.over(recipe_layer(own["recipe",].value, own["recipe",].source), layer)
-        layer = layers.over(own, layer)
+        recipe = own.get(("recipe",))  # over what was set so far; what is set after it wins
+        layer = layers.stack([own, *(_recipe(recipe.value, recipe.source) if recipe else ()), layer])
     return LoadedPreset(name, path, origin, _validated(layer), layer)
+
+
+def _chain(path: Path, text: str | None = None, below: tuple[Path, ...] = ()) -> Iterator[Layer]:
+    """The layers of a file, its recipe and what it extends, top first. `below` led here, links resolved."""
+    real = path.resolve()
+    if real in below:
+        chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
+        raise UserError(f"{path}: circular extends: {chain}")
+    data, place = parse(path, text)
+    yield layers.from_mapping(data, place, path.parent)
+    yield from _recipe(data.get("recipe"), place(("recipe",)))
+    yield from _extended(path, data, place, below)
+
+
+def _recipe(name: Any, source: str) -> Iterator[Layer]:
+    if name is None:
+        return
+    known = recipes()
+    if not isinstance(name, str) or name not in known:
+        raise UserError(f"{source}: no recipe named {name!r}", near_hint(str(name), known, f"use {', '.join(known)}"))
+    for layer in _chain(known[name]):
+        yield {where: entry for where, entry in layer.items() if where not in _ABOUT}
+
+
+def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...]) -> Iterator[Layer]:
+    parent = data.get("extends")
+    if parent is None:
+        return
+    source, real = place(("extends",)), path.resolve()
+    if not isinstance(parent, str):
+        raise UserError(f"{source}: extends must be a preset name or a file, not {parent!r}")
+    try:
+        base, _ = _find(parent, path.parent, asking=real)
+    except UserError as error:
+        raise error.at(source) from None
+    yield from _chain(base, below=(*below, real))
 
 
 def _presets(folder: Path) -> dict[str, Path]:
@@ -192,41 +230,10 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     raise UserError(f"no preset named {name!r}", near_hint(name, known, listed))
 
 
-def _read(path: Path, below: tuple[Path, ...]) -> Layer:
-    """The file's layer over what it extends; `below` is the chain that led here, links resolved."""
-    real = path.resolve()
-    if real in below:
-        chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
-        raise UserError(f"{path}: circular extends: {chain}")
-    data, place = parse(path)
-    return layers.over(layers.from_mapping(data, place, path.parent), base_layer(path, data, place, below))
-
-
-def base_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...] = ()) -> Layer:
-    """What a file's own values are laid over: the recipe that it names, over what it extends."""
-    recipe = recipe_layer(data.get("recipe"), place(("recipe",)))
-    return layers.over(recipe, extended_layer(path, data, place, below))
-
-
-def extended_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...] = ()) -> Layer:
-    """The layer of what a file extends, at the end of the chain `below`; empty when it extends nothing."""
-    parent = data.get("extends")
-    if parent is None:
-        return {}
-    source, real = place(("extends",)), path.resolve()
-    if not isinstance(parent, str):
-        raise UserError(f"{source}: extends must be a preset name or a file, not {parent!r}")
-    try:
-        base, _ = _find(parent, path.parent, asking=real)
-    except UserError as error:
-        raise error.at(source) from None
-    return _read(base, (*below, real))
-
-
 def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
     """The file's mapping in Python's own types, and what names the place of a path in it.
 
-    `text` is read in the place of what is on the disk. Raises UserError.
+    `text` is read instead of the file on the disk. Raises UserError.
     """
     try:
         document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
@@ -284,7 +291,7 @@ def _plain(value: Any) -> Any:
 
 
 def _name(key: Any) -> Any:
-    """A key that can be one in Python, too: YAML takes lists and mappings."""
+    """A key that Python can use as one; YAML also takes lists and mappings."""
     plain = _plain(key)
     return str(plain) if isinstance(plain, (dict, list)) else plain
 
@@ -294,23 +301,27 @@ def _first_line(problem: object) -> str:
 
 
 def _validated(layer: Layer) -> Preset:
-    from pydantic import ValidationError
-
-    try:
-        return Preset.model_validate(layers.nest(layer))
-    except ValidationError as error:
-        raise _refusal(layer, error.errors(include_url=False)) from None
+    if wrong := [path for path, entry in layer.items() if not _allowed(path, entry.value)]:
+        raise _refusal(layer, sorted(wrong, key=_place_in_order))
+    return preset_of(layers.nest(layer))
 
 
-def _refusal(layer: Layer, errors: Sequence[Any]) -> WrongValue:
+def _allowed(path: tuple[str, ...], value: Any) -> bool:
+    spec = FIELDS.get(".".join(path))
+    return spec.allows(value) if spec else path[0] != "env" or isinstance(value, str)
+
+
+def _place_in_order(path: tuple[str, ...]) -> int:
+    return _ORDER.get(".".join(path), _ORDER["env"])
+
+
+def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
     """The first error for a person: where, what, what is allowed."""
-    place = tuple(str(part) for part in errors[0]["loc"])
-    path = next(path for path in (place[:2], place[:1]) if path in layer)
-    entry, name = layer[path], ".".join(path)
+    entry, name = layer[wrong[0]], ".".join(wrong[0])
     spec = FIELDS.get(name)
     allowed = spec.allowed if spec else "text"  # of `env`
     near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
-    others = len({error["loc"][:2] for error in errors}) - 1
+    others = len(wrong) - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
     message = f"{entry.source}: {name} is {entry.value!r}, which is not allowed{more}"
     return WrongValue(message, hint_of(near, f"use {allowed}"), name, entry.value)

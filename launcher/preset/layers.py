@@ -4,10 +4,11 @@ Layers are flat, so that laying one over another is a dictionary update, and bot
 (`actor.lr`, `actor_rollout_ref.actor.optim.lr`) land on the same entry.
 """
 
+import functools
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -16,31 +17,13 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.preset import environment
-from launcher.preset.fields import Spec
-from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
+from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
 
 FREE = ("health", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
-ROOTS = (
-    "actor_rollout_ref",
-    "algorithm",
-    "critic",
-    "custom_reward_function",
-    "data",
-    "distillation",
-    "global_profiler",
-    "model_engine",
-    "ray_init",
-    "ray_kwargs",
-    "reward",
-    "reward_model",
-    "sandbox_fusion",
-    "skip",
-    "trainer",
-    "transfer_queue",
-)
-"""Where veRL's keys begin."""
+ROOTS: tuple[str, ...] = tuple(TABLES["roots"])
+"""The first parts of veRL's keys."""
 
 _OURS: dict[str, Callable[[], str]] = {
     "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
@@ -59,38 +42,78 @@ class Entry:
     spelling: str
 
 
-Layer = dict[tuple[str, ...], Entry]
+Where = tuple[str, ...]
+"""A value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
+
+Layer = dict[Where, Entry]
 Place = Callable[[tuple[Any, ...]], str]
 """Names the place of a path in a file, such as `my.yaml, line 3`."""
 
 
-def from_mapping(data: Mapping[str, Any], place: Place, folder: Path) -> Layer:
-    """The layer of a file; relative paths are meant from `folder`.
-
-    Raises UserError for unknown names, groups that are no mapping, secrets.
+@dataclass(frozen=True)
+class Reading:
+    """What a file sets, the places of each value in it (two for a key in both spellings), and why values are
+    refused, by their places.
     """
-    layer: Layer = {}
+
+    layer: Layer = field(default_factory=dict)
+    places: dict[Where, list[Where]] = field(default_factory=dict)
+    refused: dict[Where, UserError] = field(default_factory=dict)
+
+
+def from_mapping(data: Mapping[Any, Any], place: Place, folder: Path) -> Layer:
+    """The layer of a file's mapping; relative paths are meant from `folder`.
+
+    Raises UserError for the first value that is refused: unknown names, groups that are not a mapping, secrets.
+    """
+    reading = read(data, place, folder)
+    for error in reading.refused.values():
+        raise error
+    return reading.layer
+
+
+def read(data: Mapping[Any, Any], place: Place, folder: Path) -> Reading:
+    """Reads a file's mapping value by value, so that a wrong one does not hide the others. Never raises."""
+    reading = Reading()
+    for path, value in _values(data):
+        at: Where = tuple(map(str, path))
+        own: Layer = {}
+        try:
+            _put(own, path, value, place, folder)
+        except UserError as error:
+            reading.places.setdefault(at, []).append(at)
+            reading.refused[at] = error
+            continue
+        for where, entry in own.items():
+            reading.layer[where] = entry
+            reading.places.setdefault(where, []).append(where if where[0] in FREE else at)
+    return reading
+
+
+def _values(data: Mapping[Any, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
     for name, value in data.items():
-        source = place((name,))
-        if name not in Preset.model_fields:
-            raise UserError(f"{source}: unknown name {str(name)!r}", _hint(str(name)))
-        if name not in MAPPINGS:
-            _put_field(layer, name, value, source, folder)
-        elif value is None:
-            continue  # `env:` with nothing below it
-        elif not isinstance(value, Mapping):
-            raise UserError(f"{source}: '{name}' must be a mapping of names and values, not {value!r}")
-        elif name in FREE:
-            _put_free(layer, (name,), value, place)
+        if name in MAPPINGS and isinstance(value, Mapping):
+            yield from (((name, key), item) for key, item in value.items())
         else:
-            for key, item in value.items():
-                here = place((name, key))
-                if name == "overrides":
-                    prefix, bare = hydra.split_key(str(key), here)
-                    _put_key(layer, prefix, bare, item, here, folder)
-                else:
-                    _put_field(layer, f"{name}.{key}", item, here, folder)
-    return layer
+            yield (name,), value
+
+
+def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: Path) -> None:
+    """Stores one value of a file."""
+    name, source = path[0], place(path)
+    if name not in ORDER:
+        raise UserError(f"{source}: unknown name {str(name)!r}", _hint(str(name)))
+    if len(path) > 1 and name in FREE:
+        _put_free(layer, (name,), {path[1]: value}, place)
+    elif len(path) > 1 and name == "overrides":
+        prefix, key = hydra.split_key(str(path[1]), source)
+        _put_key(layer, prefix, key, value, source, folder)
+    elif len(path) > 1:
+        _put_field(layer, f"{name}.{path[1]}", value, source, folder)
+    elif name not in MAPPINGS:
+        _put_field(layer, name, value, source, folder)
+    elif value is not None:  # `env:` with nothing below it
+        raise UserError(f"{source}: '{name}' must be a mapping of names and values, not {value!r}")
 
 
 def from_setting(text: str, folder: Path) -> Layer:
@@ -112,8 +135,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
     elif (group in ROOTS and rest) or hydra.is_group(key):
-        known = BY_KEY.get(versions.newest(key))
-        _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
+        return from_override(text, folder)
     elif key in MAPPINGS:
         raise UserError(f"'{key}' is a group", "set a value in it, such as actor.lr=1e-6")
     else:
@@ -122,22 +144,25 @@ def from_setting(text: str, folder: Path) -> Layer:
 
 
 def from_override(text: str, folder: Path) -> Layer:
-    """The layer of one override as veRL is given it, whose keys may be those of a fork. Raises UserError."""
+    """The layer of one override as veRL gets it, whose keys may be those of a fork. Raises UserError."""
     layer: Layer = {}
     if text.startswith("~"):
-        text = f"{text.partition('=')[0]}=null"
-        prefix, key = hydra.split_key(text.partition("=")[0], "setting")
-        raw = "null"
+        (prefix, key), value = hydra.split_key(text.partition("=")[0], "setting"), None
     else:
         prefix, key, raw = hydra.split(text)
-    known = BY_KEY.get(versions.newest(key))
-    value = _typed(known.name, raw) if known else hydra.parse(raw)
+        known = BY_KEY.get(versions.newest(key))
+        value = _typed(known.name, raw) if known else hydra.parse(raw)
     _put_key(layer, prefix, key, value, f"setting {key}", folder)
     return layer
 
 
+def stack(layers: Iterable[Layer]) -> Layer:
+    """Layers laid over one another, the first on top. They are made in this order."""
+    return functools.reduce(lambda base, top: over(top, base), reversed(list(layers)), Layer())
+
+
 def over(top: Layer, base: Layer) -> Layer:
-    """`top` laid over `base`. A value replaces a mapping that stood in its place, and a mapping a value."""
+    """`top` laid over `base`. A value replaces a mapping of the same name, and a mapping a value."""
     covered = {("overrides", FIELDS[".".join(path)].key) for path in top if ".".join(path) in FIELDS}
     kept = {
         path: entry
@@ -185,27 +210,13 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     environment.check_setting(key, value, source)
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
-    as_it_is = prefix == "~" or (prefix == "++" and spec is not None and (value is None or not _takes(spec, value)))
+    as_it_is = prefix == "~" or (
+        prefix == "++" and spec is not None and (value is None or not spec.allows(spec.from_verl(value)))
+    )
     if spec is not None and not as_it_is:
         _put_field(layer, spec.name, spec.from_verl(value), source, folder)
     else:
         layer["overrides", prefix.replace("+", "") + newest] = Entry(value, source, prefix + newest)
-
-
-def _takes(spec: Spec, value: Any) -> bool:
-    """Whether a field allows one of veRL's values."""
-    from pydantic import ValidationError
-
-    tree: dict[str, Any] = {}
-    node = tree
-    for name in spec.path[:-1]:
-        node = node.setdefault(name, {})
-    node[spec.path[-1]] = spec.from_verl(value)
-    try:
-        Preset.model_validate(tree)
-    except ValidationError:
-        return False
-    return True
 
 
 def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], place: Place) -> None:

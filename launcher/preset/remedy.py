@@ -27,7 +27,7 @@ class Remedy:
 
 
 def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
-    """The configuration that a preset (as a run keeps it) comes to; veRL's own where it cannot be read any more."""
+    """The configuration of a run's preset; that of veRL where it cannot be read any more."""
     try:
         return of_draft(restore("", preset).values())
     except UserError:
@@ -53,7 +53,7 @@ def _settable(key: str) -> bool:
 
 
 def _now(key: str, config: EffectiveConfig) -> Any:
-    """What a key, or a field by its name, is at present."""
+    """The present value of a key, or of a field by its name."""
     where = where_of(key)
     spec = FIELDS.get(".".join(where))
     return config.get(spec.key if spec else where[1])

@@ -70,9 +70,9 @@ def version_of(config: Mapping[str, Any]) -> str:
 
 
 def _wanted(config: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """What a preset has to say, or to leave as it is: the fields, and the other keys that differ from veRL's defaults.
+    """The values for a preset: those of fields, and of other keys that differ from veRL's defaults.
 
-    Left out are names that this version does not read, what is set for each run anew, and the critic where
+    Left out are names that this version does not read, what ppo-tui sets for each run, and the critic where
     there is none.
     """
     unread = {key for key, _ in ignored(config, version)}
@@ -103,7 +103,7 @@ def _name(newest: str, version: str) -> str:
 
 
 def _default(key: str, config: Mapping[str, Any], version: str) -> Any:
-    """What the key is when nobody sets it; a key, or a block that holds it, can follow another one."""
+    """The default of a key; a key, or a block that holds it, can follow another one."""
     tree, name, below = defaults.bundled(version), key, ""
     found, value = defaults.leaf(tree, name)
     while name and not found:

@@ -1,63 +1,176 @@
-"""A preset: everything a run is asked to do. The groups hold the fields, one line each."""
+"""A preset: everything a run is asked to do. Each field is a row of fields.toml; code reads those declared here."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from launcher.preset.course import Cluster, Trainer
-from launcher.preset.critic import Critic, Ref
-from launcher.preset.fields import Group, Spec, specs, verl
-from launcher.preset.objective import Advantage, Correction, Filter, Kl
-from launcher.preset.policy import Actor, Model
-from launcher.preset.program import Program
-from launcher.preset.rollout import Rollout
-from launcher.preset.task import Data, Reward
-from launcher.verl.algorithms import estimators
+from launcher.core.tables import read_tables
+from launcher.preset.fields import UNGROUPED, Spec, rows
 from launcher.verl.defaults import PPO
+
+TABLES = read_tables(Path(__file__).with_name("fields.toml"))
+
+FIELDS: dict[str, Spec] = {spec.name: spec for spec in rows(TABLES)}
+"""Every field by its dotted name, in the order of the command line."""
+
+BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
+"""The field that covers a veRL key (as the newest version calls it, without `+`)."""
+
+GROUPS = tuple(group for group in TABLES["groups"] if group not in UNGROUPED)
+
+GENERAL = ""
+"""The group of the fields that are in no group, in `TITLES`."""
+
+TITLES: dict[str, str] = {
+    GENERAL: TABLES["groups"][UNGROUPED[0]]["title"],
+    **{group: TABLES["groups"][group]["title"] for group in GROUPS},
+}
+"""The title of each group, in the order of a form."""
+
+ORDER = tuple(dict.fromkeys(spec.path[0] for spec in FIELDS.values()))
+"""The names at the top of a preset file, in their order."""
+
+
+def fields_of(group: str) -> list[Spec]:
+    """The fields of a group in their order; those of no group for `GENERAL`."""
+    return [spec for spec in FIELDS.values() if (GENERAL if len(spec.path) == 1 else spec.path[0]) == group]
+
+
+class Group:
+    """A part of a preset: an attribute for each row, of which those that code reads are declared with their type."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        vars(self).update(values)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+
+class Model(Group):
+    """The model that is trained; the critic starts from it as well."""
+
+    path: str | None
+    trust_remote_code: bool | None
+
+
+class Data(Group):
+    """Prompts, in parquet files of veRL's schema."""
+
+    train: str | list[str] | None
+    max_response_length: int | None
+
+
+class Critic(Group):
+    """The value model (PPO only; GRPO has none)."""
+
+    path: str | None
+
+
+class Rollout(Group):
+    """The engine that generates the responses."""
+
+    gpus: int | None
+
+
+class Reward(Group):
+    """The function or model that scores a response."""
+
+    function: str | None
+    manager: str | None
+    overlong_buffer: float | None
+
+
+class Trainer(Group):
+    """Hardware and the course of the run."""
+
+    gpus: int
+    nodes: int
+    device: str | None
+    experiment: str | None
+    loggers: list[str]
+    mode: str | None
+    keep_best: int | None
+
+
+class Cluster(Group):
+    """Ray: one of its own on this machine, or one that runs already."""
+
+    address: str | None
+    submit: bool
+
+
+MAIN = "verl.trainer.main_ppo"
+_EXPERIMENTAL = "experimental/fully_async_policy", "experimental/one_step_off_policy"
+_CONFIGS = {
+    MAIN: PPO,
+    "verl.experimental.fully_async_policy.fully_async_main": f"{_EXPERIMENTAL[0]}/config/fully_async_ppo_trainer",
+    "verl.experimental.one_step_off_policy.main_ppo": f"{_EXPERIMENTAL[1]}/config/one_step_off_ppo_trainer",
+}
+"""veRL's own programs, and the configurations that they start from (`@hydra.main` in each)."""
+
+
+class Program(Group):
+    """The program that runs instead of `python -m verl.trainer.main_ppo`, and its folder."""
+
+    entry_point: str | None
+    folder: str | None
+    config_name: str | None
+    config_path: str | None
+    config_dir: str | None
+
+    @property
+    def config(self) -> str | None:
+        """veRL's own configuration that the program starts from, below veRL's folder and without `.yaml`; None for a
+        program or a folder of configurations that are not veRL's.
+        """
+        usual = _CONFIGS.get(self.entry_point or MAIN)
+        path = (self.config_path or "config").removeprefix("./").rstrip("/")  # from the folder of the program
+        if usual is None or path != "config" or self.config_dir:
+            return None
+        return f"{usual.rpartition('/')[0]}/{self.config_name.removesuffix('.yaml')}" if self.config_name else usual
+
+    @property
+    def imports_from(self) -> Path | None:
+        """The folder in which Python looks for modules first; None for that of the run."""
+        if self.folder is None:
+            return None
+        entry = self.entry_point or MAIN
+        return (Path(self.folder) / entry).parent if entry.endswith(".py") else Path(self.folder)
+
+    @property
+    def options(self) -> list[str]:
+        """Hydra's options for it."""
+        named = (("name", self.config_name), ("path", self.config_path), ("dir", self.config_dir))
+        return [f"--config-{name}={value}" for name, value in named if value]
+
+    @property
+    def command(self) -> list[str]:
+        """The words after the interpreter."""
+        entry = self.entry_point or MAIN
+        return [entry] if entry.endswith(".py") else ["-m", entry]
 
 
 class Preset(Group):
     """The whole of it, after `extends` and settings. `health` is checked by `launcher.health`."""
 
-    extends: str | None = verl("Base preset: a name or a path relative to the file.", key="")
-    description: str = verl("Purpose of the preset, in one sentence.", key="", default="")
-    needs: str = verl("Required hardware, such as: 1 GPU, 24 GB.", key="", default="")
-    recipe: str | None = verl(
-        "Published settings of an algorithm, laid over the base preset; values of this file win.",
-        key="",
-        essential=True,
-    )
-    algorithm: str = verl(
-        "Advantage estimator; PPO trains a critic, the others compare responses.",
-        key="algorithm.adv_estimator",
-        default="ppo",
-        names={"ppo": "gae"},
-        offers={"ppo" if each.name == "gae" else each.name: each.meaning for each in estimators().values()},
-        essential=True,
-    )
-    model: Model = Model()
-    data: Data = Data()
-    actor: Actor = Actor()
-    critic: Critic = Critic()
-    ref: Ref = Ref()
-    kl: Kl = Kl()
-    advantage: Advantage = Advantage()
-    filter: Filter = Filter()
-    correction: Correction = Correction()
-    rollout: Rollout = Rollout()
-    reward: Reward = Reward()
-    trainer: Trainer = Trainer()
-    cluster: Cluster = Cluster()
-    program: Program = Program()
-    health: dict[str, Any] = verl("Limits of the health rules and actions on alerts.", key="", default={})
-    sweep: dict[str, Any] = verl(
-        "Settings with the values that 'ppo-tui sweep' combines; other commands ignore them.", key="", default={}
-    )
-    env: dict[str, str] = verl(
-        "Environment variables for veRL; export secrets in the shell instead.", key="", default={}
-    )
-    python: str | None = verl("Python interpreter with veRL; null: that of ppo-tui.", key="", kind="path or name")
-    overrides: dict[str, Any] = verl("veRL keys without a preset field, passed unchanged.", key="", default={})
+    extends: str | None
+    description: str
+    needs: str
+    algorithm: str
+    model: Model
+    data: Data
+    critic: Critic
+    rollout: Rollout
+    reward: Reward
+    trainer: Trainer
+    cluster: Cluster
+    program: Program
+    health: dict[str, Any]
+    sweep: dict[str, Any]
+    env: dict[str, Any]
+    python: str | None
+    overrides: dict[str, Any]
 
     @property
     def own_verl(self) -> Path | None:
@@ -75,31 +188,15 @@ class Preset(Group):
         return self.program.config != PPO or self.own_verl is not None
 
 
-FIELDS: dict[str, Spec] = specs(Preset)
-"""Every field by its dotted name, in the order of the command line."""
-
-BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
-"""The field that covers a veRL key (as the newest version calls it, without `+`)."""
-
-GROUPS = tuple(
-    name
-    for name, info in Preset.model_fields.items()
-    if isinstance(info.annotation, type) and issubclass(info.annotation, Group)
-)
-
-GENERAL = ""
-"""The group of the fields that stand in no group, in `TITLES`."""
-
-TITLES: dict[str, str] = {
-    GENERAL: "General",
-    **{name: str(vars(Preset())[name].model_config["title"]) for name in GROUPS},
-}
-"""The title of each group, in the order of a form."""
-
-
-def fields_of(group: str) -> list[Spec]:
-    """The fields of a group in their order; those of no group for `GENERAL`."""
-    return [spec for spec in FIELDS.values() if ("" if len(spec.path) == 1 else spec.path[0]) == group]
+def preset_of(data: Mapping[str, Any]) -> Preset:
+    """The preset of a file's mapping with allowed values. Fields that are not in it have their defaults."""
+    tree: dict[str, Any] = {group: {} for group in GROUPS}
+    for spec in FIELDS.values():
+        *group, name = spec.path
+        given, target = (data.get(group[0], {}), tree[group[0]]) if group else (data, tree)
+        target[name] = spec.read(given.get(name, spec.default))
+    kinds = get_type_hints(Preset)
+    return Preset(tree | {group: kinds.get(group, Group)(tree[group]) for group in GROUPS})
 
 
 def value_of(preset: Preset, spec: Spec) -> Any:

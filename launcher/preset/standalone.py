@@ -1,4 +1,4 @@
-"""A preset as a file that depends on no other one: without what says nothing, in the order of the fields."""
+"""A preset in a file that stands alone: without redundant values, in the order of the fields."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from launcher.core.text import clean
 from launcher.preset import layers
 from launcher.preset.layers import Layer
-from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.schema import FIELDS, ORDER
 from launcher.preset.yaml_text import text_of
 
 _ALWAYS = ("console", "file")  # loggers that every run has
@@ -56,9 +56,9 @@ def portable(layer: Layer) -> Layer:
 
 
 def dump(preset: Mapping[str, Any], heading: str, notes: Iterable[str] = ()) -> str:
-    """A preset as a file that depends on no other, with notes at its head; groups in the order of the schema."""
+    """A preset in a file that stands alone, with notes at its head; groups in the order of the fields."""
     lines = [heading, *(f"# Note: {_one_line(note)}" for note in notes)]
-    for name in Preset.model_fields:
+    for name in ORDER:
         value = preset.get(name)
         if name == "extends" or name not in preset:
             continue

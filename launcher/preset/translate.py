@@ -60,7 +60,7 @@ class RunFolders:
 class Launch:
     """What starts the driver.
 
-    `env` is laid over the environment of whoever starts it, after the names in `unset` were taken out of it;
+    `env` is laid over the environment of the process that starts it, after the names in `unset` were taken out of it;
     it holds no secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in
     where that matters, `submit` the Ray dashboard to submit it to as a job.
     """
@@ -87,7 +87,7 @@ def build(
 
     `experiment` is the id of the run, by which trackers and its processes know it; None where there is no run (trackers
     then have the preset's name). `resume_from` is a `global_step_<n>`
-    folder to continue from. `environ` is the environment the driver will be started from (ours when None):
+    folder to continue from. `environ` is the environment the driver will be started from (that of ppo-tui when None):
     PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not replaced. Raises UserError.
     """
     preset = loaded.preset
@@ -205,7 +205,7 @@ def _overlong(preset: Preset) -> Settings:
 
 
 def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
-    """Everything a run writes lies in its own folder, and nothing is ever continued by accident."""
+    """A run writes into its own folder alone, and never continues another run by accident."""
     found = {
         "trainer.default_local_dir": str(folders.checkpoints),
         "trainer.rollout_data_dir": str(folders.rollouts),

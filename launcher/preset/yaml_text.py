@@ -1,8 +1,8 @@
 """Changing one value in the text of a YAML file: every other line stays as it is, byte for byte.
 
 A round trip through ruamel keeps comments, but lays out again what a person laid out. So a value is replaced
-where it stands in the text. What is unusual (anchors, several lines in braces) is checked by reading the
-result, and done by ruamel when it does not say what was wanted.
+at its place in the text. Unusual layouts (anchors, several lines in braces) are detected by reading the
+result, and changed by ruamel.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _SMALL = 1e-3  # below, a number is written as 3e-4
 
 
 def text_of(value: Any) -> str:
-    """`value` as it stands on one line of YAML, in braces and brackets too: `1e-6`, `'null'`, `[a, b]`."""
+    """`value` on one line of YAML, in braces and brackets too: `1e-6`, `'null'`, `[a, b]`."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -59,7 +59,7 @@ def read(text: str) -> Any:
 
 
 def value_of(text: str) -> Any:
-    """The value that a person means with `text`: YAML where it is, else the text itself."""
+    """The value that a person means with `text`: YAML where it is valid, otherwise the text itself."""
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -177,7 +177,7 @@ class _Text:
         return self.text[:begin] + new + rest
 
     def _place(self, holder: Any, name: str, order: Sequence[str]) -> tuple[int, bool]:
-        """Where a new entry goes, and whether a blank line stands before groups here."""
+        """Where a new entry goes, and whether a blank line precedes groups here."""
         blank = holder is self.root and self._blanks()
         entries = holder.value
         if holder is self.root and name in order:

@@ -15,8 +15,7 @@ from launcher.preset.draft import target
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, load_text, restore
 from launcher.preset.layers import Layer
-from launcher.preset.program import MAIN
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import FIELDS, MAIN
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
 from launcher.preset.translate import OURS
 from launcher.scripts import verl_command as script
@@ -178,7 +177,7 @@ def _add(word: str, draft: _Draft) -> None:
         if bare not in _NAMES:
             _doubt(key, word, draft)
             return
-        draft.notes.append(f"{bare}: only running the script tells the rest of its value, which is left out")
+        draft.notes.append(f"{bare}: a part that is known only when the script runs is left out")
         word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
     try:
         draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.core.errors import UserError
-from launcher.preset.program import MAIN
+from launcher.preset.schema import MAIN
 from launcher.scripts.bash import marks, reader, recording
 from launcher.scripts.bash.builtins import unwrapped
 from launcher.scripts.bash.state import Started

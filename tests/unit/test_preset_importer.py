@@ -7,6 +7,7 @@ import pytest
 
 from launcher.core.errors import UserError
 from launcher.preset.files import load, load_text, restore, shipped
+from launcher.preset.schema import FIELDS, value_of
 from launcher.preset.translate import RunFolders, build, command_line
 from launcher.scripts.importer import Lossy, from_script
 from launcher.scripts.verl_command import Source
@@ -81,7 +82,7 @@ def test_a_script_in_the_style_of_tutorials():
     }
     said = "\n".join(notes)
     for part in (
-        "trainer.experiment_name: only running the script tells the rest of its value, which is left out",
+        "trainer.experiment_name: a part that is known only when the script runs is left out",
         "HF_TOKEN looks like a secret",
         "ppo-tui sets these for each run: trainer.default_local_dir",
     ):
@@ -159,7 +160,7 @@ def test_the_folder_of_a_script_is_known():
     preset, notes = imported(command)
     assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
     assert preset.trainer.experiment == "x"
-    assert "trainer.experiment_name: only running the script tells the rest of its value, which is left out" in notes
+    assert "trainer.experiment_name: a part that is known only when the script runs is left out" in notes
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
@@ -237,7 +238,11 @@ def test_a_value_that_only_a_run_can_tell_is_taken_from_an_argument():
 
 
 def restored(preset):
-    return restore("mine", preset.model_dump(exclude_defaults=True))
+    changed = [spec for spec in FIELDS.values() if value_of(preset, spec) != spec.default]
+    names = {spec.path[0]: {} for spec in changed if len(spec.path) > 1}
+    for spec in changed:
+        (names[spec.path[0]] if len(spec.path) > 1 else names)[spec.path[-1]] = value_of(preset, spec)
+    return restore("mine", names)
 
 
 def test_functions_conditions_loops_and_option_parsers_are_followed():

@@ -13,7 +13,7 @@ from launcher.core.errors import UserError
 from launcher.preset import library
 from launcher.preset.drafts import open_draft
 from launcher.preset.files import load, shipped, summary, users
-from launcher.preset.recommend import needs_of, recommend
+from launcher.preset.library import needs_of, recommend
 from launcher.scripts import importer
 from launcher.scripts.exporter import script
 from launcher.scripts.verl_command import Source

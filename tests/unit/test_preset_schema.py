@@ -1,11 +1,29 @@
 """What the form, the errors and the translation read of each field."""
 
+import functools
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import fields_table
 import pytest
 
 from launcher.health.catalogue import rules
 from launcher.preset.choices import verl_keys
 from launcher.preset.effective import EffectiveConfig, Setting
-from launcher.preset.schema import BY_KEY, FIELDS, GENERAL, GROUPS, TITLES, Preset, fields_of
+from launcher.preset.schema import (
+    BY_KEY,
+    FIELDS,
+    GENERAL,
+    GROUPS,
+    TITLES,
+    Group,
+    Preset,
+    fields_of,
+    preset_of,
+    value_of,
+)
 from launcher.verl.defaults import NEWEST
 from tui.pages.editor.preset_form import flag_advice
 
@@ -30,8 +48,8 @@ def test_no_two_fields_share_a_key():
 
 @pytest.mark.parametrize("spec", FIELDS.values(), ids=lambda spec: spec.name)
 def test_each_field_says_what_it_is(spec):
-    assert spec.about.endswith((".", "...")), "one sentence"
-    assert 8 <= len(spec.about) <= 110
+    assert spec.help.endswith((".", "...")), "one sentence"
+    assert 8 <= len(spec.help) <= 110
     assert spec.allowed
     if int in spec.types or float in spec.types:
         assert spec.scale
@@ -49,13 +67,54 @@ WITH_DEFAULT = [
 
 @pytest.mark.parametrize("spec", WITH_DEFAULT, ids=lambda spec: spec.name)
 def test_verls_default_is_allowed_by_our_types(spec):
-    value = spec.from_verl(EffectiveConfig().get(spec.key))
-    nested: dict = {}
-    node = nested
-    for name in spec.path[:-1]:
-        node = node.setdefault(name, {})
-    node[spec.path[-1]] = value
-    assert Preset.model_validate(nested)
+    assert spec.allows(spec.from_verl(EffectiveConfig().get(spec.key)))
+
+
+def declared(model: type[Group], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    for name, kind in get_type_hints(model).items():
+        if isinstance(kind, type) and issubclass(kind, Group):
+            yield from declared(kind, (*path, name))
+        else:
+            yield ".".join((*path, name)), kind
+
+
+@pytest.mark.parametrize(("name", "kind"), declared(Preset))
+def test_an_attribute_that_code_reads_is_a_row_of_its_type(name, kind):
+    spec = FIELDS[name]
+    kinds = [*(spec.types or [str]), *([type(None)] if spec.nullable else [])]
+    assert kind == functools.reduce(operator.or_, kinds)
+
+
+@pytest.mark.nightly("docs/fields.md", "experiments/fields_table.py", "launcher/preset/", "launcher/verl/")
+def test_the_page_of_fields_is_up_to_date():
+    assert fields_table.FILE.read_text("utf-8") == fields_table.text(), "make pages"
+
+
+def test_every_row_is_an_attribute_with_its_default():
+    preset = preset_of({})
+    assert {spec.name: value_of(preset, spec) for spec in FIELDS.values()} == {
+        spec.name: spec.default for spec in FIELDS.values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused"),
+    [
+        ("actor.lr", [0, 1, 1e-6, None], [-1e-9, 1.5, "1e-6", True, math.nan, math.inf, [1.0]]),
+        ("actor.ppo_epochs", [1, 7, None], [0, 1.0, True, "1"]),
+        ("actor.shuffle", [True, False, None], [1, "true"]),
+        ("actor.lr_scheduler_type", ["constant", "cosine", None], ["linear", 1]),
+        ("actor.betas", [[0.9, 1], [], None], [0.9, ["0.9"], [math.nan]]),
+        ("data.train", ["a", ["a", "b"], None], [1, [1]]),
+        ("trainer.gpus", [1], [0, None]),
+        ("trainer.max_actor_ckpt_to_keep", [0, None], [-1]),
+        ("env", [{}], [None, []]),
+    ],
+)
+def test_values_of_a_field_are_strict(name, allowed, refused):
+    spec = FIELDS[name]
+    assert [value for value in allowed if not spec.allows(value)] == []
+    assert [value for value in refused if spec.allows(value)] == []
 
 
 def test_groups_have_titles_in_the_order_of_the_form():

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from launcher.preset.choices import allowed, divisors, step
 from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.schema import FIELDS
-from launcher.preset.steps import allowed, divisors, step
 
 BATCH = {"data.train_batch_size": 128, "actor.ppo_mini_batch_size": 64, "rollout.n": 2, "trainer.gpus": 4}
 

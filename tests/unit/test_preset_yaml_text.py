@@ -12,10 +12,9 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from launcher.preset.files import shipped
-from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.schema import FIELDS, ORDER
 from launcher.preset.yaml_text import drop, put, read, text_of, value_of
 
-ORDER = tuple(Preset.model_fields)
 COMMENT = re.compile(r"(?:^|\s)#.*")  # one a line
 PRESETS = {name: path.read_text() for name, path in shipped().items()}
 VALUES = st.one_of(

@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from launcher.scripts.bash import marks, programs
@@ -68,14 +69,6 @@ def _declare(shell: Runner, args: list[str], *, export: bool = False, local: boo
         elif export or "x" in options:
             shell.state.exported.add(name)
     return True
-
-
-def _export(shell: Runner, args: list[str]) -> bool:
-    return _declare(shell, args, export=True)
-
-
-def _local(shell: Runner, args: list[str]) -> bool:
-    return _declare(shell, args, local=True)
 
 
 def _unset(shell: Runner, args: list[str]) -> bool:
@@ -242,23 +235,16 @@ def _return(shell: Runner, args: list[str]) -> bool:
     raise Return(None if args and marks.is_unknown(args[0]) else status)
 
 
-def _leave(again: bool) -> Callable[[Runner, list[str]], bool]:
-    def leave(shell: Runner, args: list[str]) -> bool:
-        raise Leave(int(args[0]) if args and args[0].isdigit() else 1, again)
-
-    return leave
-
-
-def _yes(shell: Runner, args: list[str]) -> bool:
-    return True
+def _leave(shell: Runner, args: list[str], *, again: bool) -> bool:
+    raise Leave(int(args[0]) if args and args[0].isdigit() else 1, again)
 
 
 BUILTINS: dict[str, Callable[[Runner, list[str]], bool | None]] = {
-    "export": _export,
+    "export": partial(_declare, export=True),
     "declare": _declare,
     "typeset": _declare,
     "readonly": _declare,
-    "local": _local,
+    "local": partial(_declare, local=True),
     "unset": _unset,
     "set": _set,
     "shift": _shift,
@@ -277,12 +263,12 @@ BUILTINS: dict[str, Callable[[Runner, list[str]], bool | None]] = {
     "let": _let,
     "exit": _exit,
     "return": _return,
-    "break": _leave(again=False),
-    "continue": _leave(again=True),
+    "break": partial(_leave, again=False),
+    "continue": partial(_leave, again=True),
     "false": lambda shell, args: False,
     **dict.fromkeys(
         ("true", ":", "shopt", "trap", "wait", "ulimit", "umask", "alias", "popd", "mkdir", "sleep", "tee", "touch"),
-        _yes,
+        lambda shell, args: True,
     ),
 }
 """By name; some programs whose success is taken for granted stand among them."""

@@ -1,4 +1,4 @@
-"""How a script goes on: conditions, loops, branches that may be taken or not."""
+"""The flow of a script: conditions, loops, branches that may be taken or not."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -102,7 +102,7 @@ class Control(ABC):
             if not sign or found is (sign == "&&"):
                 found = self.run(node)
             elif found is None:
-                self._perhaps(partial(self.run, node), f"what stands before {sign} tells")
+                self._perhaps(partial(self.run, node), f"the command before {sign} decides it")
         return found
 
     def _perhaps(self, run: Way, reason: str) -> None:
@@ -120,7 +120,7 @@ class Control(ABC):
         return None
 
     def _fork(self, ways: list[Way], reason: str) -> None:
-        """Follows every way from here, and keeps what those that go on have in common.
+        """Follows every way from here, and keeps what those that continue have in common.
 
         The state of one that leaves a loop or a function waits in `early` for the end of that.
         """

@@ -1,7 +1,7 @@
 """Marks inside a value for what is not known, and the bounds of reading.
 
-A value with a mark goes through assignments, arrays and quotes like any other, so that what it ends up in can be
-told. An unset variable is empty for the script, but worth a question where it is a setting.
+A value with a mark goes through assignments, arrays and quotes like any other, so that the values
+made of it have the mark. An unset variable is empty for the script, but worth a question where it is a setting.
 """
 
 import re
@@ -31,7 +31,7 @@ def unknown(reason: str) -> str:
 
 
 def unset(name: str) -> str:
-    """The value of a variable that nobody has set."""
+    """The value of an unset variable."""
     return f"{_UNSET}{name}{_END}"
 
 

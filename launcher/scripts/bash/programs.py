@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Callable
+from functools import partial
 
 from launcher.scripts.bash import marks
 from launcher.scripts.bash.arithmetic import Arithmetic, NotANumber
@@ -180,15 +181,7 @@ def _sed(args: list[str], given: str, _: str) -> str | None:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _first(args: list[str], given: str, _: str) -> str | None:
-    return _lines(args, given, last=False)
-
-
-def _last(args: list[str], given: str, _: str) -> str | None:
-    return _lines(args, given, last=True)
-
-
-def _lines(args: list[str], given: str, *, last: bool) -> str | None:
+def _lines(args: list[str], given: str, _: str, *, last: bool) -> str | None:
     match = re.fullmatch(r"(?:-n ?)?-?(\d+)?", " ".join(args))
     if match is None:
         return None
@@ -236,8 +229,8 @@ _PROGRAMS: dict[str, Callable[[list[str], str, str], str | None]] = {
     "awk": _awk,
     "gawk": _awk,
     "sed": _sed,
-    "head": _first,
-    "tail": _last,
+    "head": partial(_lines, last=False),
+    "tail": partial(_lines, last=True),
     "grep": _grep,
     "paste": _paste,
     "xargs": _xargs,

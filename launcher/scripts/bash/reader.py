@@ -36,7 +36,7 @@ class Read:
 def read(
     text: str, folder: str, path: str, args: Sequence[str], environ: Mapping[str, str], answers: Mapping[str, str]
 ) -> Read:
-    """What the script `text` starts when it is run in `folder`, called `path`, with `args` and `environ`.
+    """The programs that the script `text` starts when it is run in `folder`, called `path`, with `args` and `environ`.
 
     `answers` are variables as in `environ`, which also stand for what the script sets them to at random, or to what
     only a run can tell. Raises UserError for one that is too large, or does not end.

@@ -1,7 +1,7 @@
-"""What a script starts, found by running it with programs that only record how they are called.
+"""The programs that a script starts, found by running it with programs that only record how they are called.
 
 bash runs it in an empty folder; the first folder on its PATH holds a stub for every program that could do something,
-and what is not there is recorded, too. Where the system has bubblewrap or unprivileged namespaces, the files of
+and missing programs are also recorded. Where the system has bubblewrap or unprivileged namespaces, the files of
 this machine are read-only for it and there is no network.
 """
 
@@ -64,7 +64,7 @@ def sandbox() -> str:
 
 
 def record(text: str, folder: str, path: str | None, args: Sequence[str], environ: Mapping[str, str]) -> list[Started]:
-    """What the script starts, in order; its `folder` would be the one it is run in, `path` is its file.
+    """The programs that the script starts, in order; its `folder` would be the one it is run in, `path` is its file.
 
     Raises UserError where there is no bash, and for a script that does not end.
     """

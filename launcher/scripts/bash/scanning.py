@@ -1,6 +1,7 @@
-"""Where a word of a script ends: past quotes, `${...}`, `$(...)` and backslashes."""
+"""Where a word of a script ends, past quotes, `${...}`, `$(...)` and backslashes; and the words that braces make."""
 
 import re
+from itertools import islice, pairwise
 
 BLANK = " \t\u00a0"
 """Blanks between words; a page's unbreakable blank is one, however a shell sees it."""
@@ -9,6 +10,8 @@ TORN = re.compile(rf"\\[{BLANK}]+(?:#[^\n]*)?\n")
 """A backslash that would continue the line but for the blanks behind it: a shell ends the command there."""
 
 _ENDS = f"{BLANK}\n;&|()<>"
+_RANGE = re.compile(r"(-?\d{1,6})\.\.(-?\d{1,6})(?:\.\.(-?\d{1,4}))?|([A-Za-z])\.\.([A-Za-z])")
+_MOST = 10_000  # words
 
 
 def end_of_word(text: str, at: int, ends: str = _ENDS) -> int:
@@ -94,3 +97,46 @@ def _past_ansi(text: str, at: int) -> int:
     while at < len(text) and text[at] != "'":
         at += 2 if text[at] == "\\" else 1
     return min(at + 1, len(text))
+
+
+def words_of(raw: str) -> list[str]:
+    """`{a,b}` and `{1..3}` outside of quotes, each as a word of its own."""
+    at, start = 0, -1
+    depth = 0
+    commas: list[int] = []
+    while at < len(raw):
+        letter = raw[at]
+        if letter == "\\":
+            at += 2
+            continue
+        if letter in "'\"`$":
+            at = end_of_part(raw, at)
+            continue
+        if letter == "{":
+            depth += 1
+            if depth == 1:
+                start, commas = at, []
+        elif letter == "," and depth == 1:
+            commas.append(at)
+        elif letter == "}" and depth:
+            depth -= 1
+            if depth == 0 and (parts := _brace_parts(raw, start, at, commas)):
+                before, after = raw[:start], raw[at + 1 :]
+                rests = words_of(after)
+                inner = [each for part in parts for each in words_of(part)]
+                return list(islice((before + part + rest for part in inner for rest in rests), _MOST))
+        at += 1
+    return [raw]
+
+
+def _brace_parts(raw: str, start: int, end: int, commas: list[int]) -> list[str]:
+    if commas:
+        edges = [start, *commas, end]
+        return [raw[one + 1 : other] for one, other in pairwise(edges)]
+    if found := _RANGE.fullmatch(raw[start + 1 : end]):
+        letters = found[4] is not None
+        first, last = (ord(found[4]), ord(found[5])) if letters else (int(found[1]), int(found[2]))
+        step = abs(int(found[3] or 1)) or 1
+        numbers = list(range(first, last + 1, step) if first <= last else range(first, last - 1, -step))[:_MOST]
+        return [chr(each) if letters else str(each) for each in numbers]
+    return []

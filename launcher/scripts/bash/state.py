@@ -1,4 +1,4 @@
-"""What a script has set so far, and what it has started."""
+"""The variables that a script has set so far, and the programs that it has started."""
 
 import copy
 from collections.abc import Mapping

@@ -6,25 +6,8 @@ It forgives: what is not closed ends with the text, and a stray word is passed o
 import re
 from collections.abc import Iterator
 
+from launcher.scripts.bash import tree
 from launcher.scripts.bash.scanning import BLANK, TORN, end_of_word, past
-from launcher.scripts.bash.tree import (
-    Assignment,
-    Case,
-    Chain,
-    Count,
-    For,
-    Function,
-    Group,
-    If,
-    Node,
-    Pipeline,
-    Redirection,
-    Sequence,
-    Simple,
-    Sum,
-    Test,
-    While,
-)
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]=]*)\])?(\+?)=")
 _REDIRECTION = re.compile(r"(?:\d+|\{\w+\})?(<<<|<<-?|<>|>>|>\||[<>]&|<|>)|(&>>?)")
@@ -40,21 +23,21 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at = text.replace("\r\n", "\n"), 0
         self.notes: list[str] = []
-        self._heredocs: list[tuple[Simple, int, str, bool, bool]] = []
+        self._heredocs: list[tuple[tree.Simple, int, str, bool, bool]] = []
         self._depth = 0
 
-    def script(self) -> Sequence:
+    def script(self) -> tree.Sequence:
         """The whole script."""
-        found = Sequence()
+        found = tree.Sequence()
         while self.at < len(self.text):
             found.items += self._list().items
             if self.at < len(self.text) and not self._operator(";;", ";&", ";;&", ")"):
                 self._word()  # a stray `fi` or `}`
         return found
 
-    def _list(self, *ends: str) -> Sequence:
+    def _list(self, *ends: str) -> tree.Sequence:
         """Commands up to one of the words in `ends`, which is not passed, or to what closes something else."""
-        found = Sequence()
+        found = tree.Sequence()
         self._depth += 1
         while self._depth < _DEEPEST:
             self._lines()
@@ -70,14 +53,14 @@ class Parser:
         self._depth -= 1
         return found
 
-    def _chain(self) -> Node:
-        parts: list[tuple[str, Node]] = [("", self._pipeline())]
+    def _chain(self) -> tree.Node:
+        parts: list[tuple[str, tree.Node]] = [("", self._pipeline())]
         while sign := self._operator("&&", "||"):
             self._lines()
             parts.append((sign, self._pipeline()))
-        return parts[0][1] if len(parts) == 1 else Chain(parts)
+        return parts[0][1] if len(parts) == 1 else tree.Chain(parts)
 
-    def _pipeline(self) -> Node:
+    def _pipeline(self) -> tree.Node:
         negated = False
         while self._peek_word() in ("!", "time"):
             negated ^= self._word() == "!"
@@ -85,24 +68,24 @@ class Parser:
         while self._operator("|&", "|"):
             self._lines()
             commands.append(self._command())
-        return commands[0] if len(commands) == 1 and not negated else Pipeline(commands, negated)
+        return commands[0] if len(commands) == 1 and not negated else tree.Pipeline(commands, negated)
 
-    def _command(self) -> Node:
+    def _command(self) -> tree.Node:
         word = self._peek_word()
         if self._at("(("):
-            return Sum(self._between("((", "))"))
+            return tree.Sum(self._between("((", "))"))
         if self._at("("):
             self.at += 1
             body = self._list()
             self._operator(")")
-            return Group(body, True, self._redirections())
+            return tree.Group(body, True, self._redirections())
         if word == "{":
             self._word()
             body = self._list("}")
             self._expect("}")
-            return Group(body, False, self._redirections())
+            return tree.Group(body, False, self._redirections())
         if word == "[[":
-            return Test(self._condition())
+            return tree.Test(self._condition())
         found = self._compound(word)
         if found is not None:
             self._redirections()
@@ -115,20 +98,20 @@ class Parser:
             return self._function(named[1])
         return self._simple()
 
-    def _compound(self, word: str) -> Node | None:
+    def _compound(self, word: str) -> tree.Node | None:
         if word == "if":
             return self._if()
         if word in ("while", "until"):
             self._word()
             condition = self._list("do")
-            return While(condition, self._body(), word == "until")
+            return tree.While(condition, self._body(), word == "until")
         if word in ("for", "select"):
             return self._for()
         return self._case() if word == "case" else None
 
-    def _if(self) -> If:
+    def _if(self) -> tree.If:
         branches = []
-        otherwise = Sequence()
+        otherwise = tree.Sequence()
         self._word()
         while True:
             condition = self._list("then")
@@ -139,16 +122,16 @@ class Parser:
         if self._expect("else"):
             otherwise = self._list("fi")
         self._expect("fi")
-        return If(branches, otherwise)
+        return tree.If(branches, otherwise)
 
-    def _for(self) -> Node:
+    def _for(self) -> tree.Node:
         self._word()
         self._blanks()
         if self._at("(("):
             start, test, step = ([*self._between("((", "))").split(";"), "", ""])[:3]
             self._lines()
             self._operator(";")
-            return Count(start, test, step, self._body())
+            return tree.Count(start, test, step, self._body())
         name, words = self._word(), None
         self._lines()
         if self._expect("in"):
@@ -161,9 +144,9 @@ class Parser:
                     break
         else:
             self._operator(";")
-        return For(name, words, self._body())
+        return tree.For(name, words, self._body())
 
-    def _body(self) -> Sequence:
+    def _body(self) -> tree.Sequence:
         self._lines()
         braces = self._peek_word() == "{"
         self._word() if braces else self._expect("do")
@@ -171,9 +154,9 @@ class Parser:
         self._expect("}" if braces else "done")
         return body
 
-    def _case(self) -> Case:
+    def _case(self) -> tree.Case:
         self._word()
-        found = Case(self._word(), [])
+        found = tree.Case(self._word(), [])
         self._lines()
         self._expect("in")
         while self.at < len(self.text):
@@ -192,15 +175,15 @@ class Parser:
             found.branches.append((patterns, body, self._operator(";;&", ";&", ";;")))
         return found
 
-    def _function(self, name: str) -> Function:
+    def _function(self, name: str) -> tree.Function:
         self._blanks()
         if self._operator("("):
             self._operator(")")
         self._lines()
-        return Function(name, self._command())
+        return tree.Function(name, self._command())
 
-    def _simple(self) -> Simple:
-        found = Simple(line=self.text.count("\n", 0, self.at) + 1)
+    def _simple(self) -> tree.Simple:
+        found = tree.Simple(line=self.text.count("\n", 0, self.at) + 1)
         while True:
             self._blanks()
             if self.at >= len(self.text) or (_OPERATOR.match(self.text, self.at) and not self._at("&>")):
@@ -213,7 +196,7 @@ class Parser:
                 self.at = match.end()
                 items = self._items() if self._at("(") else None
                 value = self._raw() if items is None else ""
-                found.assignments.append(Assignment(match[1], match[2], bool(match[3]), value, items))
+                found.assignments.append(tree.Assignment(match[1], match[2], bool(match[3]), value, items))
             else:
                 before = self.at
                 found.words.append(self._raw())
@@ -233,14 +216,14 @@ class Parser:
         self.at += 1
         return tuple(items)
 
-    def _redirections(self) -> list[Redirection]:
-        found = Simple()
+    def _redirections(self) -> list[tree.Redirection]:
+        found = tree.Simple()
         self._blanks()
         while self._redirection(found):
             self._blanks()
         return found.redirections
 
-    def _redirection(self, found: Simple) -> bool:
+    def _redirection(self, found: tree.Simple) -> bool:
         match = _REDIRECTION.match(self.text, self.at)
         if match is None or self.text.startswith(("<(", ">("), match.start()):
             return False
@@ -250,7 +233,7 @@ class Parser:
         if sign in ("<<", "<<-"):
             name = re.sub(r"['\"\\]", "", word)
             self._heredocs.append((found, len(found.redirections), name, sign == "<<-", name != word))
-        found.redirections.append(Redirection(sign, word))
+        found.redirections.append(tree.Redirection(sign, word))
         return True
 
     def _condition(self) -> str:
@@ -335,7 +318,7 @@ class Parser:
             lines: list[str] = []
             for line in self._until(name, tabs):
                 lines.append(line)
-            found.redirections[place] = Redirection("<<", "".join(lines), literal)
+            found.redirections[place] = tree.Redirection("<<", "".join(lines), literal)
         self._heredocs.clear()
 
     def _until(self, name: str, tabs: bool) -> Iterator[str]:

@@ -25,7 +25,7 @@ class Redirection:
 
 @dataclass
 class Simple:
-    """Assignments, words and redirections. Arrays that `declare` is given are assignments here, too."""
+    """Assignments, words and redirections. Arrays of `declare` are also assignments here."""
 
     assignments: list[Assignment] = field(default_factory=list)
     words: list[str] = field(default_factory=list)

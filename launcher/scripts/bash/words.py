@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from launcher.scripts.bash import braces, marks, patterns
+from launcher.scripts.bash import marks, patterns
 from launcher.scripts.bash.arithmetic import Arithmetic, NotANumber
 from launcher.scripts.bash.marks import Budget
-from launcher.scripts.bash.scanning import end_of_part, past_double
+from launcher.scripts.bash.scanning import end_of_part, past_double, words_of
 from launcher.scripts.bash.state import State
 
 _NAME = re.compile(r"\w+|[@*#?$!-]")
@@ -17,8 +17,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 @dataclass(frozen=True)
 class _Piece:
-    """Text and how it is taken: "quoted"; "given" stands in the script; "value" is cut at blanks; "next" is the
-    place between two words.
+    """Text and how it is taken: "quoted"; "given" is literal text of the script; "value" is cut at blanks; "next" is
+    the place between two words.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Words:
 
     def fields(self, raw: str) -> list[str]:
         """The words that one word becomes."""
-        return [found for each in braces.words_of(raw) for found in self._fields(each)]
+        return [found for each in words_of(raw) for found in self._fields(each)]
 
     def one(self, raw: str) -> str:
         """The word expanded without splitting at blanks, as on the right side of an assignment."""

@@ -12,11 +12,11 @@ from textual.message import Message
 
 from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean
-from launcher.preset.choices import choices, verl_keys
+from launcher.preset.choices import choices, step, verl_keys
 from launcher.preset.draft import Draft
-from launcher.preset.field_values import Where, check, typed, where_of
+from launcher.preset.field_values import check, typed, where_of
+from launcher.preset.layers import Where
 from launcher.preset.schema import FIELDS
-from launcher.preset.steps import step
 from launcher.verl.defaults import NEWEST
 from launcher.verl.versions import newest
 from tui.kit.drawing.glyphs import DASH

@@ -11,9 +11,9 @@ from launcher.core.text import clean
 from launcher.health.catalogue import rules
 from launcher.preset.draft import Draft, values
 from launcher.preset.effective import EffectiveConfig, of_draft
-from launcher.preset.field_values import Where
 from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
+from launcher.preset.layers import Where
 from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.verl.defaults import NEWEST
@@ -28,7 +28,7 @@ _LAST = 18  # columns that say where a value comes from
 
 
 class Form:
-    """What the form shows of a draft; made anew when the draft changes."""
+    """The rows of a draft's form; made again when the draft changes."""
 
     def __init__(self, draft: Draft, version: str = NEWEST, verl: Path | None = None) -> None:
         """`version` of veRL, and the folder where it is installed."""
@@ -87,7 +87,7 @@ class Form:
         return next((where for where in known if ".".join(where) == name), tuple(name.split(".")))
 
     def text(self, name: str) -> str:
-        """The value of a line as it is edited: as the file has it, else what counts without it."""
+        """The value of a line as it is edited: as the file has it, otherwise the value that applies."""
         where = self.where(name)
         value = self.draft.value(where)
         if where not in self.reading.places:
@@ -95,7 +95,7 @@ class Form:
         return shown(value)
 
     def default(self, name: str) -> Any:
-        """veRL's own value of a field that nobody set."""
+        """veRL's own value of an unset field."""
         spec = FIELDS.get(name)
         if spec is None or not spec.key:
             return None
@@ -128,7 +128,7 @@ class Form:
         )
 
     def _wrong(self, where: Where) -> str:
-        """What is wrong with a value, or with the text; without the name of the file, which is known."""
+        """The reason why a value, or the text, is refused; without the name of the file, which is known."""
         said = self.reading.problem or self.reading.errors.get(where, "")
         return said.removeprefix(str(self.draft.path)).lstrip(",: ")
 
@@ -149,11 +149,11 @@ class Form:
         return f"recipe {self.reading.raw.get('recipe')}" if where in self.reading.recipe else self._parent
 
     def about(self, name: str, columns: int, rows: int) -> list[Row]:
-        """What the chosen field means, what it may be, what else it was; so many rows of it."""
+        """Meaning, allowed values and other values of the chosen field, in so many rows."""
         where, spec = self.where(name), FIELDS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
-        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
+        said = [spec.help if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
         meaning = spec.offers.get(self.text(name)) if spec else None
         if name == "recipe" and self.draft.value(where) in recipes():
             meaning = recipe_about(self.text(name)).rstrip(".")
@@ -216,7 +216,7 @@ def value_column(columns: int) -> int:
 def fits(name: str, query: str) -> bool:
     """Whether what was typed names a field: by its name, its veRL key, its meaning."""
     spec: Spec | None = FIELDS.get(name)
-    texts = [name, spec.key, spec.about] if spec else [name]
+    texts = [name, spec.key, spec.help] if spec else [name]
     return all(
         letters(name.lower(), word) >= _NEAR or any(word in text.lower() for text in texts)
         for word in query.lower().split()

@@ -13,8 +13,8 @@ from textual.timer import Timer
 from launcher.check.finding import Finding
 from launcher.preset import layers
 from launcher.preset.draft import values
-from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
+from launcher.preset.layers import Where
 from tui.kit.drawing.rows import Row
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.findings import Findings
