@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-import launcher
-from launcher.core.tables import read_tables
 from launcher import inside
+from launcher.core.tables import read_tables
 from launcher.core.text import clean
 from launcher.machine.ray_jobs import STOP_WAIT, url_of
 from launcher.preset.files import LoadedPreset, load

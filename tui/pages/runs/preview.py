@@ -93,7 +93,7 @@ def welcome() -> Welcome:
     from launcher.check.machine import here
     from launcher.core.errors import UserError
     from launcher.core.format import gib
-    from launcher.preset.recommend import ANYWHERE, recommend
+    from launcher.preset.library import ANYWHERE, recommend
     from launcher.verl import env as verl_env
 
     gpus = here().gpus
