@@ -139,7 +139,9 @@ def sweep(
     preset: Preset,
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE[,VALUE]", help="Settings and their values, beside the preset's 'sweep:'."),
+        typer.Argument(
+            metavar="KEY=VALUE[,VALUE]", help="Settings and their values, in addition to the preset's 'sweep:'."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,

@@ -190,7 +190,7 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
 
 
 def _resolve(source: str) -> "RunDir | LogFile":
-    """What a SOURCE means; a run that lost its supervisor has a new one then, which reads what it missed."""
+    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest."""
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 

@@ -72,7 +72,7 @@ class Screen:
         return self._open(ScreenRequest(run, read_only, compare, preset, field, settings))
 
     def show(self, run: RunDir, *, read_only: bool) -> int:
-        """Shows a run; returns the exit code, which is 1 for a run that failed, too."""
+        """Shows a run; returns the exit code, which is also 1 for a run that failed."""
         code = self.open(str(run.path), read_only=read_only)
         return code or (1 if current(run).state in ("failed", "lost") else 0)
 

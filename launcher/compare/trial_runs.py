@@ -43,10 +43,10 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried: from `step` of `run` on, to step `until`; `arms` are the settings of each trial, the twin first.
+    """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the twin first.
 
     `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
-    on this machine side by side. `change` is what the first trial beside the twin undoes, if there is such a one.
+    on this machine side by side. `change` is what the first trial after the twin undoes, if any.
     `reasons` has why a trial is among them: what it undoes, or a setting that nobody reports to work.
     """
 
@@ -251,7 +251,7 @@ def _end(run: RunDir) -> None:
 def _to_try(
     run: RunDir, onset: Onset, step: int, config: EffectiveConfig
 ) -> tuple[dict[tuple[str, ...], str], Change | None]:
-    """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
+    """The trials after the twin in their order, each with its reason; and the change that the first one undoes.
 
     Of a key with a value that nobody reports to work the usual value is tried, and no advice.
     """
@@ -297,7 +297,7 @@ def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlCo
 
 
 def _seconds(run: RunDir, count: int) -> float | None:
-    """What a trial of so many steps takes: as long to start as the run's first attempt, then its median step."""
+    """Seconds that a trial of `count` steps takes: the start of the first attempt, then median steps."""
     records = [record for _, record in steps(run)]
     paces = [seconds for record in records if (seconds := seconds_of(record.data)) > 0]
     numbers = run.attempt_numbers()

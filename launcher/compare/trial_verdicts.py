@@ -90,7 +90,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one rule from one checkpoint of a run; the twin first, then what healed."""
+    """The trials of one rule from one checkpoint of a run; the twin first, then the fixes that worked."""
 
     parent: str
     rule: str
@@ -149,7 +149,7 @@ def settled(facts: Facts) -> bool:
 
 
 def facts_of(run: RunDir) -> Facts | None:
-    """What a run shows that is a trial; None for others."""
+    """The facts of a trial; None for a run that is not one."""
     info = _trial_info(run)
     return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
 
@@ -214,7 +214,7 @@ def _trouble(twin: Facts, known: frozenset[str]) -> str:
     if (level := max(twin.level, twin.worst)) >= Level.WARN:
         return f"the flag rose again ({level.words})"
     same = " ".join(sorted(twin.critical & known))
-    return f"{same} is CRITICAL, which rose in the run, too" if same else ""
+    return f"{same} is CRITICAL, which also rose in the run" if same else ""
 
 
 def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:

@@ -133,7 +133,7 @@ class Event:
             return None
 
     def to_line(self) -> bytes:
-        """The event as a line of events.jsonl, newline included."""
+        """The line of events.jsonl, newline included."""
         what = {"schema": SCHEMA, "t": round(self.t, 3), "kind": self.what.kind, **self.what.to_json()}
         return orjson.dumps(what, option=orjson.OPT_APPEND_NEWLINE)
 

@@ -1,7 +1,7 @@
 """Processes: identity that survives pid reuse, process sessions, all that a run started, and locks between them.
 
-Ray gives its workers process groups of their own, but they stay in the driver's process *session*. What left it is
-found by `PPO_TUI_RUN` in its environment, among the user's own processes. Nothing is found by its name, so that
+Ray gives its workers process groups of their own, but they stay in the driver's process *session*. Processes that left
+it are found by `PPO_TUI_RUN` in their environment, among the user's own. Nothing is found by its name, so that
 nothing of anybody else is touched.
 """
 

@@ -1,4 +1,4 @@
-"""The queue goes on: `python -m launcher.runs.act.queue_runner` starts the runs whose turn it is, one by one."""
+"""Puts runs in the queue; `python -m launcher.runs.act.queue_runner` starts those whose turn it is, one by one."""
 
 import contextlib
 import math
@@ -79,7 +79,7 @@ def begin_now(entry: Queued) -> None:
 
 
 def resume(entry: Queued | None) -> None:
-    """Lets a paused entry, or the whole queue, go on. Raises OSError."""
+    """Resumes a paused entry, or the whole queue. Raises OSError."""
     if entry is None:
         queued.pause(on=False)
     else:
@@ -128,7 +128,7 @@ def _step() -> bool:
 
 
 def _start(turn: Turn) -> None:
-    """Starts an entry; what stands against it is kept in the entry, and those behind it go on."""
+    """Starts an entry; a reason against it is kept in the entry, and the next ones continue."""
     entry = turn.entry
     queued.change(entry, starter=ProcessId.of(os.getpid()))
     try:

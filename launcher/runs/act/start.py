@@ -91,7 +91,7 @@ def start(
 
 
 def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
-    """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
+    """The launch that `start` would make, with the files of the run below a folder."""
     loaded = with_settings(preset, settings)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     assert env.verl is not None

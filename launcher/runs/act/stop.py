@@ -26,7 +26,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     """Asks for the end of a run; returns the state it is in then (`wait`: in the end).
 
     A run that lost its supervisor gets a new one first. A supervisor that does not answer, or (`wait`) does not end
-    the run, is killed, the driver is ended here and now, and the state is that of the end; `narrate` is told.
+    the run, is killed, the driver is ended here and now, and the state is that of the end; `narrate` gets the reason.
     """
     control.refuse_later(run)
     state = current(run)

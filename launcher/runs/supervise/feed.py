@@ -1,4 +1,4 @@
-"""What a supervisor takes in between two looks: console, file logger and samples go to the monitor, which judges."""
+"""Feeds the monitor between two looks: console, file logger and samples go in, judgements come out."""
 
 import contextlib
 from collections.abc import Callable

@@ -45,7 +45,7 @@ def write_launch(
 ) -> None:
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
 
-    Only the GPUs that our shell names are written, too: the queue must know them.
+    The GPUs that our shell names are also written: the queue needs them.
     `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
     that runs already.
     """
@@ -148,7 +148,7 @@ def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
 
 _PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
 _MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})
-"""What another program may have caused; at the same step again it was the run itself."""
+"""Causes that another program may have; at the same step again the run itself is at fault."""
 _FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
 
 

@@ -1,4 +1,4 @@
-"""The detached process beside a run: starts veRL, watches it, writes the truth down.
+"""The detached process of a run: starts veRL, watches it, records what happens.
 
 It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
 and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.

@@ -29,7 +29,7 @@ class Alarm(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What became of one fault; `skipped` says why it was not tried.
+    """The result of one fault; `skipped` says why it was not tried.
 
     `alarms` are those that the run without the fault does not have.
     """
