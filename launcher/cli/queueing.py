@@ -7,15 +7,11 @@ from typing import Annotated
 import typer
 
 from launcher.cli.output import Force, Json, Preset, Settings, put_json, put_result, put_table, say
-from launcher.cli.parsing import Commands
+from launcher.cli.parsing import group
 from launcher.core.errors import UserError
 from launcher.record import queued
 
-app = typer.Typer(
-    cls=Commands,
-    help="Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.",
-    rich_markup_mode=None,
-)
+app = group("Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.", alone=True)
 
 Queued = Annotated[str, typer.Argument(metavar="RUN", help="A run of the queue: its id, the start of it, or its name.")]
 Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the queue; without it the whole queue.")]

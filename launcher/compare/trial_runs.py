@@ -5,8 +5,6 @@ import itertools
 import math
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +29,7 @@ from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_p
 from launcher.runs.act.queue_runner import add
 from launcher.runs.act.start import Narrate, silent
 from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import detached
 from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import free_gpus
@@ -145,14 +144,8 @@ def start_apart(planned: Plan) -> None:
     Raises OSError.
     """
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
-    with planned.run.trials_log.open("wb") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", "launcher.cli.main", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    planned.run.trials_log.write_bytes(b"")
+    detached(["launcher.cli.main", *words], planned.run.trials_log)
 
 
 def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:

@@ -82,7 +82,7 @@ def start(
         )
         info.write(hidden.run_yaml)
         begun = after_run.step or None if after_run else None
-        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
+        write_launch(hidden, attempt, launch, created=now, resume_step=begun, cwd=run.path)
         note_force(hidden, preflight)
         if after_run is not None:
             note_origin(hidden, after_run)
