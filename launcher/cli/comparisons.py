@@ -7,7 +7,7 @@ import typer
 
 from launcher.cli.launch import refusals
 from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, put_table, say
-from launcher.cli.screen import on_terminal
+from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.record.layout import find
@@ -37,7 +37,7 @@ def compare(
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
     found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
     if not (plain or json) and on_terminal() and len(found) <= core.MOST:
-        raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
+        raise typer.Exit(ctx.obj.open(ScreenRequest(compare=tuple(str(run.path) for run in found))))
     compared = [core.Compared(run) for run in found]
     for each in compared:
         each.poll()

@@ -29,21 +29,10 @@ def show(ctx: typer.Context, json: Json = False) -> None:
     wake_queue()
     for turn in found if json else ():
         entry = turn.entry
-        put_json(
-            {
-                "run": entry.id,
-                "name": entry.name,
-                "state": turn.state,
-                "waits": turn.waits,
-                "needs": entry.needs,
-                "gpus": entry.gpus,
-                "after": entry.after,
-                "settings": entry.settings,
-                "force": entry.force,
-                "added": entry.added,
-                "host": entry.host,
-            }
-        )
+        asked = {
+            name: getattr(entry, name) for name in ("needs", "gpus", "after", "settings", "force", "added", "host")
+        }
+        put_json({"run": entry.id, "name": entry.name, "state": turn.state, "waits": turn.waits, **asked})
     if json:
         return
     if found:

@@ -234,8 +234,8 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
     from launcher.runs.watch.run_checklist import judged
 
     found = _resolve(source)
-    checklist, changes = judged(found, config or [])
-    checks = checklist.checks()
+    result = judged(found, config or [])
+    checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     if json:
         for change in changes:
             put_json(change.to_json())

@@ -100,16 +100,12 @@ def go_on() -> None:
     It stays while something waits for GPUs that others use: no run tells when these are free. It looks again after
     giving up the lock: who finds that held relies on it.
     """
-    while any(_has_work(turn) for turn in turns()):
+    while any(turn.due or turn.lost or turn.outside for turn in turns()):
         with queued.alone() as ours:
             if not ours:
                 return
             while _step():
                 pass
-
-
-def _has_work(turn: Turn) -> bool:
-    return turn.due or turn.lost or turn.outside
 
 
 def _step() -> bool:

@@ -16,7 +16,7 @@ from launcher.core.errors import UserError
 from launcher.machine.sampler import VISIBLE
 from launcher.record import queued
 from launcher.record.attempt import JobRef, LaunchRecord
-from launcher.record.events import Action, read_events
+from launcher.record.events import Action, read_kind
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
 from launcher.record.state import RunState, StateFile, current
@@ -163,7 +163,7 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
     `limit` is how often it may be; `step` the last one of the attempt that failed. A run without a checkpoint has
     nothing to continue from.
     """
-    before = [e.what for e in read_events(run.events) if isinstance(e.what, Action) and e.what.verb == "retry"]
+    before = [action for action in read_kind(run.events, Action) if action.verb == "retry"]
     if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
         return None
     if cause in _MEMORY and before and before[-1].step == step:

@@ -14,7 +14,7 @@ from launcher.core.format import gib
 from launcher.machine.sampler import Sampler, visible
 from launcher.record import queued
 from launcher.record.attempt import LaunchRecord
-from launcher.record.events import Action, read_events
+from launcher.record.events import Action, read_kind
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.queued import Queued
 from launcher.record.state import RunState, current
@@ -103,8 +103,8 @@ def _ending(run: RunDir, state: RunState) -> bool:
         return True
     with contextlib.suppress(OSError):
         if state.state == "failed" and abs(time.time() - run.events.stat().st_mtime) < _RETRY:
-            said = [each.what.verb for each in read_events(run.events) if isinstance(each.what, Action)]
-            return [verb for verb in said if verb in ("retry", "resume")][-1:] == ["retry"]
+            verbs = [action.verb for action in read_kind(run.events, Action) if action.verb in ("retry", "resume")]
+            return verbs[-1:] == ["retry"]
     return False
 
 
