@@ -94,7 +94,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def put_memory(memory: dict[str, Any]) -> None:
-    """What each phase needs on a GPU, and the host, in GiB, and how that was computed."""
+    """Prints the GiB that each phase needs per GPU and on the host, and how they are computed."""
     if not memory:
         return
     total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""

@@ -7,7 +7,7 @@ import typer
 
 from launcher.cli.launch import refusals
 from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, put_table, say
-from launcher.cli.screen import on_terminal
+from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.record.layout import find
@@ -37,7 +37,7 @@ def compare(
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
     found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
     if not (plain or json) and on_terminal() and len(found) <= core.MOST:
-        raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
+        raise typer.Exit(ctx.obj.open(ScreenRequest(compare=tuple(str(run.path) for run in found))))
     compared = [core.Compared(run) for run in found]
     for each in compared:
         each.poll()
@@ -78,7 +78,7 @@ def try_(
     changes: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="KEY=VALUE[,KEY=VALUE]", help="Try these in place of the advised fixes, each as a trial of its own."
+            metavar="KEY=VALUE[,KEY=VALUE]", help="Try these instead of the advised fixes, each as a trial of its own."
         ),
     ] = None,
     rule: Annotated[
@@ -93,7 +93,7 @@ def try_(
 ) -> None:
     """Try the fixes of a flag from the checkpoint before it, next to an untouched twin.
 
-    The trials are runs of the queue: side by side on free GPUs, else one after another.
+    The trials are runs of the queue: side by side on free GPUs, otherwise one after another.
     """
     from launcher.compare.trial_runs import carry_out, plan
     from launcher.compare.trial_verdicts import trials_of
@@ -114,7 +114,7 @@ def try_(
 def trials(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
 ) -> None:
-    """Show what came of trials: which fixes healed, did nothing, or broke something else."""
+    """Show the results of trials: which fixes worked, did nothing, or broke something else."""
     from launcher.compare.trial_verdicts import trials_of
 
     found = trials_of(find(run).id if run else None)

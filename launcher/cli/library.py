@@ -7,14 +7,12 @@ from typing import Annotated
 import typer
 
 from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
-from launcher.cli.parsing import Commands
+from launcher.cli.parsing import group
 from launcher.core.errors import UserError
 from launcher.core.files import siblings
 from launcher.core.text import near_hint
 
-app = typer.Typer(
-    cls=Commands, help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("Copy, rename, delete, import and export presets.")
 
 Own = Annotated[str, typer.Argument(metavar="PRESET", help="One of your own presets.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]

@@ -32,7 +32,10 @@ def main(
     except UserError as error:
         code = _failed(error.message, error.exit_code, error.hint)
     except KeyboardInterrupt:
-        code = _cancelled()
+        from launcher.cli.output import say
+
+        say("cancelled")
+        code = 1
     except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         code = 0
@@ -69,13 +72,6 @@ def _failed(message: str, code: int, hint: str = "") -> int:
 
     fail(message, hint)
     return code
-
-
-def _cancelled() -> int:
-    from launcher.cli.output import say
-
-    say("cancelled")
-    return 1
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def put(text: str) -> None:
 
 
 def put_result(text: str, value: Any, json: bool) -> None:
-    """The one result of a command: an object with `--json`, else a line."""
+    """Prints the one result of a command: with `--json` as an object."""
     if json:
         put_json(value)
     else:
@@ -71,7 +71,7 @@ def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> Non
 
 
 def put_json(value: Any) -> None:
-    r"""One JSON object. What a terminal would act on is written as `\uXXXX`, secrets as `***`."""
+    r"""Prints one JSON object. Characters that a terminal would act on become `\uXXXX`, secrets as `***`."""
     value = redact_tree(value)
     try:
         text = orjson.dumps(value).decode()

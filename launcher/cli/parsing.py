@@ -30,6 +30,11 @@ class Commands(TyperGroup):
             raise _shown(error, f"'{ctx.command_path} {ctx.invoked_subcommand} --help' shows its use") from None
 
 
+def group(help: str, *, alone: bool = False) -> typer.Typer:
+    """A group of commands; `alone`: its name is a command of its own."""
+    return typer.Typer(cls=Commands, help=help, no_args_is_help=not alone, rich_markup_mode=None)
+
+
 def wrong_use(error: typer.TyperException) -> UserError:
     """What the parser refuses, and where to read more."""
     context: Any = getattr(error, "ctx", None)

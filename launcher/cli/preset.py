@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from launcher.cli.output import Json, Preset, Settings, put_json, put_table, say
-from launcher.cli.screen import on_terminal
+from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 
 
@@ -21,18 +21,14 @@ def presets(json: Json = False) -> None:
     for name in available():
         found = summary(name)
         if json:
-            put_json(
-                {
-                    "name": found.name,
-                    "needs": found.needs,
-                    "origin": found.origin,
-                    "path": str(found.path),
-                    "description": found.description,
-                    "error": found.error,
-                    "shadows": found.shadows,
-                    "recommended": found.name == best,
-                }
-            )
+            told: dict[str, object] = {
+                "name": found.name,
+                "needs": found.needs,
+                "origin": found.origin,
+                "path": str(found.path),
+            }
+            told |= {"description": found.description, "error": found.error, "shadows": found.shadows}
+            put_json({**told, "recommended": found.name == best})
         else:
             origin = "yours, hides shipped" if found.shadows else "yours" if found.origin == "user" else "shipped"
             hiding += [found.name] if found.shadows else []
@@ -89,4 +85,4 @@ def edit(
             "the editor requires a terminal",
             "edit the files that 'ppo-tui presets --json' lists, or pass settings after the preset",
         )
-    raise typer.Exit(ctx.obj.open(preset=preset, field=wanted))
+    raise typer.Exit(ctx.obj.open(ScreenRequest(preset=preset, field=wanted)))

@@ -7,15 +7,11 @@ from typing import Annotated
 import typer
 
 from launcher.cli.output import Force, Json, Preset, Settings, put_json, put_result, put_table, say
-from launcher.cli.parsing import Commands
+from launcher.cli.parsing import group
 from launcher.core.errors import UserError
 from launcher.record import queued
 
-app = typer.Typer(
-    cls=Commands,
-    help="Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.",
-    rich_markup_mode=None,
-)
+app = group("Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.", alone=True)
 
 Queued = Annotated[str, typer.Argument(metavar="RUN", help="A run of the queue: its id, the start of it, or its name.")]
 Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the queue; without it the whole queue.")]
@@ -33,21 +29,10 @@ def show(ctx: typer.Context, json: Json = False) -> None:
     wake_queue()
     for turn in found if json else ():
         entry = turn.entry
-        put_json(
-            {
-                "run": entry.id,
-                "name": entry.name,
-                "state": turn.state,
-                "waits": turn.waits,
-                "needs": entry.needs,
-                "gpus": entry.gpus,
-                "after": entry.after,
-                "settings": entry.settings,
-                "force": entry.force,
-                "added": entry.added,
-                "host": entry.host,
-            }
-        )
+        asked = {
+            name: getattr(entry, name) for name in ("needs", "gpus", "after", "settings", "force", "added", "host")
+        }
+        put_json({"run": entry.id, "name": entry.name, "state": turn.state, "waits": turn.waits, **asked})
     if json:
         return
     if found:
@@ -139,7 +124,9 @@ def sweep(
     preset: Preset,
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE[,VALUE]", help="Settings and their values, beside the preset's 'sweep:'."),
+        typer.Argument(
+            metavar="KEY=VALUE[,VALUE]", help="Settings and their values, in addition to the preset's 'sweep:'."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,

@@ -190,7 +190,7 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
 
 
 def _resolve(source: str) -> "RunDir | LogFile":
-    """What a SOURCE means; a run that lost its supervisor has a new one then, which reads what it missed."""
+    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest."""
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 
@@ -234,8 +234,8 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
     from launcher.runs.watch.run_checklist import judged
 
     found = _resolve(source)
-    checklist, changes = judged(found, config or [])
-    checks = checklist.checks()
+    result = judged(found, config or [])
+    checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     if json:
         for change in changes:
             put_json(change.to_json())

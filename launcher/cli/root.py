@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, reward, upkeep
+from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, upkeep
 from launcher.cli.output import Json, put_json, put_table, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.screen import Screen
@@ -79,8 +79,8 @@ for command in (
     *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys),
 ):
     app.command(command.__name__.rstrip("_"))(command)
-for name, group in (("data", data), ("preset", library), ("queue", queueing), ("reward", reward)):
-    app.add_typer(group.app, name=name)
+for name, commands in (("data", data.app), ("preset", library.app), ("queue", queueing.app), ("reward", data.rewards)):
+    app.add_typer(commands, name=name)
 
 
 def command_line(screen: Screen) -> int | str | None:

@@ -56,24 +56,15 @@ class Screen:
             self._check_theme(theme)
         self.asked = asked
 
-    def open(
-        self,
-        run: str | None = None,
-        *,
-        read_only: bool = False,
-        compare: tuple[str, ...] = (),
-        preset: str | None = None,
-        field: str | None = None,
-    ) -> int:
-        """Shows the screen; returns its exit code."""
+    def open(self, request: ScreenRequest | None = None) -> int:
+        """Shows the screen with the settings of the user; returns its exit code."""
         if self._open is None:
             raise UserError(_NO_SCREEN)
-        settings = read(self.asked)
-        return self._open(ScreenRequest(run, read_only, compare, preset, field, settings))
+        return self._open(dataclasses.replace(request or ScreenRequest(), settings=read(self.asked)))
 
     def show(self, run: RunDir, *, read_only: bool) -> int:
-        """Shows a run; returns the exit code, which is 1 for a run that failed, too."""
-        code = self.open(str(run.path), read_only=read_only)
+        """Shows a run; returns the exit code, which is also 1 for a run that failed."""
+        code = self.open(ScreenRequest(str(run.path), read_only))
         return code or (1 if current(run).state in ("failed", "lost") else 0)
 
     def keys(self) -> tuple[list[dict[str, Any]], list[str]]:

@@ -154,7 +154,7 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
 
 
 def notes(compared: Sequence[Compared]) -> list[str]:
-    """What has to be known about the settings that are compared."""
+    """Caveats about the compared settings."""
     found = []
     for each in compared:
         if each.info.preset is None:

@@ -76,7 +76,7 @@ class Contrast:
 
     @property
     def hint(self) -> str:
-        """What is missing to a result; empty where there is one."""
+        """The runs that a result lacks; empty where there is one."""
         if self.reason or self.told:
             return self.reason
         if self.more is None:
@@ -106,7 +106,7 @@ def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
 
 
 def assumptions(runs: Sequence[Compared], found: Sequence[Contrast]) -> list[str]:
-    """What the results take for granted, to be read beside them."""
+    """The assumptions behind the results."""
     lines = []
     of_run = groups([run.info for run in runs])
     over = {each.over for each in found}

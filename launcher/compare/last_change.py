@@ -1,4 +1,4 @@
-"""What a run changed last: when it was resumed, as a fork, or since an earlier run of its preset."""
+"""The newest change of a run's settings: by a resume, as a fork, or since an earlier run of its preset."""
 
 import math
 from collections.abc import Iterable

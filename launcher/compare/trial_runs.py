@@ -32,6 +32,7 @@ from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_p
 from launcher.runs.act.queue_runner import add
 from launcher.runs.act.start import Narrate, silent
 from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import detached
 from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import free_gpus
@@ -44,10 +45,10 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried: from `step` of `run` on, to step `until`; `arms` are the settings of each trial, the twin first.
+    """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the twin first.
 
     `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
-    on this machine side by side. `change` is what the first trial beside the twin undoes, if there is such a one.
+    on this machine side by side. `change` is what the first trial after the twin undoes, if any.
     `reasons` has why a trial is among them: what it undoes, or a setting that nobody reports to work.
     """
 
@@ -146,14 +147,8 @@ def start_apart(planned: Plan) -> None:
     Raises OSError.
     """
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
-    with planned.run.trials_log.open("wb") as log:
-        subprocess.Popen(
-            own_command("launcher.cli.main", *words),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    planned.run.trials_log.write_bytes(b"")
+    detached(["launcher.cli.main", *words], planned.run.trials_log)
 
 
 def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
@@ -252,7 +247,7 @@ def _end(run: RunDir) -> None:
 def _to_try(
     run: RunDir, onset: Onset, step: int, config: EffectiveConfig
 ) -> tuple[dict[tuple[str, ...], str], Change | None]:
-    """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
+    """The trials after the twin in their order, each with its reason; and the change that the first one undoes.
 
     Of a key with a value that nobody reports to work the usual value is tried, and no advice.
     """
@@ -299,7 +294,7 @@ def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlCo
 
 
 def _seconds(run: RunDir, count: int) -> float | None:
-    """What a trial of so many steps takes: as long to start as the run's first attempt, then its median step."""
+    """Seconds that a trial of `count` steps takes: the start of the first attempt, then median steps."""
     records = [record for _, record in steps(run)]
     paces = [seconds for record in records if (seconds := seconds_of(record.data)) > 0]
     numbers = run.attempt_numbers()

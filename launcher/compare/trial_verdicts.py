@@ -15,7 +15,7 @@ from launcher.core import paths
 from launcher.metrics import intervals
 from launcher.metrics.store import Series
 from launcher.preset.yaml_text import text_of
-from launcher.record.events import LevelChange, read_events
+from launcher.record.events import LevelChange, read_kind
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
@@ -90,7 +90,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one rule from one checkpoint of a run; the twin first, then what healed."""
+    """The trials of one rule from one checkpoint of a run; the twin first, then the fixes that worked."""
 
     parent: str
     rule: str
@@ -114,8 +114,7 @@ def trials_of(parent: str | None = None) -> list[Trials]:
 
 def alarms(run: RunDir) -> frozenset[str]:
     """The rules of which a run had a flag at WARN or CRITICAL."""
-    changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
-    return frozenset(change.rule for change in changes if change.alarming)
+    return frozenset(change.rule for change in read_kind(run.events, LevelChange) if change.alarming)
 
 
 def judge(found: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
@@ -149,7 +148,7 @@ def settled(facts: Facts) -> bool:
 
 
 def facts_of(run: RunDir) -> Facts | None:
-    """What a run shows that is a trial; None for others."""
+    """The facts of a trial; None for a run that is not one."""
     info = _trial_info(run)
     return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
 
@@ -214,7 +213,7 @@ def _trouble(twin: Facts, known: frozenset[str]) -> str:
     if (level := max(twin.level, twin.worst)) >= Level.WARN:
         return f"the flag rose again ({level.words})"
     same = " ".join(sorted(twin.critical & known))
-    return f"{same} is CRITICAL, which rose in the run, too" if same else ""
+    return f"{same} is CRITICAL, which also rose in the run" if same else ""
 
 
 def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
@@ -254,8 +253,7 @@ def _of_trial(path: Path, written: int) -> RunInfo | None:
 def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
     state, scores = current(run), Scores(run)
     scores.poll()
-    changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
-    alarms = [change for change in changes if change.alarming]
+    alarms = [change for change in read_kind(run.events, LevelChange) if change.alarming]
     rule = origin.trial or ""
     worst = max((change.after for change in alarms if change.rule == rule), default=Level.OK)
     ours = {check.rule for check in state.checks if not check_counts(check)} | {rule}

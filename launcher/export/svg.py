@@ -136,7 +136,7 @@ def _note(text: str) -> str:
 
 
 def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
-    """A round range around two values, and the two to seven round ticks in it, told apart by six digits."""
+    """A round range around two values, and the two to seven round ticks in it, distinct in six digits."""
     low, high = (max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     size = max(abs(low), abs(high))
     if high - low <= max(1e-9 * size, _TINY):  # one value: a range around it

@@ -1,4 +1,4 @@
-"""What an export is made of: the steps of a source, and the figures that were asked for."""
+"""The content of an export: the steps of a source, and the metrics that were asked for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

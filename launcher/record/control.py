@@ -70,7 +70,7 @@ def alone(run: RunDir) -> Iterator[None]:
 def supervise_alone(run: RunDir, patience: float) -> bool | None:
     """Makes this process the only supervisor of `run` until it ends; waits so many seconds for another one.
 
-    False when there is another one, None where the file system has no locks and that cannot be told.
+    False when there is another one, None where the file system has no locks and the answer is unknown.
     """
     deadline = time.monotonic() + patience
     while True:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import orjson
 
 from launcher.core import clock
 from launcher.core.files import Appender
 from launcher.metrics.records import parse_object
-from launcher.record.attempt import Exit
 from launcher.record.json import FROM, RARE, SCHEMA, TO, Record
 from launcher.record.levels import Level
 
@@ -87,11 +86,6 @@ class DriverExit(Record):
     signal: str | None = None
     requested_by: str | None = None
 
-    @classmethod
-    def of(cls, record: Exit) -> "DriverExit":
-        """The event that goes with an exit record."""
-        return cls(record.code, record.signal, record.requested_by)
-
 
 @dataclass(frozen=True, slots=True)
 class Alert(Record):
@@ -109,6 +103,7 @@ class Note(Record):
     text: str
 
 
+W = TypeVar("W")
 What: TypeAlias = StateChange | PhaseChange | LevelChange | Action | DriverExit | Alert | Note
 _KINDS: dict[str, type[What]] = {
     kind.kind: kind for kind in (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note)
@@ -133,7 +128,7 @@ class Event:
             return None
 
     def to_line(self) -> bytes:
-        """The event as a line of events.jsonl, newline included."""
+        """The line of events.jsonl, newline included."""
         what = {"schema": SCHEMA, "t": round(self.t, 3), "kind": self.what.kind, **self.what.to_json()}
         return orjson.dumps(what, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -148,6 +143,11 @@ class EventLog:
     def add(self, what: What, t: float | None = None) -> None:
         """Writes one event that happened at `t` (unix seconds; now by default)."""
         self._file.add([Event(clock.now() if t is None else t, what).to_line()])
+
+
+def read_kind(path: Path, kind: type[W]) -> list[W]:
+    """What happened of one kind, oldest first."""
+    return [event.what for event in read_events(path) if isinstance(event.what, kind)]
 
 
 def read_events(path: Path) -> Iterator[Event]:

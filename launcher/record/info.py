@@ -43,7 +43,7 @@ class Origin(Record):
 
 @dataclass(frozen=True, slots=True)
 class Preflight(Record):
-    """What the preflight had found, and whether the run was started against it."""
+    """The findings of the preflight, and whether the run was started against them."""
 
     forced: bool = False
     findings: tuple[dict[str, Any], ...] = ()
@@ -54,7 +54,7 @@ class RunInfo(Record):
     """What was asked for. `preset` is None for a log from elsewhere that does not show its configuration.
 
     `preset_notes` tell what a preset that was read from a log lacks. `env` holds no secrets; `versions` are those
-    of ppo-tui, Python and veRL's packages; `overrides` the KEY=VALUE settings beside the preset; `on_cpu` tells
+    of ppo-tui, Python and veRL's packages; `overrides` the KEY=VALUE settings given with the preset; `on_cpu` tells
     that the run uses no GPU.
     """
 

@@ -28,7 +28,7 @@ Read = Callable[[Any], Any]
 
 
 class Record:
-    """The base of frozen dataclasses that stand in the run directory as JSON objects."""
+    """The base of frozen dataclasses that the run directory holds as JSON objects."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class Record:
         """Reads a JSON object, also one of another version: keys that are not known are left out.
 
         A field that is missing or has another type takes its default. Raises ValueError where it has none,
-        and for what is no object.
+        and for a value that is not an object.
         """
         if not isinstance(value, Mapping):
             raise ValueError(f"{cls.__name__}: not a JSON object")
@@ -158,7 +158,7 @@ def _reader(hint: Any) -> Read:
 
 
 def _instance(value: Any, kind: type) -> Any:
-    """`value` where it is of this kind; ruamel's texts and mappings are their own. A bool is no number."""
+    """`value` where it is of this kind; ruamel's texts and mappings are their own. A bool is not a number."""
     return value if isinstance(value, kind) and not isinstance(value, bool) else _refuse(value)
 
 

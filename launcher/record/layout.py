@@ -1,7 +1,7 @@
 """The run directory: the only truth about a run.
 
 run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
-state.json          what the supervisor knows now (atomic)
+state.json          the present state (atomic)
 failures.json       errors inside the supervisor, with their tracebacks
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
@@ -108,7 +108,7 @@ class RunDir:
     trials_log = _In("trials.log")
 
     def __init__(self, path: Path, id: str | None = None) -> None:
-        """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""
+        """`id` is the name of the folder; a supervisor, whose working directory it is, calls its path `.`."""
         self.path = path
         self.id = id or path.name
 
@@ -152,8 +152,8 @@ class RunDir:
 def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir]]:
     """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
 
-    It appears in one step when the block ends, and never when that raises. What a start that was killed left
-    hidden is removed by the next one. `id` is that of a run of the queue, or of a job of a cluster; raises
+    It appears in one step when the block ends, and never when that raises. The next start removes
+    what a killed one left hidden. `id` is that of a run of the queue, or of a job of a cluster; raises
     FileExistsError where it has been started, or is being started.
     """
     root = paths.runs_dir()

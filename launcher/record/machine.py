@@ -1,4 +1,4 @@
-"""Samples of the machine beside a run, one line of gpu.jsonl each: memory, utilisation, power, heat."""
+"""Samples of a run's machine, one line of gpu.jsonl each: memory, utilization, power, heat."""
 
 import contextlib
 from collections.abc import Iterable
@@ -25,10 +25,10 @@ class Holder(Record):
 
 @dataclass(frozen=True, slots=True)
 class GpuSample(Record):
-    """One GPU, or one MIG slice (`0:1`): bytes, per cent, watts, °C; None where NVML does not tell.
+    """One GPU, or one MIG slice (`0:1`): bytes, %, watts, °C; None where NVML does not tell.
 
-    `run_used` are the bytes of the run itself, `slowed` why the clocks are lower than they could be. What
-    seldom changes (`reserved` bytes of the driver, limits, `holders`) is not in every sample.
+    `run_used` are the bytes of the run itself, `slowed` why the clocks are lower than they could be. Values
+    that seldom change (`reserved` bytes of the driver, limits, `holders`) are not in every sample.
     """
 
     index: int | str
@@ -96,7 +96,7 @@ class MachineSample(Record):
     away: str | None = field(default=None, metadata=RARE)
 
     def among(self, cluster: "MachineSample", here: str) -> "MachineSample":
-        """This machine, named `here`, as a node of its cluster: of its own GPUs it knows what the run holds."""
+        """This machine, named `here`, joined with its cluster: only its own GPUs say what the run holds."""
         own = NodeSample(here, self.host.used, self.host.total, self.run.rss)
         nodes = (own, *(node for node in cluster.nodes if node.name != here))
         gpus = [replace(gpu, index=f"{here}/{gpu.index}") for gpu in self.gpus]
@@ -105,7 +105,7 @@ class MachineSample(Record):
 
     @classmethod
     def of_cluster(cls, t: float, summary: Iterable[Any]) -> "MachineSample":
-        """What a Ray dashboard tells of its nodes; those that are gone or tell nothing are left out.
+        """The nodes as a Ray dashboard reports them; those that are gone or report nothing are left out.
 
         Ray 2.60: `ray/dashboard/modules/reporter/reporter_agent.py: _async_collect_stats` (memory in bytes) and
         `gpu_providers.py: GpuUtilizationInfo` (memory in MiB, power in mW), their keys in camelCase.

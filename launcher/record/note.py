@@ -1,6 +1,6 @@
 """What a user leaves of a visit: note.json with the tags that lists find runs by, and the time of the last look.
 
-The time of the last look is not part of the run: it lies in the cache folder, one file per run.
+The time of the last look is not part of the run: it is in the cache folder, one file per run.
 """
 
 import re

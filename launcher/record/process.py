@@ -1,7 +1,7 @@
 """Processes: identity that survives pid reuse, process sessions, all that a run started, and locks between them.
 
-Ray gives its workers process groups of their own, but they stay in the driver's process *session*. What left it is
-found by `PPO_TUI_RUN` in its environment, among the user's own processes. Nothing is found by its name, so that
+Ray gives its workers process groups of their own, but they stay in the driver's process *session*. Processes that left
+it are found by `PPO_TUI_RUN` in their environment, among the user's own. Nothing is found by its name, so that
 nothing of anybody else is touched.
 """
 
@@ -105,21 +105,12 @@ def _lives(pid: int) -> bool:
     return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def session_members(leader: ProcessId) -> "list[psutil.Process]":
-    """Live processes of the session which `leader` opened.
-
-    The session keeps its id after the leader died; a new process that got the leader's pid would open a
-    session of the same id, so a session older than its leader's name is required.
-    """
-    return list(_session(leader))
-
-
 def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
     """Live processes of a run: those of its driver's session, then those that left it."""
     import psutil
 
     seen = set()
-    for process in _session(leader):
+    for process in session_members(leader):
         seen.add(process.pid)
         yield process
     for pid in run_processes(run_id) if run_id else ():
@@ -128,7 +119,11 @@ def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
                 yield psutil.Process(pid)
 
 
-def _session(leader: ProcessId) -> "Iterator[psutil.Process]":
+def session_members(leader: ProcessId) -> "Iterator[psutil.Process]":
+    """Live processes of the session which `leader` opened. It keeps its id after the leader died.
+
+    A new process with the pid of the leader would open another session of the same id: then there are none.
+    """
     import psutil
 
     current = ProcessId.of(leader.pid)

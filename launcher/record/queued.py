@@ -1,4 +1,4 @@
-"""The queue: runs that wait for their turn, one file a run, `queue/ID.json`.
+"""The queue: runs that wait for their turn, one file per run, `queue/ID.json`.
 
 ID is the id that the run will have. An entry whose run is there has been started, whatever became of the file: so no
 kill at any instant starts one twice.
@@ -27,7 +27,7 @@ _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
 class Queued(Record):
     """A run that waits for its turn on the machine `host`.
 
-    `preset` is a snapshot with all settings laid over it, `settings` are those beside the preset, to be shown.
+    `preset` is a snapshot with all settings laid over it, `settings` are those given with it, to be shown.
     `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
     when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
     over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it.
@@ -85,7 +85,7 @@ class Queued(Record):
 
 
 def entries() -> list[Queued]:
-    """What waits, in its order; damaged files are left out.
+    """The waiting runs in their order; damaged files are left out.
 
     The file of one that has been started is removed: it must not come back when the run is deleted.
     """
@@ -139,7 +139,7 @@ def paused() -> bool:
 
 
 def pause(on: bool) -> None:
-    """Pauses the whole queue, or lets it go on. Raises OSError."""
+    """Pauses or resumes the whole queue. Raises OSError."""
     mark = paths.queue_dir() / _PAUSED
     if on:
         paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""state.json: what the supervisor knows of a run, and what a reader derives from it.
+"""state.json: the state of a run as its supervisor writes it, and the state that a reader derives from it.
 
 queued -> starting -> running -> stopping -> stopped | finished | failed
 lost: the supervisor is gone without an exit record (derived); written by the next one, which took over, where nothing
@@ -43,7 +43,7 @@ class Rollout(Record):
 class RunState(Record):
     """How a run is doing. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
 
-    `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
+    `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
     first. The scores are those of `run.reading.scores.Scores`. `heartbeat` is the last sign of the supervisor, at
     `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the run damaged. Of an
@@ -138,7 +138,7 @@ def current(run: RunDir, *, checks: bool = True, settings: bool = True) -> RunSt
 
     Damage inside of run.yaml is looked for with `checks` and `settings`.
 
-    In place of a state that nobody keeps up any more stands `lost`, with `driver_alive` beside it, or the end
+    A state without a live supervisor becomes `lost`, with `driver_alive`, or the end
     that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
     """
     state = _known(run, checks)
@@ -189,8 +189,8 @@ def silence(state: RunState) -> float:
 def _maintained(state: RunState) -> RunState:
     """`state`, or `lost` when its supervisor is gone.
 
-    A supervisor that lives but has not written for a minute or more (stopped, or its disk hangs) is told by
-    `silent_minutes`: the figures are old then. Of one on another machine that shares this folder, or from
+    `silent_minutes` are those since the last sign of a supervisor that lives (stopped, or its disk hangs): the
+    values are old then. Of one on another machine that shares this folder, or from
     before the last start of this one, only the heartbeat tells whether it lives.
     """
     if not state.live:
@@ -203,5 +203,5 @@ def _maintained(state: RunState) -> RunState:
     if maintained:
         return dataclasses.replace(state, silent_minutes=int(silent // 60)) if silent >= 60 else state
     driver = state.driver
-    alive = driver is not None and (driver.alive() or bool(session_members(driver)))
+    alive = driver is not None and (driver.alive() or any(True for _ in session_members(driver)))
     return dataclasses.replace(state, state="lost", driver_alive=alive)

@@ -75,7 +75,7 @@ def test_settings_that_cannot_change_are_refused_with_the_reason(
     preset = run.read_info().preset or {}
     with pytest.raises(UserError, match=sentence) as caught:
         refuse_fixed(preset, restore("toy", preset, settings))
-    assert str(caught.value).endswith("use --at 0 to begin anew")
+    assert str(caught.value).endswith("use --at 0 to begin again")
     with pytest.raises(UserError, match=sentence):
         fork(run, settings, step=10)
 

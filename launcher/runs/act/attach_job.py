@@ -91,15 +91,7 @@ def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
         )
         info.write(hidden.run_yaml)
         launch = Launch([], {}, [], settings, submit=cluster.url)
-        write_launch(
-            hidden,
-            hidden.add_attempt(),
-            launch,
-            created=started or now,
-            run_created=started or now,
-            cwd=run.path,
-            job=job.id,
-        )
+        write_launch(hidden, hidden.add_attempt(), launch, created=info.created or now, cwd=run.path, job=job.id)
     spawn_supervisor(run)
     return run
 

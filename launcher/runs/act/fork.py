@@ -135,10 +135,10 @@ def refuse_fixed(parent: Mapping[str, Any], loaded: LoadedPreset) -> None:
         if there and old != new:
             raise UserError(
                 f"{key} cannot change from {text_of(old)} to {text_of(new)} in a fork: {why}",
-                "use --at 0 to begin anew",
+                "use --at 0 to begin again",
             )
     if now.has_critic and not before.has_critic:
         raise UserError(
             f"{ESTIMATOR} cannot become {text_of(now.get(ESTIMATOR))} in a fork: the checkpoint has no critic",
-            "use --at 0 to begin anew",
+            "use --at 0 to begin again",
         )

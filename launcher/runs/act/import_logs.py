@@ -167,6 +167,6 @@ def replay(log: str, speed: float) -> RunDir:
             replay_of=str(file.path),
         )
         info.write(hidden.run_yaml)
-        write_launch(hidden, attempt, launch, created=now, run_created=now, cwd=run.path)
+        write_launch(hidden, attempt, launch, created=now, cwd=run.path)
     spawn_supervisor(run)
     return run

@@ -1,4 +1,4 @@
-"""The queue goes on: `python -m launcher.runs.act.queue_runner` starts the runs whose turn it is, one by one."""
+"""Puts runs in the queue; `python -m launcher.runs.act.queue_runner` starts those whose turn it is, one by one."""
 
 import contextlib
 import math
@@ -79,7 +79,7 @@ def begin_now(entry: Queued) -> None:
 
 
 def resume(entry: Queued | None) -> None:
-    """Lets a paused entry, or the whole queue, go on. Raises OSError."""
+    """Resumes a paused entry, or the whole queue. Raises OSError."""
     if entry is None:
         queued.pause(on=False)
     else:
@@ -100,16 +100,12 @@ def go_on() -> None:
     It stays while something waits for GPUs that others use: no run tells when these are free. It looks again after
     giving up the lock: who finds that held relies on it.
     """
-    while any(_has_work(turn) for turn in turns()):
+    while any(turn.due or turn.lost or turn.outside for turn in turns()):
         with queued.alone() as ours:
             if not ours:
                 return
             while _step():
                 pass
-
-
-def _has_work(turn: Turn) -> bool:
-    return turn.due or turn.lost or turn.outside
 
 
 def _step() -> bool:
@@ -128,7 +124,7 @@ def _step() -> bool:
 
 
 def _start(turn: Turn) -> None:
-    """Starts an entry; what stands against it is kept in the entry, and those behind it go on."""
+    """Starts an entry; a reason against it is kept in the entry, and the next ones continue."""
     entry = turn.entry
     queued.change(entry, starter=ProcessId.of(os.getpid()))
     try:

@@ -30,7 +30,7 @@ BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetch
 POLL = 1.0
 Narrate = Callable[[str], None]
 OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
-"""Causes that lie in this machine and not in the preset."""
+"""Causes on the side of this machine, not of the preset."""
 
 
 def rehearse(
@@ -52,7 +52,7 @@ def rehearse(
 
 
 def _outcome(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> Finding | None:
-    """What the run comes to."""
+    """Follows the run and judges its end."""
     try:
         state = _followed(run, narrate, cancelled, poll)
     except BaseException:

@@ -33,8 +33,8 @@ def check(run: RunDir) -> None:
 def delete(run: RunDir) -> None:
     """Removes an ended run and what its Ray left. Raises UserError for a run that has not ended.
 
-    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. What is left of a run
-    when a delete is killed, the next delete removes.
+    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. The next
+    delete removes what a killed one left.
     """
     with alone(run):
         check(run)
@@ -126,7 +126,7 @@ class Excess:
 def excess(keep: Keep) -> list[Excess]:
     """What is over the limits, in the order in which it goes.
 
-    Never a run that goes on, has a note, is damaged or of a later ppo-tui, nor the newest checkpoint of a run
+    Never a run that has not ended, has a note, is damaged or of a later ppo-tui, nor the newest checkpoint of a run
     that stays: a resume needs it.
     """
     runs = all_runs()
@@ -149,7 +149,7 @@ def excess(keep: Keep) -> list[Excess]:
 
 
 def remove_excess(found: Sequence[Excess]) -> None:
-    """Removes it. Raises UserError for a run that has begun to go on since, OSError."""
+    """Removes it. Raises UserError for a run that was resumed since, OSError."""
     for each in found:
         if each.checkpoint is None:
             delete(each.run)

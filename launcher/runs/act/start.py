@@ -82,7 +82,7 @@ def start(
         )
         info.write(hidden.run_yaml)
         begun = after_run.step or None if after_run else None
-        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
+        write_launch(hidden, attempt, launch, created=now, resume_step=begun, cwd=run.path)
         note_force(hidden, preflight)
         if after_run is not None:
             note_origin(hidden, after_run)
@@ -91,7 +91,7 @@ def start(
 
 
 def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
-    """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
+    """The launch that `start` would make, with the files of the run below a folder."""
     loaded = with_settings(preset, settings)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     assert env.verl is not None

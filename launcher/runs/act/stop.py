@@ -26,7 +26,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     """Asks for the end of a run; returns the state it is in then (`wait`: in the end).
 
     A run that lost its supervisor gets a new one first. A supervisor that does not answer, or (`wait`) does not end
-    the run, is killed, the driver is ended here and now, and the state is that of the end; `narrate` is told.
+    the run, is killed, the driver is ended here and now, and the state is that of the end; `narrate` gets the reason.
     """
     control.refuse_later(run)
     state = current(run)
@@ -89,7 +89,7 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
     job = attempt.read_launch().job if attempt is not None else None
     if job is not None:
         Cluster(job.address).stop(job.id)
-    found = _driver_of(run, state, attempt)
+    found = driver_of(state, run.read_id(), attempt) if attempt is not None else state.driver
     over = found is not None and not any(True for _ in run_members(found, run.read_id()))
     left = driver.stop(found, run.read_id()) if found is not None else []
     said = f"the run {what}" + ("; the driver had ended" if over else " and ended the driver")
@@ -111,11 +111,6 @@ def _kill(supervisor: ProcessId) -> None:
         os.kill(supervisor.pid, signal.SIGKILL)
     while supervisor.alive() and time.monotonic() < deadline:
         time.sleep(0.02)
-
-
-def _driver_of(run: RunDir, state: RunState, attempt: AttemptDir | None) -> ProcessId | None:
-    """The driver, also one that its supervisor had not yet written down."""
-    return driver_of(state, run.read_id(), attempt) if attempt is not None else state.driver
 
 
 def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:

@@ -38,7 +38,8 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target} already exists", "remove it, or choose another folder with --to")
-    env = verl_env.require(_python(run))
+    info, _ = last_settings(run)
+    env = verl_env.require(None if info.preset is None else restore(info.name, info.preset).preset.python)
     assert env.verl is not None
     if versions.number(env.verl) < _FIRST:
         raise UserError(f"veRL {env.verl} has no model merger", "install veRL 0.4.1 or later")
@@ -56,11 +57,6 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     if (target / "lora_adapter").is_dir():
         narrate(f"the weights are those of the base model; the trained adapter is in {target / 'lora_adapter'}")
     return target
-
-
-def _python(run: RunDir) -> str | None:
-    info, _ = last_settings(run)
-    return None if info.preset is None else restore(info.name, info.preset).preset.python
 
 
 def _run(python: str, actor: Path, target: Path) -> None:

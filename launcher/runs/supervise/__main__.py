@@ -1,6 +1,6 @@
 """`python -m launcher.runs.supervise RUN_DIR` supervises the newest attempt of a run directory.
 
-With `--adopt` it takes over one whose supervisor was killed. It stands in the run's folder and calls it `.`: a folder
+With `--adopt` it takes over one whose supervisor was killed. The run's folder is its working directory, `.`: a folder
 that is moved takes its supervisor along.
 """
 

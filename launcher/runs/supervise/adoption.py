@@ -1,4 +1,4 @@
-"""What a supervisor finds that takes over an attempt from one that was killed.
+"""Takes over an attempt whose supervisor was killed.
 
 It reads the console and the file logger from their first byte, as its predecessor did: the same steps, phases and
 flags come again. Those that are on disk already are left out, so that nothing is missed and nothing is there twice.
@@ -42,7 +42,7 @@ class CatchingUp(DiskSink):
         self.missed = 0
 
     def date(self, record: StepRecord) -> float:
-        """When a step happened: as recorded; else an estimate, for step lines carry no time."""
+        """When a step happened: as recorded, or an estimate, for step lines carry no time."""
         if times := self._times.get(record.step):
             self._again.add(id(record))
             self._t = times.popleft()
@@ -101,7 +101,7 @@ def who_asked(run: RunDir) -> str | None:
 def driver_of(state: RunState, run_id: str, attempt: AttemptDir) -> ProcessId | None:
     """The driver of an attempt, also one whose supervisor was killed before it could write it down.
 
-    What the driver has started has its environment, too, and may outlive it: the arguments tell them apart.
+    Processes that the driver started share its environment and may outlive it: the driver has other arguments.
     """
     if state.driver is not None:
         return state.driver

@@ -27,7 +27,7 @@ _WAITING = 50  # alerts that may wait for the command; more are dropped, with a 
 
 
 class AlertCommand:
-    """Runs `on_alert` once an alert, one at a time, beside the supervisor: never waited for."""
+    """Runs `on_alert` once per alert, one at a time; the supervisor never waits for it."""
 
     def __init__(self, argv: tuple[str, ...], report: Callable[[str], None]) -> None:
         """`report` is called with a sentence when a command failed, from another thread."""
@@ -88,7 +88,7 @@ class StopRule:
         self._verdict: tuple[str, int] | None = None  # the reason, and the step whose checkpoint is awaited
 
     def due(self, levels: Mapping[str, Level], step: int) -> str | None:
-        """The reason to stop after this step, or None to go on."""
+        """The reason to stop after this step, or None to continue."""
         if self._verdict is None:
             for rule in self._settings.stop_on:
                 if levels.get(rule) != Level.CRITICAL:

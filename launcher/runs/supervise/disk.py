@@ -62,7 +62,7 @@ class MachineLog:
         return now - self._last >= (every if now - self._started < _FULL_RATE else max(every, 10.0))
 
     def add(self, sample: MachineSample) -> None:
-        """Writes one sample; on a full disk it is no loss."""
+        """Writes one sample; a full disk loses it."""
         self._last = time.monotonic()
         with contextlib.suppress(OSError):
             self._append(sample)
@@ -136,7 +136,7 @@ class DiskSink(Sink):
         *,
         patient: bool = False,
     ) -> None:
-        """`on_change` is told of every flag that rose or fell, after it was written.
+        """`on_change` gets every flag that rose or fell, after it was written.
 
         `patient`: as `launcher.core.files.Appender`.
         """

@@ -66,7 +66,7 @@ class Driver:
         stop(self._id, self._run)
 
     def status(self) -> tuple[int | None, str | None]:
-        """Exit code and signal of one that has ended, as `exit_status`; only a parent is told them."""
+        """Exit code and signal of one that has ended, as `exit_status`; only a parent gets them."""
         return (None, None) if self._process is None else exit_status(self._process.wait())
 
     def clear(self) -> list[str]:

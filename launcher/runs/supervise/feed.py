@@ -1,4 +1,4 @@
-"""What a supervisor takes in between two looks: console, file logger and samples go to the monitor, which judges."""
+"""Feeds the monitor between two looks: console, file logger and samples go in, judgements come out."""
 
 import contextlib
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from launcher.health.alerting import AlertSettings
 from launcher.health.keys import RUN_MEMORY
 from launcher.metrics.records import StepRecord
 from launcher.record.attempt import LaunchRecord
-from launcher.record.events import Action, EventLog, LevelChange, Note, read_events
+from launcher.record.events import Action, EventLog, LevelChange, Note, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId
@@ -113,9 +113,8 @@ class Feed:
         with self._guard("checkpoints"):
             self.keeper.took(earlier)
         self.monitor.history(earlier)
-        for event in read_events(self._of.run.events):  # what the user muted
-            if isinstance(event.what, Action):
-                self.mute(event.what.verb, event.what.rule)
+        for action in read_kind(self._of.run.events, Action):  # what the user muted
+            self.mute(action.verb, action.rule)
 
     def mute(self, verb: str, rule: str | None) -> None:
         """What the user asks of a rule; nothing for another verb."""

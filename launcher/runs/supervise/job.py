@@ -59,7 +59,7 @@ class JobDriver:
         threading.Thread(target=self._watch, name="job", daemon=True).start()
 
     def running(self) -> bool:
-        """Whether the job goes on, or its log is not complete."""
+        """Whether the job runs, or its log is not complete."""
         return not self._over.is_set()
 
     def terminate(self) -> None:
@@ -71,7 +71,7 @@ class JobDriver:
         """Nothing: Ray does so itself, after the time that the job was submitted with."""
 
     def forsake(self) -> None:
-        """The folder of the run was removed: the job, which others may follow, goes on."""
+        """The folder of the run was removed: the job, which others may follow, continues."""
         self._forsaken = True
         self._over.set()
 
@@ -91,7 +91,7 @@ class JobDriver:
         return None, None
 
     def clear(self) -> list[str]:
-        """Actors and placement groups of the job that outlived it. They are told of, and never killed from here."""
+        """Actors and placement groups of the job that outlived it. They are reported, and never killed from here."""
         job, deadline = self._job, time.monotonic() + _LEFT
         left: list[str] = []
         if job is not None and job.ended and not self._forsaken:
@@ -206,13 +206,13 @@ class JobDriver:
                 self._size, fresh = self._size + written, fresh[written:]
 
     def _say(self, text: str) -> None:
-        """Why there was no job, or Ray could not run it: nothing in the log tells."""
+        """Appends to the log why there was no job, or why Ray could not run it."""
         self.trouble = text.partition("\n")[0]
         with self._writing, contextlib.suppress(OSError):
             self._console.write(f"ppo-tui: {text}\n".encode())
 
 
 def metadata(info: RunInfo, run: str, keys: Mapping[str, object]) -> dict[str, str]:
-    """What a job tells of the run that it is."""
+    """The metadata of a job: its run, for machines that follow it."""
     kept = {"run": run, "name": info.name, "preset": info.preset, "versions": info.versions, "keys": dict(keys)}
     return {METADATA: orjson.dumps(kept, default=str).decode()}

@@ -72,7 +72,7 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     """Moves the newest checkpoint before the onset of the flag that rose out of veRL's reach; returns its step.
 
     One at a time: a flag that rises while others of its level are up belongs to their trouble, whose checkpoint stays
-    if there was one; else its own takes the place of the earlier. Raises OSError.
+    if there was one; otherwise its own replaces the earlier one. Raises OSError.
     """
     kept = list(run.protected.iterdir()) if run.protected.is_dir() else []
     others = bool(kept) and any(

@@ -1,4 +1,4 @@
-"""Samples of the machine, taken beside the loop that obeys: NVML and network disks may hang for minutes."""
+"""Samples of the machine or of the nodes of a cluster, taken in threads: NVML and networks may hang for minutes."""
 
 import os
 import re
@@ -31,7 +31,7 @@ _LOOKED = 10.0  # seconds between two looks for the run's processes: a scan of /
 
 
 class OtherNodes(Protocol):
-    """The nodes of the cluster that a run has joined; `every` is how many seconds lie between two samples of them."""
+    """The nodes of the cluster that a run has joined; `every` is the number of seconds from one sample to the next."""
 
     every: float
 
@@ -132,7 +132,7 @@ _CONNECTED = re.compile(
 
 
 def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guard) -> "Sampling | NodeSampling":
-    """What samples the machines of a run: those of its cluster where it has one. `guard` is that of `Sampling`."""
+    """Starts sampling the machines of a run: those of its cluster where it has one. `guard` is that of `Sampling`."""
     log = MachineLog(run.machine)
     if launch.job is not None:
         return NodeSampling(log, launch.job.address)
@@ -179,7 +179,7 @@ class NodeSampling:
 
 
 class JoinedNodes:
-    """The nodes of a cluster that a run has joined, beside the one where its driver runs. Of one node alone nothing."""
+    """The nodes of a cluster that a run has joined, without the one where its driver runs; nothing of a single node."""
 
     def __init__(self, console: Path) -> None:
         self.every = 1.0

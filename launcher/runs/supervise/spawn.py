@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from launcher.core.paths import own_command
 from launcher.machine.sampler import VISIBLE
 from launcher.record import queued
 from launcher.record.attempt import JobRef, LaunchRecord
-from launcher.record.events import Action, read_events
+from launcher.record.events import Action, read_kind
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
 from launcher.record.state import RunState, StateFile, current
@@ -30,6 +30,12 @@ PATIENCE = 20.0  # seconds for the supervisor's first sign of life
 _AT_ONCE = 8  # runs that are taken over at once; each starts a process
 _AGAIN = 60.0  # seconds after which taking over a run is tried again that failed
 _failed: dict[Path, float] = {}
+_PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
+_MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})
+"""Causes that another program may have; at the same step again the run itself is at fault."""
+_FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
+_LOOK = 20.0  # seconds between two looks of a screen
+_woken = 0.0
 
 
 def write_launch(
@@ -38,14 +44,14 @@ def write_launch(
     launch: "Launch",
     *,
     created: float,
-    run_created: float,
+    run_created: float | None = None,
     resume_step: int | None = None,
     cwd: Path | None = None,
     job: str | None = None,
 ) -> None:
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
 
-    Only the GPUs that our shell names are written, too: the queue must know them.
+    The GPUs that our shell names are also written: the queue needs them.
     `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
     that runs already.
     """
@@ -58,12 +64,12 @@ def write_launch(
         keys=launch.keys,
         cwd=launch.cwd or str(cwd or run.path),
         created=created,
-        run_created=run_created,
+        run_created=run_created or created,
         resume_step=resume_step,
         host=socket.gethostname(),
         job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
     ).write(attempt.launch)
-    queued = RunState("queued", attempt=attempt.number, created=run_created, started=created, verdict="WARM")
+    queued = RunState("queued", attempt=attempt.number, created=run_created or created, started=created, verdict="WARM")
     StateFile(run).write(queued)
 
 
@@ -132,24 +138,23 @@ def ended(run: RunDir) -> RunState:
 
 
 def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
-    # what is started from within a run is not a part of it
+    return detached(["launcher.runs.supervise", str(run.path), *options], run.supervisor_log, run.path)
+
+
+def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subprocess.Popen[bytes]":
+    """Starts `python -m WORDS` in a session of its own, with its output at the end of `log`. Raises OSError."""
+    # a process that is started from within a run is not a part of it
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
-    with run.supervisor_log.open("ab") as log:
+    with log.open("ab") as out:
         return subprocess.Popen(
-            own_command("launcher.runs.supervise", str(run.path), *options),
+            own_command(*words),
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=out,
+            stderr=out,
             start_new_session=True,
-            cwd=run.path,
+            cwd=cwd,
             env=env,
         )
-
-
-_PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
-_MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})
-"""What another program may have caused; at the same step again it was the run itself."""
-_FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
 
 
 def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | None) -> float | None:
@@ -158,7 +163,7 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
     `limit` is how often it may be; `step` the last one of the attempt that failed. A run without a checkpoint has
     nothing to continue from.
     """
-    before = [e.what for e in read_events(run.events) if isinstance(e.what, Action) and e.what.verb == "retry"]
+    before = [action for action in read_kind(run.events, Action) if action.verb == "retry"]
     if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
         return None
     if cause in _MEMORY and before and before[-1].step == step:
@@ -168,18 +173,8 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
 
 def retry(run: RunDir, folder: Path) -> None:
     """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until we have gone."""
-    with run.supervisor_log.open("ab") as log:
-        subprocess.Popen(
-            own_command("launcher.cli.main", "resume", str(folder.name), *last_settings(run)[1], "--detach"),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-
-_LOOK = 20.0  # seconds between two looks of a screen
-_woken = 0.0
+    words = ["launcher.cli.main", "resume", folder.name, *last_settings(run)[1], "--detach"]
+    detached(words, run.supervisor_log)
 
 
 def wake_queue(*, again: bool = False) -> None:
@@ -196,14 +191,4 @@ def wake_queue(*, again: bool = False) -> None:
     with queued.alone() as nobody:
         if not nobody:
             return
-    env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
-    with (paths.queue_dir() / "queue.log").open("ab") as log:
-        subprocess.Popen(
-            own_command("launcher.runs.act.queue_runner"),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=paths.queue_dir(),
-            env=env,
-        )
+    detached(["launcher.runs.act.queue_runner"], paths.queue_dir() / "queue.log", paths.queue_dir())

@@ -1,4 +1,4 @@
-"""What maintainers ask for when a run hangs, collected once when STALL-1 rises, beside the loop that supervises.
+"""What maintainers ask for when a run hangs, collected once when STALL-1 rises, in a thread.
 
 The last line of every process, stacks by py-spy where it is installed and allowed, Ray's dead actors and waiting
 placement groups where the dashboard of the run's own Ray answers, and the newest sample of the GPUs.
@@ -39,7 +39,7 @@ class StallReport:
     """Writes `stall.txt` of an attempt, in a thread of its own: whatever hangs, the loop does not wait."""
 
     def __init__(self, run: RunDir, attempt: AttemptDir, id: str, note: Callable[[str], None]) -> None:
-        """`note` is told where the report is, from that thread."""
+        """`note` gets the path of the report, from that thread."""
         self._run, self._attempt, self._id, self._note = run, attempt, id, note
 
     def rose(self, rule: str, driver: Driver | JobDriver | None) -> None:

@@ -1,4 +1,4 @@
-"""The detached process beside a run: starts veRL, watches it, writes the truth down.
+"""The detached process of a run: starts veRL, watches it, records what happens.
 
 It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
 and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
@@ -187,15 +187,12 @@ class Supervisor:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
         if change.alarming and change.rule not in self.feed.monitor.checklist.muted:
             with self._guard("checkpoints"):
-                self._protect(change)
+                if kept := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks()):
+                    self.events.add(Note(kept))
             with self._guard("alerts"):
                 StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
             with self._guard("alerts"):
                 self._tell({"kind": change.kind, "t": t, **change.to_json()})
-
-    def _protect(self, change: LevelChange) -> None:
-        if (told := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks())) is not None:
-            self.events.add(Note(told))
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
@@ -230,7 +227,7 @@ class Supervisor:
         self.exit = record
         self.reserve.retry(lambda: self._record(record))
         self.feed.monitor.checklist.ended(record.code)
-        self.events.add(DriverExit.of(record))
+        self.events.add(DriverExit(record.code, record.signal, record.requested_by))
         if ended is None:
             ended = Outcome(record.state)
             with self._guard("diagnosis"), contextlib.suppress(UserError):  # a log that cannot be read

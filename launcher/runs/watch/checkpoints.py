@@ -1,6 +1,6 @@
 """veRL's checkpoints: `global_step_<k>` folders and a tracker file that is written last.
 
-Those that the supervisor protects from veRL's retention lie in the folders `protected` and `best` of the run.
+The supervisor moves those that it protects from veRL's retention to the folders `protected` and `best` of the run.
 """
 
 import contextlib

@@ -52,7 +52,7 @@ class MachineHistory:
         return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing)
 
     def series(self, figure: Figure, device: Device | None = None) -> Series | None:
-        """GiB (`util`: per cent) over the samples, nan where one lacks it; None when none had it."""
+        """GiB (`util`: %) over the samples, nan where one lacks it; None when none had it."""
         return self._series.get((figure, device))
 
     def _append(self, figure: Figure, device: Device | None, index: int, value: int | None, unit: int) -> None:

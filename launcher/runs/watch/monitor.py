@@ -53,7 +53,7 @@ class Monitor:
     """Follows one attempt.
 
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes
-    them, so the checklist is made anew when it comes (before the first step). `pinned` keys beat the dump.
+    them, so the checklist is made again when it comes (before the first step). `pinned` keys beat the dump.
     `clock` dates the steps of a log that is not live; `tell` adds to a step what neither the console nor veRL's file
     tells.
     """
@@ -96,7 +96,7 @@ class Monitor:
         self._taken: dict[str, deque[float]] = {phase: deque(maxlen=RECENT) for phase in _TIMINGS}
 
     def history(self, records: list[StepRecord]) -> None:
-        """Shows the checklist the steps of earlier attempts, so that its baselines go on."""
+        """Shows the checklist the steps of earlier attempts, so that its baselines continue."""
         self._history = records
         for record in records:
             self.checklist.step(record.step, record.data, t=record.t)
@@ -148,7 +148,7 @@ class Monitor:
         """Seconds that the rest of the run takes at the recent pace.
 
         The pace is the mean and not the median: validations, checkpoints and groups that are generated again
-        (DAPO) make single steps long, and the rest of the run has such steps, too.
+        (DAPO) make single steps long, and the rest of the run also has such steps.
         """
         if self.step_seconds is None or self.total is None or self.step is None:
             return None

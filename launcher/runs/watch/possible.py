@@ -43,7 +43,7 @@ _LIVE = Refusal("the run has not ended", "stop it first")
 
 
 def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
-    """What forbids a verb whatever the run has saved; None where nothing does."""
+    """The reason against a verb, whatever the run has saved; None without one."""
     elsewhere = info.from_log or state.state == "imported"
     if verb in _FROM_PRESET and (elsewhere or not info.resumable):
         return Refusal("a log from elsewhere" if elsewhere else "no preset is recorded")
@@ -65,7 +65,7 @@ def completion(step: int, total: int | None) -> str | None:
 
 
 def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) -> Refusals:
-    """What cannot be done to the run as it is now. Lists its checkpoints."""
+    """The verbs that the run refuses now. Lists its checkpoints."""
     from launcher.runs.watch.checkpoints import checkpoint_steps  # with the whole reader, for which no frame waits
 
     found: dict[Verb, str] = {}

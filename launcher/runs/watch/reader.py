@@ -38,9 +38,9 @@ class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
     `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series` joins all
-    attempts, `parent` has the steps of the run that this one is a fork of, and those that it goes on from itself;
+    attempts, `parent` has the steps of the run that this one is a fork of, and those that it continues itself;
     `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the
-    newest ones; `event_count` and `log_count` count those that fell out, too. `explanation` says why the run failed or
+    newest ones; `event_count` and `log_count` also count those that fell out. `explanation` says why the run failed or
     what its errors mean, once `explain` was called. `refusals` are what cannot be done to the run now.
     """
 
@@ -116,7 +116,7 @@ class RunReader:
 
     @property
     def trouble(self) -> object:
-        """What there is to explain: how the run failed, else what the rule about errors says; None without any."""
+        """The failure to explain, or the message of the rule about errors; None without either."""
         state = self.state
         if state.failed:
             return state.state, state.attempt

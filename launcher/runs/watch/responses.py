@@ -1,4 +1,4 @@
-"""What the model wrote: veRL's dumps, one file a step, rewritten whole by veRL when the step is."""
+"""The responses of the model: veRL's dumps, one file per step, and the metrics that are counted in them."""
 
 import contextlib
 import re
@@ -65,14 +65,14 @@ def stamp(run: RunDir) -> tuple[int, ...]:
 def read(dump: Dump) -> tuple[list[Sample], bool]:
     """The responses of a step in the order of the file, and whether some were too many to read.
 
-    Lines that are no sample are left out. Raises OSError.
+    Other lines are left out. Raises OSError.
     """
     lines, cut = _lines(dump)
     return [_sample(row) for _, row in _rows(lines)], cut
 
 
 def prompt_of(dump: Dump, place: int) -> bytes | None:
-    """The prompt of the sample at this place as it stands in the file, for `responses_to`. Raises OSError."""
+    """The bytes of the prompt of the sample at this place, for `responses_to`. Raises OSError."""
     for at, (line, _) in enumerate(_rows(_lines(dump)[0])):
         if at == place:
             found = _PROMPT.search(line)
@@ -172,7 +172,7 @@ class ToldByResponses:
 
     @cached_property
     def _recorded(self) -> dict[int, dict[str, float]]:
-        """What is on disk: a supervisor that takes over reads the steps again, and need not count again."""
+        """The recorded metrics: a supervisor that takes over reads the steps again, and need not count again."""
         found: dict[int, dict[str, float]] = {}
         with contextlib.suppress(UserError):  # a file that cannot be read
             for line in records(self._attempt.steps):

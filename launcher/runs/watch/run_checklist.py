@@ -78,8 +78,15 @@ def recorded_sizes(run: RunDir) -> dict[str, float]:
     return sizes | ({"gpu_total_gb": min(gpus) / GIB} if gpus else {})
 
 
-class _Collector(Sink):
-    """A sink that keeps the changes of health rules, and the steps."""
+class Judged(Sink):
+    """A judged source: its changes of health rules and its steps, those of the last attempt that has them.
+
+    `checklist` is that after the last step, `new` makes another one for the same veRL `keys`.
+    """
+
+    checklist: Checklist
+    new: Callable[[], Checklist]
+    keys: Mapping[str, Any]
 
     def __init__(self) -> None:
         self.changes: list[LevelChange] = []
@@ -91,34 +98,21 @@ class _Collector(Sink):
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)
 
+    def made(
+        self, make: Callable[[Mapping[str, Any]], Checklist], checklist: Checklist, keys: Mapping[str, Any]
+    ) -> "Judged":
+        """Completes it."""
+        self.checklist, self.keys, self.new = checklist, keys, lambda: make(keys)
+        return self
 
-def judged(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, list[LevelChange]]:
-    """The checklist after the last step of a source, and every change on the way.
+
+def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
+    """Judges every step of a source.
 
     `config` holds KEY=VALUE settings that beat the console's own dump of the configuration, and memory sizes
     that beat those of the run's machine.
     """
-    sink = _Collector()
-    checklist, _ = _judge(source, config, sink)
-    return checklist, sink.changes
-
-
-def steps_to_judge(
-    source: RunDir | LogFile, config: Sequence[str]
-) -> tuple[list[StepRecord], Callable[[], Checklist], Mapping[str, Any]]:
-    """The steps of a source, as the last attempt that has them, what makes a new checklist for them, and the veRL keys.
-
-    `config`: as for `judged`.
-    """
-    sink = _Collector()
-    _, (make, keys) = _judge(source, config, sink)
-    return [sink.records[step] for step in sorted(sink.records)], lambda: make(keys), keys
-
-
-def _judge(
-    source: RunDir | LogFile, config: Sequence[str], sink: Sink
-) -> tuple[Checklist, tuple[Callable[[Mapping[str, Any]], Checklist], Mapping[str, Any]]]:
-    """The checklist after the last step; what made it, and of which veRL keys."""
+    sink = Judged()
     pinned = dict(_setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
     if isinstance(source, LogFile):
@@ -127,7 +121,7 @@ def _judge(
         make = checklist_maker(RunInfo(), sizes)
         monitor = Monitor(sink, make, {}, file_logger=False, pinned=pinned, clock=clock)
         read_attempt(monitor, console, metrics, clock)
-        return monitor.checklist, (make, monitor.keys)
+        return sink.made(make, monitor.checklist, monitor.keys)
     info = source.read_info()
     recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
     make = checklist_maker(info, recorded | sizes)
@@ -144,7 +138,7 @@ def _judge(
         checklist, keys = monitor.checklist, monitor.keys
         if ended := attempt.read_exit():
             checklist.ended(ended.code)
-    return checklist, (make, keys)
+    return sink.made(make, checklist, keys)
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -35,7 +35,7 @@ class Explanation:
 
 
 def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
-    """The outcome of an attempt with this exit record; the console tells it where nobody saw the exit code.
+    """The outcome of an attempt with this exit record; taken from the console where the exit code is unknown.
 
     A stop that was asked for is never a failure, but what had gone wrong before it is still told.
     """
@@ -76,7 +76,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
 
 
 def explanation(run: RunDir) -> Explanation | None:
-    """Why a run failed; of one that goes on, what the errors it has printed so far point to.
+    """Why a run failed, or where the errors of a live run point so far.
 
     None when there is nothing to explain. Raises UserError for a log that cannot be read.
     """

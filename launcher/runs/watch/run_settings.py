@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.record.events import Action, read_events
+from launcher.record.events import Action, read_kind
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir
 
@@ -28,18 +28,14 @@ def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
 
     A resume starts from the run's own preset, not from the resume before it.
     """
-    info, settings = run.read_info(), _resumed_with(run)
+    info, actions = run.read_info(), read_kind(run.events, Action)
+    settings = next((action.settings for action in reversed(actions) if action.verb == "resume"), ())
     if settings and info.preset is not None:
         from launcher.preset.files import restore
 
         with contextlib.suppress(UserError):  # the preset of another ppo-tui
             info = dataclasses.replace(info, preset=restore(info.name, info.preset, settings).snapshot())
     return info, settings
-
-
-def _resumed_with(run: RunDir) -> tuple[str, ...]:
-    resumes = [event.what for event in read_events(run.events) if isinstance(event.what, Action)]
-    return next((action.settings for action in reversed(resumes) if action.verb == "resume"), ())
 
 
 def differences(infos: Sequence[RunInfo]) -> list[Difference]:

@@ -12,7 +12,7 @@ from launcher.health.faults import FAULTS, Fault
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import steps_to_judge
+from launcher.runs.watch.run_checklist import judged
 from launcher.runs.watch.source import LogFile
 
 _WARM_UP = 10  # training steps before the fault: most rules judge from the ninth on
@@ -29,7 +29,7 @@ class Alarm(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What became of one fault; `skipped` says why it was not tried.
+    """The result of one fault; `skipped` says why it was not tried.
 
     `alarms` are those that the run without the fault does not have.
     """
@@ -43,16 +43,17 @@ def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) ->
     """The last step without a fault, how many after it are looked at, and what each fault leads to.
 
     `at` is that step: 35 training steps into the run by default, or half of a shorter one. Raises UserError for a run
-    that is too short. `config`: as for `checklist.judged`.
+    that is too short. `config`: as for `judged`.
     """
-    records, make, known = steps_to_judge(source, config)
-    records = [record for record in records if any(keys.is_training(key) for key in record.data)]
+    result = judged(source, config)
+    every = [result.records[step] for step in sorted(result.records)]
+    records = [record for record in every if any(keys.is_training(key) for key in record.data)]
     place = _place([record.step for record in records], at)
-    checklist = make()
+    checklist = result.new()
     for record in records[:place]:
         checklist.step(record.step, record.data, t=record.t)
     longest = max((record.data.get(keys.LENGTH_MAX[0], 0.0) for record in records), default=0.0)
-    start = {**records[place - 1].data, "limit": RunConfig(known).response_limit or longest}
+    start = {**records[place - 1].data, "limit": RunConfig(result.keys).response_limit or longest}
     after = records[place : place + _WATCHED_SLOW]
     usual = list(_levels(copy.deepcopy(checklist), after))
     found = (_tested(fault, checklist, start, after, usual) for fault in FAULTS)

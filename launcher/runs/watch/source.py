@@ -66,7 +66,7 @@ def _of_verl(path: Path) -> LogFile:
 
 
 def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
-    """Opens a log for reading; a gzip file is told by its first bytes, not its name."""
+    """Opens a log for reading; the first bytes, not the name, tell whether it is gzip."""
     file = path.open("rb")
     if not file.peek(2).startswith(b"\x1f\x8b"):
         return file

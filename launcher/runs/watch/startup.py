@@ -136,7 +136,7 @@ def step_before(run: RunDir, attempt: int | None) -> int:
 
 
 def usual_start(run: RunDir, head: Head) -> Usual:
-    """What the stages took in the newest completed starts of the run's preset on its machine, else in the table.
+    """What the stages took in the newest completed starts of the run's preset on its machine, otherwise in the table.
 
     Nothing is usual for a log from elsewhere, which is read at another pace.
     """

@@ -73,7 +73,7 @@ def _of_console(path: Path) -> Iterator[tuple[int, StepRecord]]:
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:
     """Steps of the attempts before `attempt`, up to the checkpoint that it continues from.
 
-    Those of a fork go on from its parent's, and so on.
+    A fork continues those of its parent, recursively.
     """
     if resume_step is None:
         return []
@@ -91,7 +91,7 @@ def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[St
 
 
 def inherited_steps(run: RunDir) -> list[StepRecord]:
-    """The steps that a fork goes on from: its parent's up to the fork, those that this one goes on from, and so on."""
+    """The steps that a fork continues: its parent's up to the fork, and so on upwards."""
     parent = run.read_info().parent
     before = parent_of(parent)
     return earlier_steps(before, sys.maxsize, parent.step) if before and parent else []

@@ -14,7 +14,7 @@ from launcher.core.format import gib
 from launcher.machine.sampler import Sampler, visible
 from launcher.record import queued
 from launcher.record.attempt import LaunchRecord
-from launcher.record.events import Action, read_events
+from launcher.record.events import Action, read_kind
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.queued import Queued
 from launcher.record.state import RunState, current
@@ -26,7 +26,7 @@ _RETRY = 300.0  # seconds in which a retry that was announced has begun
 
 @dataclass(frozen=True)
 class Turn:
-    """What an entry waits for, in words; it is due when that is None. `gpus` are those that it would get.
+    """The place of an entry: it is due when `waits`, the reason in words, is None. `gpus` are those that it would get.
 
     `lost`: it can never be started, for the reason in `waits`. `outside`: it waits for what no supervisor will tell
     at its end: GPUs that others use, a run that may be retried, the last moments of a supervisor.
@@ -79,7 +79,7 @@ def free_gpus(devices: Sequence[str] | None) -> list[str]:
 
 
 def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
-    """What stands in the way of an entry that waits for another run; None when that has finished."""
+    """The turn of an entry that waits for another run; None when that has finished."""
     if entry.after is None or entry.now:
         return None
     if earlier := next((each for each in entries if each.id == entry.after), None):
@@ -103,8 +103,8 @@ def _ending(run: RunDir, state: RunState) -> bool:
         return True
     with contextlib.suppress(OSError):
         if state.state == "failed" and abs(time.time() - run.events.stat().st_mtime) < _RETRY:
-            said = [each.what.verb for each in read_events(run.events) if isinstance(each.what, Action)]
-            return [verb for verb in said if verb in ("retry", "resume")][-1:] == ["retry"]
+            verbs = [action.verb for action in read_kind(run.events, Action) if action.verb in ("retry", "resume")]
+            return verbs[-1:] == ["retry"]
     return False
 
 
