@@ -5,7 +5,6 @@ import itertools
 import math
 import os
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from launcher.compare.last_change import Change, last_change
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
-from launcher.core.paths import own_command
 from launcher.health.catalogue import rules
 from launcher.health.fixes import together, tried_values
 from launcher.machine.sampler import visible

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from launcher import inside
 from launcher.core.tables import read_tables
-from launcher.core.tables import read_tables
 from launcher.core.text import clean
 from launcher.machine.ray_jobs import STOP_WAIT, url_of
 from launcher.preset.files import LoadedPreset, load
