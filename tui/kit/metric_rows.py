@@ -1,14 +1,12 @@
 """One metric as a line of a table, and as the words below its chart."""
 
-from textwrap import wrap
-
 from launcher.core.format import number
 from launcher.core.text import clean
 from launcher.metrics.glossary import describe
 from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import Series, SeriesStore
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
-from tui.kit.drawing.rows import Row, fit, put, spread
+from tui.kit.drawing.rows import Row, fit, paragraph, put, spread
 from tui.kit.drawing.trace import spark
 
 _FIGURES = (  # of launcher.metrics.responses, the words before each
@@ -72,7 +70,7 @@ def meaning_rows(key: str, columns: int) -> list[Row]:
     """What a metric means: two lines at most."""
     metric = describe(key)
     text = f"{metric.meaning} ({metric.unit})" if metric.unit else metric.meaning
-    return [[(f" {line}", "text")] for line in wrap(text, max(columns - 2, 8))[:2]]
+    return paragraph(text, "text", columns)[:2]
 
 
 def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[Row]:

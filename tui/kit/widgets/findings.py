@@ -11,7 +11,7 @@ from textual.message import Message
 from launcher.check.finding import Finding
 from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
-from tui.kit.drawing.rows import Item, Row
+from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import Offers
 from tui.kit.widgets.items import Items
@@ -109,13 +109,12 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
     if finding.fix:
         fix = " ".join(clean(finding.fix).split())
-        rows += [[(f"{'':{_INDENT}}{line}", "live")] for line in _wrap(f"fix: {fix}", columns)]
+        rows += paragraph(f"fix: {fix}", "live", columns, indent=_INDENT)
     if finding.change:
         settings = " ".join(f"{field}={value}" for field, value in finding.change.items())
-        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F sets {clean(settings)}", columns)]
+        rows += paragraph(f"F sets {settings}", "dim", columns, indent=_INDENT)
     if finding.rename:
-        old, new = map(clean, finding.rename)
-        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F renames {old} to {new}", columns)]
+        rows += paragraph("F renames {} to {}".format(*finding.rename), "dim", columns, indent=_INDENT)
     return rows
 
 

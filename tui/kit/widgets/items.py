@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
 from textual.widget import Widget
 
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
-from tui.kit.widgets.painted import CURSOR_ROW, Painted
+from tui.kit.widgets.painted import CURSOR_ROW, Grown
 
 
-class Items(Painted, can_focus=True):
+class Items(Grown, can_focus=True):
     """Stands in a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["items"]]
@@ -32,16 +32,10 @@ class Items(Painted, can_focus=True):
     def show(self, items: Sequence[Item]) -> None:
         """Replaces the entries. A cursor whose entry has gone moves to the first one."""
         names = [item.name for item in items if item.name is not None]
-        taller = _height(items) != _height(self.items)
         self.items = items
         if self.cursor not in names:
             self.cursor = names[0] if names else None
-        if taller:
-            self.refresh(layout=True)
         self.redraw()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return _height(self.items)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         drawn: list[Row] = []
@@ -77,7 +71,3 @@ class Items(Painted, can_focus=True):
                 return
             heading = len(rows) if name is None else 0
             top += len(rows)
-
-
-def _height(items: Sequence[Item]) -> int:
-    return sum(len(item.rows) for item in items)

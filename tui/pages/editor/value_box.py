@@ -1,7 +1,6 @@
 """A field to type in over a line of the form, with what can be chosen below it."""
 
 from collections.abc import Callable
-from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +11,7 @@ from textual.widgets import Input
 
 from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.lines import Lines
@@ -69,8 +68,7 @@ class ValueBox(Vertical):
     def _show_note(self, wrong: str) -> None:
         """A sentence below the text: what is wrong with it, else what may be typed."""
         text = f"{CRITICAL} {wrong}" if wrong else self._note
-        lines = wrap(clean(text), max(self.size.width - 2, 12))[:3]
-        rows: list[Row] = [[(f" {line}", "critical" if wrong else "dim")] for line in lines]
+        rows = paragraph(text, "critical" if wrong else "dim", self.size.width, least=12)[:3]
         self.query_one("#value-note", Lines).show(rows)
 
     def _wrong(self, text: str, *, entered: bool) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,11 +9,10 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from launcher.console.phases import PHASES
-from launcher.core.text import clean
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.levels import Level
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Item, Row, put
+from tui.kit.drawing.rows import Item, Row, labelled, put
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView
@@ -61,10 +59,7 @@ def event_rows(event: Event, columns: int) -> list[Row]:
     first: Row = [(f" {when:%H:%M:%S}" if when else " --:--:--", "dim")]
     first.append((f"{'' if step is None else step:>7}", "text"))
     first = put(first, _SIGN, [(f"{sign} {word}", role)])
-    quiet = role in ("dim", "ok")
-    lines = wrap(clean(text), max(columns - _TEXT - 1, 16), max_lines=4, placeholder=" …") or [""]
-    rows: list[Row] = [put(first, _TEXT, [(lines[0], "dim" if quiet else "text")])]
-    return rows + [[(" " * _TEXT + line, "dim" if quiet else "text")] for line in lines[1:]]
+    return labelled(first, text, "dim" if role in ("dim", "ok") else "text", _TEXT, columns, most=4)
 
 
 def _words(what: What) -> tuple[str, str, str, str]:

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
@@ -27,7 +26,7 @@ from tui.kit.actions.background import reported
 from tui.kit.actions.editing import edit_run
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Item, Row, put
+from tui.kit.drawing.rows import Item, Row, labelled, paragraph, put
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView, navigation
@@ -64,11 +63,8 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
             row = put(row, _RUN, [(arm.run[:SHORT_ID], "dim")])
             row = put(row, _STEP, [(f"{arm.step}/{arm.planned}", "text")])
             gap = "" if arm.reward is None else f" (reward {'+' * (arm.reward >= 0)}{number(arm.reward)})"
-            width = max(columns - _TEXT - 1, 16)
-            words = wrap(clean(" ".join(arm.changes)), width) or ["untouched twin"]
-            rows = [put(row, _TEXT, [(words[0], "text")])]
-            rows += [[(" " * _TEXT + line, "text")] for line in words[1:]]
-            rows += [[(" " * _TEXT + line, "dim")] for line in wrap(clean(arm.told) + gap, width)]
+            rows = labelled(row, " ".join(arm.changes) or "untouched twin", "text", _TEXT, columns)
+            rows += paragraph(arm.told + gap, "dim", columns, indent=_TEXT, least=16)
             items.append(Item(arm.run, rows))
     return items
 
