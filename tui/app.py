@@ -6,15 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from textual.actions import ActionParseResult, parse
 from textual.app import App, SystemCommand
-from textual.binding import BindingType
 from textual.color import Color
-from textual.command import Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.driver import Driver
@@ -53,12 +51,7 @@ class PpoTui(App[None]):
     COMPONENT_CLASSES = ROLE_CLASSES
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["app"]]
-    COMMANDS = App.COMMANDS | {
-        lambda: _places("RunPlaces"),
-        lambda: _places("PresetPlaces"),
-        lambda: _places("MetricPlaces"),
-    }
+    BINDINGS = KEYS["app"]
 
     def __init__(self, request: ScreenRequest, driver: type[Driver] | None = None) -> None:
         """`driver` writes to the terminal; None for Textual's own."""
@@ -235,10 +228,10 @@ class PpoTui(App[None]):
         super().exit(*what, **how)
 
     def action_command_palette(self) -> None:
-        from tui.palette import Palette
+        from tui.palette import PROVIDERS, Palette
 
         if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(Palette(PROVIDERS, id="--command-palette"))
 
     def search_themes(self) -> None:
         """The choice of a theme."""
@@ -269,13 +262,6 @@ class PpoTui(App[None]):
 
         legends = self.screen.LEGENDS if isinstance(self.screen, Offers) else ()
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values()), legends))
-
-
-def _places(name: str) -> type[Provider]:
-    """A provider of `tui.palette`, which is imported when the palette opens."""
-    from tui import palette
-
-    return cast("type[Provider]", getattr(palette, name))
 
 
 class AsciiFilter(LineFilter):

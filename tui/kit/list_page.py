@@ -10,9 +10,8 @@ from tui.kit.drawing.rows import Item, Row
 from tui.kit.navigation import navigation
 from tui.kit.page import Page, ResultT
 from tui.kit.run_page import RunPage
-from tui.kit.widgets.items import Items
-from tui.kit.widgets.line_table import LineTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import Items, LineTable
 
 
 class ListPage(Page[ResultT]):
@@ -53,7 +52,7 @@ class ListPage(Page[ResultT]):
     def on_resize(self) -> None:
         self.show_detail()
 
-    def on_line_table_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         for scroll in self.query(VerticalScroll):  # of a long detail
             scroll.scroll_home(animate=False)
         self.show_detail()
@@ -80,8 +79,8 @@ class ItemsPage(RunPage):
     def show_body(self) -> None:
         self.listed.show(self.items(self.size.width) or [Item(None, [[(self.EMPTY, "dim")]])])
 
-    def on_items_chosen(self, event: Items.Chosen) -> None:
-        self.open_entry(event.name)
+    def on_listing_chosen(self, event: Items.Chosen) -> None:
+        self.open_entry(event.key)
 
     def open_entry(self, name: str) -> None:
         """What enter does on the entry of this name."""

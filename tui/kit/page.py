@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from launcher.runs.watch.possible import Verb
@@ -78,6 +79,13 @@ class Page(Offers, Screen[ResultT]):
     """Whether it is closed or closing: keys that were pressed on it are dropped."""
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
+    _parts: frozenset[type[Widget]] = frozenset()  # kinds of its widgets once all are there
+
+    @property
+    def whole(self) -> bool:
+        """False while the page closes, which work that ends now may meet: its widgets go one by one."""
+        return self._parts <= frozenset(map(type, self.query("*")))
+
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
         """Closes this page, once. One that is covered closes as soon as it is on top again."""
         return self._close(partial(super().dismiss, result), forward=False)
@@ -101,6 +109,7 @@ class Page(Offers, Screen[ResultT]):
         return AwaitComplete()
 
     def on_screen_resume(self) -> None:
+        self._parts = self._parts or frozenset(map(type, self.query("*")))
         if self._pending is not None:
             self._pending()
 

@@ -14,27 +14,8 @@ from launcher.record.state import RunState
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span
 
-STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
-    "queued": (glyphs.WAITING, "dim"),
-    "starting": (glyphs.WAITING, "live"),
-    "running": (glyphs.RUNNING, "live"),
-    "stopping": (glyphs.STOPPED, "warn"),
-    "stopped": (glyphs.STOPPED, "dim"),
-    "finished": (glyphs.FINISHED, "ok"),
-    "failed": (glyphs.FAILED, "critical"),
-    "lost": (glyphs.LOST, "critical"),
-    "imported": (glyphs.IMPORTED, "dim"),
-}
-
-LEVELS: dict[str, Span] = {  # word of a level -> sign, role
-    Level.N_A.words: (glyphs.NONE, "dim"),
-    Level.WARM.words: (glyphs.NONE, "dim"),
-    "OK": (glyphs.OK, "ok"),
-    "NOTICE": (glyphs.NOTICE, "notice"),
-    "WARN": (glyphs.WARN, "warn"),
-    "CRITICAL": (glyphs.CRITICAL, "critical"),
-}
-
+STATES = glyphs.signs("state")
+LEVELS = glyphs.signs("level")  # by the word of a level
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
 
 

@@ -1,10 +1,8 @@
 """A question that is answered with a text of many lines."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Key
@@ -34,7 +32,7 @@ class PasteScreen(Dialog[str | None]):
     """
 
     HINTS = "enter  after a path    f2  continue    esc  cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]
+    BINDINGS = KEYS["paste"]
 
     def __init__(
         self,

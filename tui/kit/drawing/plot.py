@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from launcher.metrics.store import Span as Stretch
 from tui.kit.drawing.rows import Row, Span
 
 
@@ -41,17 +42,6 @@ class StepAxis:
 
 
 STEPS = StepAxis()
-
-
-class Stretch(Protocol):
-    """Lowest, highest and last finite value of a stretch of steps."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def last(self) -> float: ...
 
 
 class Points(Protocol):

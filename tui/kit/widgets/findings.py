@@ -2,25 +2,19 @@
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 
 from launcher.check.finding import Finding
 from launcher.core.text import clean
-from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
+from tui.kit.drawing.glyphs import ELLIPSIS, OK, signs
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import Offers
-from tui.kit.widgets.items import Items
+from tui.kit.widgets.lists import Items
 
-LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
-    "error": (CRITICAL, "critical"),
-    "warning": (WARN, "warn"),
-    "info": (NOTICE, "notice"),
-}
+LEVELS = signs("finding")
 _INDENT = 3
 _LEAST = 8  # cells of text, however narrow
 
@@ -28,7 +22,7 @@ _LEAST = 8  # cells of text, however narrow
 class Findings(Offers, Items, inherit_bindings=False):
     """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["findings"]]
+    BINDINGS = KEYS["findings"]
 
     class FixWanted(Message):
         """The change of this finding is to be made."""

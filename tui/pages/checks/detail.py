@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
 from launcher.core.errors import UserError
@@ -44,7 +42,7 @@ class CheckDetailScreen(RunPage):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Checks", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]
+    BINDINGS = KEYS["check"]
 
     def __init__(self, run: RunView, rule: str) -> None:
         super().__init__(run)

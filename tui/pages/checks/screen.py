@@ -1,16 +1,12 @@
 """Every health check with its values, the worst first."""
 
-from typing import ClassVar
-
-from textual.binding import BindingType
-
 from launcher.core.text import clean
 from launcher.record.check import Check
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ItemsPage
 from tui.kit.run_words import level_sign
-from tui.kit.widgets.items import Items
+from tui.kit.widgets.lists import Items
 
 INDENT = 14  # cells before a name, and before the texts of a page
 
@@ -19,7 +15,7 @@ class ChecksScreen(ItemsPage):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     LEGENDS = ("Checks",)
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
+    BINDINGS = KEYS["checks"]
     LIST = Items
     EMPTY = " no check judged yet"
 

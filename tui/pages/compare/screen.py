@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
 from launcher.metrics.store import SeriesStore
@@ -34,7 +33,7 @@ class CompareScreen(ChartScreen):
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Runs", "Checks", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
+    BINDINGS = KEYS["compare"]
 
     def __init__(self, runs: Sequence[Path]) -> None:
         super().__init__()

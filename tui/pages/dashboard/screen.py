@@ -5,11 +5,9 @@ import contextlib
 import time
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
 
@@ -40,19 +38,6 @@ CALM = 10.0  # seconds after which the machine's figures, which never rest, are 
 STARTING = 2.0  # the same before the first step: the times of its stages move on
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
-HEAD = (HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine)
-SHOWN = (
-    *HEAD,
-    Figures,
-    PinnedCharts,
-    StartupList,
-    DiagnosisPanel,
-    Checklist,
-    MemoryChart,
-    TimingSplit,
-    Memory,
-    LogTail,
-)
 WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
@@ -62,7 +47,7 @@ class DashboardScreen(RunPages):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Checks", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
+    BINDINGS = KEYS["dashboard"]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)
@@ -110,7 +95,7 @@ class DashboardScreen(RunPages):
         """Reads the run beside the event loop (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
-        if not self._whole:
+        if not self.whole:
             return
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
@@ -121,14 +106,9 @@ class DashboardScreen(RunPages):
         self.set_interval(POLL, self._poll)
         await self._explain()
 
-    @property
-    def _whole(self) -> bool:
-        """False while the screen closes, which what was read meanwhile may meet: its widgets go one by one."""
-        return all(self.query(each) for each in SHOWN)
-
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
-        if not self._whole:
+        if not self.whole:
             return
         self._unshown |= self.reader.poll()
         if self.reader.state.driver_alive is not None and not self._adopting:  # its supervisor was killed
@@ -160,7 +140,7 @@ class DashboardScreen(RunPages):
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
-        if self._whole:
+        if self.whole:
             self._show_diagnosis()
 
     def _show_diagnosis(self) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
@@ -74,9 +73,9 @@ def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
 
 POLL = 2.0  # seconds between looks at the file
 FORM = "form"
+ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
-ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 
 
 class EditorScreen(Page[None]):
@@ -85,7 +84,7 @@ class EditorScreen(Page[None]):
     AUTO_FOCUS = "FormLines"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["editor"]]
+    BINDINGS = KEYS["editor"]
 
     def __init__(
         self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
@@ -134,7 +133,7 @@ class EditorScreen(Page[None]):
             self.page = "changes"
             self._show_page()
 
-    def on_line_table_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         self._show_about()
 
     def on_editor_side_checked(self) -> None:

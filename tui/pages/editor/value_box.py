@@ -1,10 +1,8 @@
 """A field to type in over a line of the form, with what can be chosen below it."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
@@ -29,7 +27,7 @@ class ValueBox(Vertical):
     taken it waits.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["value box"]]
+    BINDINGS = KEYS["value box"]
 
     class Done(Message):
         """The text that was entered; None when it was left as it was."""

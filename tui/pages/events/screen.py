@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from launcher.console.phases import PHASES
@@ -17,8 +15,8 @@ from tui.kit.keys import KEYS
 from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView
 from tui.kit.run_words import STATES, by_whom, level_sign
-from tui.kit.widgets.items import Items
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import Items
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
     "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),
@@ -105,7 +103,7 @@ class EventsScreen(ItemsPage):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     LEGENDS = ("Checks", "Runs")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]
+    BINDINGS = KEYS["events"]
     LIST = Items
     EMPTY = " no such events yet"
 

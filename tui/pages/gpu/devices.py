@@ -1,47 +1,42 @@
 """The GPUs and the host, a line each, with a cursor."""
 
 from collections.abc import Sequence
-from typing import ClassVar
-
-from textual.binding import BindingType
-from textual.message import Message
 
 from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import Device, detail_rows, device_name, device_row
+from tui.kit.widgets.lists import Listing
 from tui.kit.widgets.painted import Grown
 
 
-class DeviceList(Grown, can_focus=True):
+class DeviceList(Listing, Grown):
     """As high as it has devices; where there is less room, the ones around the chosen device."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["devices"]]
-
-    class Moved(Message):
-        """Another device was chosen."""
+    BINDINGS = KEYS["devices"]
 
     devices: Sequence[Device] = ()
-    cursor = 0
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [device_name(device) for device in self.devices]
 
     @property
     def chosen(self) -> Device | None:
-        return self.devices[min(self.cursor, len(self.devices) - 1)] if self.devices else None
+        return next((device for device in self.devices if device_name(device) == self.cursor), None)
 
     def show(self, devices: Sequence[Device]) -> None:
-        """Replaces the devices by newer figures of them."""
+        """Replaces the devices by newer samples of them."""
         self.devices = devices
+        self.keep_cursor()
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        first = min(max(self.cursor - rows + 1, 0), max(len(self.devices) - rows, 0))
+        names = self.names
+        at = names.index(self.cursor) if self.cursor is not None else 0
+        first = min(max(at - rows + 1, 0), max(len(names) - rows, 0))
+        longest = max(map(len, names), default=0)
         shown = self.devices[first : first + rows]
-        longest = max((len(device_name(device)) for device in self.devices), default=0)
         return [device_row(device, columns, device is self.chosen, longest) for device in shown]
-
-    def action_move(self, distance: int) -> None:
-        self.cursor = min(max(self.cursor + distance, 0), max(len(self.devices) - 1, 0))
-        self.redraw()
-        self.post_message(self.Moved())
 
 
 _NO_SAMPLES = "no memory samples; ppo-tui records one per second while it supervises a run"

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
 
 from tui.kit.drawing import glyphs
@@ -16,32 +15,14 @@ from tui.kit.page import Dialog, Offers
 from tui.kit.run_words import LEVELS, STATES
 from tui.kit.widgets.painted import Grown
 
-_LEVELS = {
-    "not judged": "not applicable, or its metrics are not logged",
-    "warming up": "collecting a baseline",
-    "OK": "within limits",
-    "NOTICE": "worth a look, often harmless",
-    "WARN": "likely a problem; training continues",
-    "CRITICAL": "training has very likely gone wrong",
-}
-_CHARTS = (
-    (f"{glyphs.SEAM}", "text", "on the axis: start of an attempt (resume)"),
-    (f"{glyphs.WARN}", "warn", "on the axis: a flag of this metric rose (reward: also flags without a chart)"),
-    (f"{glyphs.LIMIT}{glyphs.LIMIT}", "limit", "limit of a health check"),
-    (f"{glyphs.UP}{glyphs.DOWN}", "text", "last ten steps compared with the ten before"),
-)
 Entry = tuple[str, str, str]
-"""A sign or word, its role, what it means."""
+"""A sign or word, its role, its meaning."""
+_LEGEND = glyphs.SIGNS["legend"]
 LEGENDS: Mapping[str, Sequence[Entry]] = {
-    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEVELS.items()],
+    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEGEND["Checks"].items()],
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
-    "Charts": _CHARTS,
     "Samples": [(word, "text", meaning) for word, meaning in legend()],
-    "Memory": [
-        (glyphs.FILL, "bar", "used by this run"),
-        (glyphs.FILL_OTHERS, "notice", "used by others"),
-        (glyphs.FILL_REST, "bar-rest", "free"),
-    ],
+    **{title: [(sign, *entry) for sign, entry in _LEGEND[title].items()] for title in ("Charts", "Memory")},
 }
 _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 
@@ -49,7 +30,7 @@ _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 class HelpScreen(Dialog[None]):
     """Every key of the screen below, then those that do not work now with the reason, then what its signs mean."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
+    BINDINGS = KEYS["help"]
 
     def __init__(self, bindings: Sequence[ActiveBinding], legends: Sequence[str] = ()) -> None:
         super().__init__()

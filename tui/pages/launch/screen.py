@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
 from launcher.check.finding import LEVELS, REHEARSAL, Finding, in_order
@@ -44,7 +42,7 @@ class LaunchScreen(Page[Path | list[str]]):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["launch"]]
+    BINDINGS = KEYS["launch"]
 
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None

@@ -2,11 +2,9 @@
 
 import asyncio
 from functools import partial
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.widgets import Input
 
 from launcher.console.diagnose import diagnose
@@ -32,7 +30,7 @@ class LogScreen(RunPage):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
     AUTO_FOCUS = "LogView"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
+    BINDINGS = KEYS["log"]
 
     def __init__(self, run: RunView, line: int | None = None) -> None:
         """`line` is where to begin, in the newest attempt; at the end when None."""

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
@@ -29,8 +28,8 @@ from tui.kit.list_page import ListPage
 from tui.kit.navigation import navigation
 from tui.kit.page import HIDDEN, READ_ONLY
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.line_table import RunTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
 from tui.pages.runs.preview import preview_preset, preview_run, welcome
 from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 POLL = 2.0  # seconds
-WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
+WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
 
 
 class RunsScreen(ListPage[None]):
@@ -49,7 +48,7 @@ class RunsScreen(ListPage[None]):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     LEGENDS = ("Runs", "Checks")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
+    BINDINGS = KEYS["runs"]
     TABLE = RunTable
     DETAIL = "about"
 
@@ -146,22 +145,22 @@ class RunsScreen(ListPage[None]):
 
     async def _read_scores(self) -> None:
         unread = True
-        while unread and self._whole:
+        while unread and self.whole:
             shown = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
-            if self.is_active and self._whole:  # below another screen it would repaint that one
+            if self.is_active and self.whole:  # below another screen it would repaint that one
                 self.table.redraw()
         if self.lines.order == "best score first":
             self._fill()
-        elif self.is_active and self._whole:
+        elif self.is_active and self.whole:
             self.show_detail()
 
-    def on_line_table_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
             self._on_run = not self._on_run
             self.refresh_bindings()
 
-    def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
+    def on_listing_chosen(self, event: RunTable.Chosen) -> None:
         if event.key.startswith(RUN):
             self._show_run(Path(event.key.removeprefix(RUN)))
         elif event.key.startswith(QUEUED):
@@ -322,13 +321,8 @@ class RunsScreen(ListPage[None]):
         key = self.table.cursor or ""
         return key.removeprefix(PRESET) if key.startswith(PRESET) else None
 
-    @property
-    def _whole(self) -> bool:
-        """False while the screen closes, which files that were read meanwhile may meet: its widgets go one by one."""
-        return all(self.query(each) for each in (RunTable, "#preview", "#about"))
-
     def _fill(self) -> None:
-        if self._whole:
+        if self.whole:
             self.show_list(self.lines.keys())
 
     def row(self, key: str, columns: int) -> Row:

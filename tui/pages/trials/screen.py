@@ -7,11 +7,10 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -31,7 +30,7 @@ from tui.kit.keys import KEYS
 from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import READ_ONLY
-from tui.kit.widgets.items import Items
+from tui.kit.widgets.lists import Items
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -95,7 +94,7 @@ class TrialsScreen(ItemsPage):
     Of trials that were started here the newest line of trials.log is below: what was queued, left out, or refused.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["trials"]]
+    BINDINGS = KEYS["trials"]
     LIST = Items
     EMPTY = " no trials of this run yet; S tries the fixes of its first flag"
     POLL = 3.0  # all run directories are looked through
