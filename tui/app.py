@@ -109,7 +109,7 @@ class PpoTui(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Says one thing at the bottom of the screen, in the place of what was said before it.
+        """Says one thing at the bottom of the screen, instead of what was said before it.
 
         Textual's own toasts lie over the rows that they are about, and pile up.
         """

@@ -1,4 +1,4 @@
-"""What the command palette finds beside the actions of the page: runs, presets, and the metrics of a run."""
+"""What the command palette finds in addition to the actions of the page: runs, presets, and the metrics of a run."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def meaning_rows(explanation: Explanation, columns: int, most: int | None = None
 def entries(explanation: Explanation, columns: int, most: int | None = None) -> list[Item]:
     """The lines of the log and the fixes, each in as many rows as it needs, or `most`.
 
-    An `e` stands before a fix that the editor opens, a check mark before one that the run had already.
+    An `e` is before a fix that the editor opens, a check mark before one that the run had already.
     """
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
@@ -70,7 +70,7 @@ def explained(explanation: Explanation, columns: int) -> list[Row]:
 
 
 def _entry(head: Row, mark: Row, text: str, role: str, room: int, most: int | None) -> list[Row]:
-    """The mark stands in the cells before the text."""
+    """The mark is in the cells before the text."""
     lines = fold(text, room) if most is None else [text]
     first = put(head, INDENT - width(mark), [*mark, (lines[0], role)], 1)
     return [first, *([(" " * INDENT + line, role)] for line in lines[1:])]

@@ -120,7 +120,7 @@ def split_row(device: Device) -> Row:
 
 
 def state_words(device: Device) -> list[tuple[str, str]]:
-    """Utilisation, power and temperature beside their limits, as far as the driver reports them."""
+    """Utilization, power and temperature next to their limits, as far as the driver reports them."""
     said = []
     if (util := device.util) is not None:
         said.append((f"{util} % busy", "text"))

@@ -1,4 +1,4 @@
-"""One metric as a line of a table, and as the words below its chart."""
+"""One metric as a row of a table, and as the words below its chart."""
 
 from launcher.core.format import number
 from launcher.core.text import clean
@@ -41,7 +41,7 @@ _RANGE_FROM, _SPARK_FROM = 60, 44  # columns from which there is room for them
 
 
 def column_heads(shown: int, known: int, columns: int) -> Row:
-    """What stands above the table; how many metrics the filter leaves."""
+    """What is above the table; how many metrics the filter leaves."""
     name, sparks, ranged = _widths(columns)
     count = f"{known}" if shown == known else f"{shown} of {known}"
     row: Row = [("  ", "text"), *fit([(f"metric ({count})", "dim")], name), (f" {'now':>{_VALUE}}", "dim")]

@@ -69,7 +69,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Page(Offers, Screen[ResultT]):
-    """Textual's `dismiss` closes whatever lies on top, as often as it is called: a second key would close the page
+    """Textual's `dismiss` closes whatever is on top, as often as it is called: a second key would close the page
     below, work that ends late a page that was opened meanwhile.
     """
 
@@ -114,7 +114,7 @@ class Page(Offers, Screen[ResultT]):
             self._pending()
 
     def in_worker(self, act: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = True) -> None:
-        """Does something beside the event loop's other work; `exclusive` cancels what the group does now.
+        """Does something in a worker; `exclusive` cancels what the group does now.
 
         It takes a function, as `textual.work` does: a worker that is cancelled before it starts awaits no coroutine.
         """

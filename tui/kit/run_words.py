@@ -73,7 +73,7 @@ def uptime(state: RunState, now: float | None) -> str:
 
     A run that ended shows the time of all its attempts, as the list of runs does.
     `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
-    up any more does not seem to go on.
+    up any more does not seem to continue.
     """
     if not state.live and state.seconds is not None:
         return f"ran {duration(state.seconds)}"
@@ -94,7 +94,7 @@ def by_whom(by: str | None) -> str:
 def notice(state: RunState) -> tuple[str, str] | None:
     """Role and sentence of the banner: why a run stands still, or how it ended, and whether its files are damaged.
 
-    None while all goes on.
+    None while the run continues.
     """
     said = _end_or_stall(state)
     if not (marks := [*filter(None, [damage_words(state), state.later])]):

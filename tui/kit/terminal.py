@@ -1,4 +1,4 @@
-"""What gets to the terminal: of the screen only text that does not act on it; beside the screen title,
+"""What gets to the terminal: of the screen only text that does not act on it; next to the screen title,
 notification and clipboard; and whether the terminal is there.
 
 Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
@@ -44,7 +44,7 @@ _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show s
 class CutDriver(LinuxDriver):
     """For a link that can be cut: what this program switched on then stays on, and nothing is left to switch it off.
 
-    It leaves out reports that the terminal would go on typing into the shell: of the focus, which nothing here uses,
+    It leaves out reports that the terminal would continue typing into the shell: of the focus, which nothing here uses,
     and of its size, which ssh forwards by itself. Kitty's keys are left out by TEXTUAL_DISABLE_KITTY_KEY. Bracketed
     paste stays: without it a pasted text would be pressed key by key, and a shell sets and resets it at each prompt.
     """

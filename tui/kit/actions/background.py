@@ -1,4 +1,4 @@
-"""Work that takes minutes, beside the screen: closing the program never waits for it."""
+"""Work that takes minutes, outside the event loop: closing the program never waits for it."""
 
 from __future__ import annotations
 

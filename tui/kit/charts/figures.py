@@ -1,4 +1,4 @@
-"""The charts of the dashboard: which figures they show, and what is said beside them."""
+"""The charts of the dashboard: which figures they show, and what is said next to them."""
 
 import math
 import statistics
@@ -145,7 +145,7 @@ def plot(
 
 
 def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
-    """The validations beside the reward: as points when they share its scale, the last one in words."""
+    """The validations next to the reward: as points when they share its scale, the last one in words."""
     scores = validation(store)
     if scores is None:
         return

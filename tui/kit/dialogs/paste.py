@@ -26,7 +26,7 @@ class _Area(TextArea):
 
 
 class PasteScreen(Dialog[str | None]):
-    """Returns the text, None when it was left. What `wrong` says about a text stands below it.
+    """Returns the text, None when it was left. What `wrong` says about a text is below it.
 
     Enter ends a text that is `whole`; in any other it begins a line.
     """

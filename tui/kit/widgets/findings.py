@@ -39,7 +39,7 @@ class Findings(Offers, Items, inherit_bindings=False):
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
         self, findings: Sequence[Finding], quiet: str = "no problems found"
     ) -> None:
-        """Replaces the findings; `quiet` is what stands there without any."""
+        """Replaces the findings; `quiet` is what is there without any."""
         self.findings, self.quiet = findings, quiet
         self._lay()
 
@@ -125,7 +125,7 @@ def _wrap(text: str, columns: int) -> list[str]:
 
 
 def _hang(text: str, first: int, columns: int) -> list[str]:
-    """Lines of which the first stands beside the head."""
+    """Lines of which the first is next to the head."""
     begin, *_ = wrap(text, first) or [""]
     rest = text[len(begin) :].strip()
     return [begin, *(_wrap(rest, columns) if rest else [])]

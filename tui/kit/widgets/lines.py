@@ -11,7 +11,7 @@ _INDENT = 6  # cells before what goes on from the line above
 
 
 class CommandText(Grown):
-    """As high as the command is in its width: a long line goes on in the next one."""
+    """As high as the command is in its width: a long line continues in the next one."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -85,7 +85,7 @@ class LineTable(Listing):
         return self.keys[self._top : self._top + self.size.height]
 
     def choosable(self, key: str) -> bool:
-        """Whether the cursor can stand on a line; it passes headings over."""
+        """Whether the cursor can be on a line; it passes headings over."""
         return True
 
     def draw(self, columns: int, rows: int) -> list[Row]:
@@ -139,7 +139,7 @@ class RunTable(LineTable):
 
 
 class ResponseTable(LineTable, inherit_bindings=False):
-    """Responses of the model. It has no keys for a page: these read on in the chosen response, which stands below."""
+    """Responses of the model. It has no keys for a page: these read on in the chosen response, which is below."""
 
     BINDINGS = KEYS["responses"]
 

@@ -48,7 +48,7 @@ class Painted(Widget):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draws anew and repaints what differs. Cheap when nothing does."""
+        """Draws again and repaints what differs. Cheap when nothing does."""
         if not self.is_mounted or self._drawn_for != self.size:
             # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
             if self.size or self._drawn_for is not None:

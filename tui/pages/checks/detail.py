@@ -206,7 +206,7 @@ def _packed(items: Sequence[Row], columns: int) -> list[Row]:
 
 
 def _fix(label: str, fix: Suggestion, editable: bool, columns: int) -> list[Row]:
-    """One thing to try; a veRL key stands out, and `e` stands before the one that it opens."""
+    """One thing to try; a veRL key stands out, and `e` is before the one that it opens."""
     key = clean(fix.key or "")
     (first, *others) = labelled([(f" {label}", "dim")], fix.text, "text", INDENT, columns)
     text, role = first[-1]

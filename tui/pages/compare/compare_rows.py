@@ -1,4 +1,4 @@
-"""Runs side by side: how each went as a line, their settings as a table."""
+"""Runs side by side: how each went in a row, their settings as a table."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def role_of(place: int) -> str:
 
 
 def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> list[Row]:
-    """A heading, and a line a run with the sign of its group: the legend of the charts."""
+    """A heading, and a line per run with the sign of its group: the legend of the charts."""
     timed = columns >= _TIME_FROM
     name = min(_NAME + max(columns - 80 - (_TIME + 1) * timed, 0), _LONGEST)
     heads = f" {'state':{_STATE}} {'verdict':{_VERDICT}} {'step':{_STEP}}"

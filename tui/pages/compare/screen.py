@@ -58,7 +58,7 @@ class CompareScreen(ChartScreen):
 
     @work(exclusive=True)
     async def _open(self) -> None:
-        """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
+        """Reads the runs in a thread (ten thousand steps take half a second), then follows them."""
         self.runs = await asyncio.to_thread(_read, self.directories)
         self._show()
         await self._judge()
@@ -73,7 +73,7 @@ class CompareScreen(ChartScreen):
             self.in_worker(self._judge, "judge")
 
     async def _judge(self) -> None:
-        """Compares the figures beside the event loop: thousands of steps of eight runs take a second."""
+        """Compares the figures in a thread: thousands of steps of eight runs take a second."""
         self.contrasts = await asyncio.to_thread(contrasts, self.runs)
         self._show_tables()
 

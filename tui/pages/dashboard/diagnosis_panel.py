@@ -25,7 +25,7 @@ class DiagnosisPanel(Grown):
     cursor: str | None = None
 
     def show(self, found: Explanation | None, said: str | None) -> None:
-        """`said` is what stands above the charts already, which is not said again."""
+        """`said` is what is above the charts already, which is not said again."""
         if found == self.found:
             return
         self.found, self.cursor = found, None

@@ -110,7 +110,7 @@ MOST = 3  # lines
 
 
 class Banner(Grown):
-    """Hidden while all goes on; else as many lines as its sentence takes, three at most."""
+    """Hidden while the run continues; else as many lines as its sentence takes, three at most."""
 
     state: RunState | None = None  # until it is read
 

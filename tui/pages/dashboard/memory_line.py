@@ -16,7 +16,7 @@ _BAR, _LEAST_BAR = 24, 4  # cells
 
 
 class Memory(Grown):
-    """One line a GPU while there is room, else one line for all of them."""
+    """One line per GPU while there is room, otherwise one line for all of them."""
 
     LEAST = 1
     sample: MachineSample | None = None

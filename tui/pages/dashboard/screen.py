@@ -92,7 +92,7 @@ class DashboardScreen(RunPages):
 
     @work(exclusive=True)
     async def _open(self) -> None:
-        """Reads the run beside the event loop (a long one takes a second), then follows it."""
+        """Reads the run in a thread (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
         if not self.whole:
@@ -136,7 +136,7 @@ class DashboardScreen(RunPages):
         self._adopting = False
 
     async def _explain(self) -> None:
-        """Finds out why a run failed, beside the event loop; errors of one that lives wait until they are asked for."""
+        """Finds out why a run failed, in a thread; errors of one that lives wait until they are asked for."""
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
@@ -169,7 +169,7 @@ class DashboardScreen(RunPages):
         self.show_view()
 
     def show_charts(self) -> None:
-        """The pinned charts lie below the others where there is room, else in their place, by tab."""
+        """The pinned charts are below the others where there is room, otherwise in their place, by tab."""
         if self.charts is None:
             return
         self.query_one(Figures).show(self.charts)
@@ -229,12 +229,12 @@ class DashboardScreen(RunPages):
 
     @property
     def live_run(self) -> str:
-        """The run that goes on when the screen closes; empty when none does."""
+        """The run that continues when the screen closes; empty when none does."""
         return self.directory.name if self.live else ""
 
     def refusal(self, action: str) -> str | None:
         if action == "page":
-            below = "the pinned charts stand below the others" if self.has_class("-tall") else None
+            below = "the pinned charts are below the others" if self.has_class("-tall") else None
             return below if self._pins else "no metric is pinned; press p in the metrics (m)"
         return super().refusal(action)
 
@@ -309,12 +309,12 @@ class DashboardScreen(RunPages):
 
 
 def _charted(state: RunState) -> object:
-    """What charts tell of the state. The rest changes each second, and six charts take 10 ms."""
+    """What charts tell of the state. The rest changes every second, and six charts take 10 ms."""
     return state.state, state.total, [(check.rule, check.level) for check in state.checks]
 
 
 def _latest(reader: RunReader) -> float | None:
-    """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
+    """The latest time that the supervisor wrote down; samples come every second, state when it changes."""
     times = [reader.state.updated] if reader.state.updated else []
     times += reader.machine.times[-1:]
     return max(times, default=None)

@@ -23,7 +23,7 @@ class FormLines(LineTable):
             self.up = up
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the lines. A cursor whose line has gone stays in its place: on the next line, else the one
+        """Replaces the lines. A cursor whose line has gone stays in its place: on the next line, otherwise the one
         before.
         """
         if self.cursor not in keys and self.cursor in self.keys:

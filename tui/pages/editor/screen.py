@@ -1,4 +1,4 @@
-"""A preset as a form, and beside it what it comes to: batches, memory, findings, changes, the command."""
+"""A preset as a form, and next to it what it comes to: batches, memory, findings, changes, the command."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall
 
 
 class EditorScreen(Page[None]):
-    """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
+    """Edits a draft. On a narrow screen tab turns the pages, on a wide one they are next to the form."""
 
     AUTO_FOCUS = "FormLines"
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -143,7 +143,7 @@ class EditorScreen(Page[None]):
         self._head()
 
     def _show(self) -> None:
-        """Draws the draft anew; what does not differ costs nothing."""
+        """Draws the draft again; what does not differ costs nothing."""
         form = Form(self.draft, *self._area.verl)
         self._area.show(form)
         self.query_one(EditorSide).show(form)

@@ -94,7 +94,7 @@ class LogScreen(RunPage):
 
     @work(group="count")
     async def _count(self, pager: LogPager) -> None:
-        """Counts lines beside the event loop: a gigabyte takes a second."""
+        """Counts lines in a thread: a gigabyte takes a second."""
         await asyncio.to_thread(pager.count)
         if is_open(self):
             self._show_state()
@@ -178,7 +178,7 @@ class LogScreen(RunPage):
             self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
 
     def _want(self, wanted: Wanted | None, what: str) -> None:
-        """From now on n and N look for this; its lines are counted beside the event loop."""
+        """From now on n and N look for this; its lines are counted in a thread."""
         self._wanted, self._what, self._matches = wanted, what, None
         self.refresh_bindings()
         self._narrow()

@@ -186,7 +186,7 @@ def _sign(at_cursor: bool, selected: bool) -> str:
 
 
 def _from(row: Row, column: int) -> Row:
-    """What stands in a row from its character `column` on."""
+    """What is in a row from its character `column` on."""
     found: Row = []
     for text, role in row:
         if column < len(text):

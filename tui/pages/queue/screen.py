@@ -125,7 +125,7 @@ class QueueScreen(ListPage[None]):
     async def _remove(self, entry: Queued) -> None:
         from launcher.runs.act.queue import remove
 
-        settings = clean("\n".join(entry.settings)) or "without settings beside the preset"
+        settings = clean("\n".join(entry.settings)) or "no settings in addition to the preset"
         if await confirmed(self.app, f"Remove {entry.id} from the queue?", settings, "remove"):
             await self._change_queue(partial(remove, entry))
 

@@ -104,7 +104,7 @@ _FAILED = {
 
 
 async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
-    """The dashboard of a run of another machine, or its list, until the user leaves it; of a cluster a job as a run.
+    """The dashboard of a run of another machine, or its list, until the user leaves it; jobs of clusters become runs.
 
     `run` is empty for the machine itself.
     """

@@ -1,4 +1,4 @@
-"""What a wide list shows beside it about the chosen run or preset."""
+"""What a wide list shows next to it about the chosen run or preset."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from 
 
 
 class RunsScreen(ListPage[None]):
-    """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
+    """Enter opens a run, or the launch of a preset. It opens on the current run, otherwise the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     LEGENDS = ("Runs", "Checks")
@@ -202,7 +202,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def live_run(self) -> str:
-        """A run that goes on when the screen closes; empty when none does."""
+        """A run that continues when the screen closes; empty when none does."""
         return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
@@ -262,7 +262,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def _meant(self) -> list[RunDir]:
-        """The marked runs, else the chosen one."""
+        """The marked runs, otherwise the chosen one."""
         marked = [run for run in navigation(self.app).marked if run.is_dir()]
         return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
 
@@ -338,7 +338,7 @@ class RunsScreen(ListPage[None]):
         super().show_detail()
 
     def _show_preview(self, key: str) -> None:
-        """More about the chosen line, beside a list that has room."""
+        """More about the chosen line, next to a list that has room."""
         panel = self.query_one("#preview", Lines)
         if not panel.display:
             return

@@ -54,7 +54,7 @@ def sample_heading() -> Row:
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
-    """Prompt, ground truth and response, wrapped: the question stands above what was said to it."""
+    """Prompt, ground truth and response, wrapped: the question is above what was said to it."""
     figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
     for title, text in (("Prompt", sample.prompt), ("Ground truth", sample.truth), ("Response", sample.response)):

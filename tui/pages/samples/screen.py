@@ -138,7 +138,7 @@ class SamplesScreen(ListPage[None], RunPage):
 
     @work(exclusive=True, group="read")
     async def _read(self, dump: Dump | None) -> None:
-        """Reads a dump beside the event loop: a batch of a thousand long responses has some megabytes."""
+        """Reads a dump in a thread: a batch of a thousand long responses has some megabytes."""
         try:
             self.samples, self._cut = await asyncio.to_thread(read, dump) if dump else ([], False)
         except OSError as error:

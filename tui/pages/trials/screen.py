@@ -1,4 +1,4 @@
-"""The trials of a run's fixes: which healed, did nothing, or broke something else."""
+"""The trials of a run's fixes: which fixed it, did nothing, or broke something else."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
 
 
 async def begin_trials(app: App[Any], run: RunDir) -> None:
-    """Shows what would be tried and what it takes; when confirmed, the trials go on without the screen.
+    """Shows what would be tried and what it takes; when confirmed, the trials continue without the screen.
 
     Runs in a worker.
     """
