@@ -6,8 +6,6 @@ which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux take
 (`set -g set-titles on` hands it on) and drops notifications; nothing is wrapped to get past it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -17,10 +15,11 @@ import termios
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from textual.app import App
 from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
@@ -29,9 +28,6 @@ from launcher.core.files import write_atomic
 from launcher.core.paths import cache_dir
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_controls
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 _FOCUS, _SIZE_QUERY = "\x1b[?1004h", "\x1b[?2048$p"
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"

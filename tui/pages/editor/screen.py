@@ -1,14 +1,12 @@
 """A preset as a form, and next to it what it comes to: batches, memory, findings, changes, the command."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual import work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input
 
@@ -33,9 +31,6 @@ from tui.kit.widgets.lines import Lines
 from tui.pages.editor.form_area import FormArea
 from tui.pages.editor.preset_form import Form, best
 from tui.pages.editor.side import PAGES, EditorSide
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 
 async def launch_draft(page: Page[Any], draft: Draft) -> None:
