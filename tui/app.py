@@ -28,7 +28,6 @@ from launcher.cli.screen_request import ScreenRequest
 from tui.kit import terminal
 from tui.kit.actions.editing import edit_preset
 from tui.kit.drawing.glyphs import to_ascii
-from tui.kit.keymap import no_use
 from tui.kit.keys import KEYS
 from tui.kit.navigation import Navigation
 from tui.kit.page import Offers, Page
@@ -162,9 +161,11 @@ class PpoTui(App[None]):
 
     def on_key(self, event: Key) -> None:
         """Says why a key does nothing here; Textual then looks for what it does."""
-        known = not isinstance(self.screen, Page) or self.screen.is_modal or event.key in self.screen.active_bindings
-        if not known and (text := no_use(event.key, self.request.settings.keys)):
-            self.notify(text, markup=False)
+        if isinstance(self.screen, Page) and not self.screen.is_modal and event.key not in self.screen.active_bindings:
+            from tui.kit.keymap import no_use
+
+            if text := no_use(event.key, self.request.settings.keys):
+                self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """No cursor blinks where nothing is to move: each blink is bytes over the line."""

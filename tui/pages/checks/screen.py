@@ -4,7 +4,7 @@ from launcher.core.text import clean
 from launcher.record.check import Check
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
+from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import level_sign
 from tui.kit.widgets.lists import Items
 

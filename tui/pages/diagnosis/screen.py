@@ -5,8 +5,8 @@ from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import FINISHED
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import navigation
+from tui.kit.run_page import ItemsPage
 from tui.kit.widgets.lists import Items
 
 

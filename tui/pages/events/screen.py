@@ -12,8 +12,8 @@ from launcher.record.levels import Level
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, put
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView
+from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import STATES, by_whom, level_sign
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Items

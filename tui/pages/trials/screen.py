@@ -27,9 +27,9 @@ from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, paragraph, put
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import READ_ONLY
+from tui.kit.run_page import ItemsPage
 from tui.kit.widgets.lists import Items
 
 if TYPE_CHECKING:
