@@ -79,12 +79,12 @@ class Page(Offers, Screen[ResultT]):
     """Whether it is closed or closing: keys that were pressed on it are dropped."""
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
-    _parts: frozenset[type[Widget]] = frozenset()  # kinds of its widgets once all are there
+    PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
 
     @property
     def whole(self) -> bool:
         """False while the page closes, which work that ends now may meet: its widgets go one by one."""
-        return self._parts <= frozenset(map(type, self.query("*")))
+        return all(self.query(part) for part in self.PARTS)
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
         """Closes this page, once. One that is covered closes as soon as it is on top again."""
@@ -109,7 +109,6 @@ class Page(Offers, Screen[ResultT]):
         return AwaitComplete()
 
     def on_screen_resume(self) -> None:
-        self._parts = self._parts or frozenset(map(type, self.query("*")))
         if self._pending is not None:
             self._pending()
 

@@ -48,6 +48,10 @@ class DashboardScreen(RunPages):
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Checks", "Charts")
     BINDINGS = KEYS["dashboard"]
+    PARTS = (
+        *(HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine, Figures, PinnedCharts, StartupList, DiagnosisPanel),
+        *(Checklist, MemoryChart, TimingSplit, Memory, LogTail),
+    )
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)

@@ -70,6 +70,7 @@ class QueueScreen(ListPage[None]):
 
     BINDINGS = KEYS["queue"]
     TABLE = LineTable
+    PARTS = (LineTable, "#heading", "#about")
     EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
     DETAIL, DETAIL_ROWS = "about", 4
 

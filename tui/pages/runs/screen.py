@@ -50,6 +50,7 @@ class RunsScreen(ListPage[None]):
     LEGENDS = ("Runs", "Checks")
     BINDINGS = KEYS["runs"]
     TABLE = RunTable
+    PARTS = (RunTable, "#preview", "#about")
     DETAIL = "about"
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
