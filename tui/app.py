@@ -6,15 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from textual.actions import ActionParseResult, parse
 from textual.app import App, SystemCommand
-from textual.binding import BindingType
 from textual.color import Color
-from textual.command import Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.driver import Driver
@@ -30,7 +28,6 @@ from launcher.cli.screen import ScreenRequest
 from tui.kit import terminal
 from tui.kit.actions.editing import edit_preset
 from tui.kit.drawing.glyphs import to_ascii
-from tui.kit.keymap import no_use
 from tui.kit.keys import KEYS
 from tui.kit.navigation import Navigation
 from tui.kit.page import Offers, Page
@@ -53,12 +50,7 @@ class PpoTui(App[None]):
     COMPONENT_CLASSES = ROLE_CLASSES
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["app"]]
-    COMMANDS = App.COMMANDS | {
-        lambda: _places("RunPlaces"),
-        lambda: _places("PresetPlaces"),
-        lambda: _places("MetricPlaces"),
-    }
+    BINDINGS = KEYS["app"]
 
     def __init__(self, request: ScreenRequest, driver: type[Driver] | None = None) -> None:
         """`driver` writes to the terminal; None for Textual's own."""
@@ -116,7 +108,7 @@ class PpoTui(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Says one thing at the bottom of the screen, in the place of what was said before it.
+        """Says one thing at the bottom of the screen, instead of what was said before it.
 
         Textual's own toasts lie over the rows that they are about, and pile up.
         """
@@ -169,9 +161,11 @@ class PpoTui(App[None]):
 
     def on_key(self, event: Key) -> None:
         """Says why a key does nothing here; Textual then looks for what it does."""
-        known = not isinstance(self.screen, Page) or self.screen.is_modal or event.key in self.screen.active_bindings
-        if not known and (text := no_use(event.key, self.request.settings.keys)):
-            self.notify(text, markup=False)
+        if isinstance(self.screen, Page) and not self.screen.is_modal and event.key not in self.screen.active_bindings:
+            from tui.kit.keymap import no_use
+
+            if text := no_use(event.key, self.request.settings.keys):
+                self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """No cursor blinks where nothing is to move: each blink is bytes over the line."""
@@ -235,10 +229,10 @@ class PpoTui(App[None]):
         super().exit(*what, **how)
 
     def action_command_palette(self) -> None:
-        from tui.palette import Palette
+        from tui.palette import PROVIDERS, Palette
 
         if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(Palette(PROVIDERS, id="--command-palette"))
 
     def search_themes(self) -> None:
         """The choice of a theme."""
@@ -269,13 +263,6 @@ class PpoTui(App[None]):
 
         legends = self.screen.LEGENDS if isinstance(self.screen, Offers) else ()
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values()), legends))
-
-
-def _places(name: str) -> type[Provider]:
-    """A provider of `tui.palette`, which is imported when the palette opens."""
-    from tui import palette
-
-    return cast("type[Provider]", getattr(palette, name))
 
 
 class AsciiFilter(LineFilter):

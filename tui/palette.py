@@ -1,4 +1,4 @@
-"""What the command palette finds beside the actions of the page: runs, presets, and the metrics of a run."""
+"""What the command palette finds in addition to the actions of the page: runs, presets, and the metrics of a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from textual import on
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.system_commands import SystemCommandsProvider
 from textual.widgets import Input, OptionList
 
 from launcher.core.text import clean
@@ -117,6 +118,9 @@ class MetricPlaces(_Places):
 
         for key in keys:
             yield _Place(f"Metric {key}", describe(key).meaning, partial(show, key))
+
+
+PROVIDERS = (SystemCommandsProvider, RunPlaces, PresetPlaces, MetricPlaces)
 
 
 def _read(run: Path) -> RunReader | None:

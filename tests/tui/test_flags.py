@@ -22,8 +22,8 @@ from launcher.record.state import RunState, current
 from launcher.runs.act.import_logs import import_logs
 from tui.app import PpoTui
 from tui.kit.widgets.chart_widgets import MetricChart
-from tui.kit.widgets.items import Items
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import Items
 from tui.kit.widgets.painted import Painted
 from tui.pages.checks.detail import CheckDetailScreen
 from tui.pages.checks.screen import ChecksScreen

@@ -16,7 +16,7 @@ from launcher.record.layout import RunDir
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.chart_widgets import MetricChart
-from tui.kit.widgets.items import Items
+from tui.kit.widgets.lists import Items
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.trials.screen import TrialsScreen

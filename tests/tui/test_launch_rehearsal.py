@@ -90,5 +90,5 @@ async def test_what_fails_already_is_not_rehearsed(make: SimpleNamespace, home: 
     async with make.app().run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, home, "extends: toy-cpu\nactor: {lr: high}\n")
         await pilot.press("percent_sign")
-        await until(pilot, lambda: "would stop there, too" in message(pilot.app))
+        await until(pilot, lambda: "would stop there" in message(pilot.app))
         assert not screen.rehearsing

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from textual.screen import Screen
 
-from tui.kit.widgets.line_table import LineTable, MetricTable, ResponseTable, RunTable
+from tui.kit.widgets.lists import LineTable, MetricTable, ResponseTable, RunTable
 from tui.pages.editor.form import FormLines
 
 KEYS = [str(number) for number in range(20)]

@@ -16,8 +16,8 @@ from launcher.core.paths import layout_file
 from launcher.metrics.names import pinned, toggle
 from tui.app import PpoTui
 from tui.kit.widgets.chart_widgets import MetricChart, PinnedCharts
-from tui.kit.widgets.line_table import MetricTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import MetricTable
 from tui.kit.widgets.painted import Painted
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.metrics.metric import MetricScreen

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from launcher.record import queued
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
-from tui.kit.widgets.line_table import LineTable, RunTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import LineTable, RunTable
 from tui.pages.queue.screen import QueueScreen
 from tui.pages.runs.screen import RunsScreen
 

@@ -18,8 +18,8 @@ from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.drawing.rows import width
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.line_table import RunTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import RunTable
 from tui.kit.widgets.painted import Painted
 from tui.pages.compare.screen import CompareScreen
 from tui.pages.dashboard.screen import DashboardScreen

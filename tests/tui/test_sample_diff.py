@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from launcher.runs.watch.responses import Sample
 from tui.kit.drawing.rows import width
-from tui.kit.widgets.line_table import ResponseTable
+from tui.kit.widgets.lists import ResponseTable
 from tui.pages.samples.diff_screen import SampleDiffScreen
 from tui.pages.samples.sample_rows import score_course, score_row
 from tui.pages.samples.word_diff import compare, flow, plain

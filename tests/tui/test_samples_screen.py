@@ -44,7 +44,7 @@ async def opened(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
 
 def shown(screen: SamplesScreen) -> list[str]:
     """The answers on the screen's list, in its order."""
-    from tui.kit.widgets.line_table import ResponseTable
+    from tui.kit.widgets.lists import ResponseTable
 
     return [screen.samples[int(key)].response for key in screen.query_one(ResponseTable).keys]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
 from tui.kit.drawing.glyphs import ELLIPSIS, FINISHED
-from tui.kit.drawing.rows import Item, Row, fold, put, width
+from tui.kit.drawing.rows import Item, Row, fold, paragraph, put, width
 
 if TYPE_CHECKING:
     from launcher.runs.watch.run_diagnosis import Explanation
@@ -28,51 +27,50 @@ def name_of_fix(index: int) -> str:
     return f"fix {index}"
 
 
-def title_rows(found: Explanation, columns: int) -> list[Row]:
+def title_rows(explanation: Explanation, columns: int) -> list[Row]:
     """What went wrong."""
-    return [[(f" {line}", "critical")] for line in wrap(clean(found.diagnosis.title), max(columns - 2, _LEAST))]
+    return paragraph(explanation.diagnosis.title, "critical", columns, least=_LEAST)
 
 
-def meaning_rows(found: Explanation, columns: int, most: int | None = None) -> list[Row]:
+def meaning_rows(explanation: Explanation, columns: int, most: int | None = None) -> list[Row]:
     """What that means, in at most so many rows."""
-    text, room = clean(found.diagnosis.meaning), max(columns - 2, _LEAST)
-    return [[(f" {line}", "text")] for line in wrap(text, room, max_lines=most, placeholder=" …")]
+    return paragraph(explanation.diagnosis.meaning, "text", columns, most=most, least=_LEAST)
 
 
-def entries(found: Explanation, columns: int, most: int | None = None) -> list[Item]:
+def entries(explanation: Explanation, columns: int, most: int | None = None) -> list[Item]:
     """The lines of the log and the fixes, each in as many rows as it needs, or `most`.
 
-    An `e` stands before a fix that the editor opens, a check mark before one that the run had already.
+    An `e` is before a fix that the editor opens, a check mark before one that the run had already.
     """
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
-    for index, quote in enumerate(found.diagnosis.evidence):
+    for index, quote in enumerate(explanation.diagnosis.evidence):
         head: Row = [(f" line {quote.line}", "dim")]
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(quote.text))
         items.append(
             Item(name_of_line(quote.line), _entry(head, [], text, "text" if index else "critical", room, most))
         )
-    for index, fix in enumerate(found.diagnosis.fixes):
+    for index, fix in enumerate(explanation.diagnosis.fixes):
         head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
-        advice = found.remedies[index]
+        advice = explanation.remedies[index]
         mark: Row = [(f"{FINISHED} ", "dim") if advice.done else ("e ", "live")] if advice else []
         role = "dim" if advice and advice.done else "text"
         items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix.text), role, room, most)))
     return items
 
 
-def explained(found: Explanation, columns: int) -> list[Row]:
+def explained(explanation: Explanation, columns: int) -> list[Row]:
     """All of it in rows, as on a page."""
     return [
-        *title_rows(found, columns),
-        *meaning_rows(found, columns),
+        *title_rows(explanation, columns),
+        *meaning_rows(explanation, columns),
         [],
-        *(row for item in entries(found, columns) for row in item.rows),
+        *(row for item in entries(explanation, columns) for row in item.rows),
     ]
 
 
 def _entry(head: Row, mark: Row, text: str, role: str, room: int, most: int | None) -> list[Row]:
-    """The mark stands in the cells before the text."""
+    """The mark is in the cells before the text."""
     lines = fold(text, room) if most is None else [text]
     first = put(head, INDENT - width(mark), [*mark, (lines[0], role)], 1)
     return [first, *([(" " * INDENT + line, role)] for line in lines[1:])]

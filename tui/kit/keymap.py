@@ -128,8 +128,8 @@ def pages(letter: str, moved: Container[str] = ()) -> list[str]:
     """The pages that have a letter, each once. The letter that opens a page also closes it, which does not count."""
     found = [
         _PAGES.get(page, page)
-        for page, bindings in KEYS.items()
-        for binding in bindings
+        for page in KEYS
+        for binding in bindings(page)
         if letter in binding.key.split(",")
         and binding.description != "back"
         and binding.id not in _OTHERS

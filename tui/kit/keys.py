@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
 from launcher.core.tables import read_tables
 
@@ -47,4 +47,4 @@ def _move(name: str, action: str, letters: bool) -> Binding:
     return _binding(f"move.{name.replace('_', '-')}", keys, action, move["tip"], sign=move["sign"])
 
 
-KEYS = {page: _bindings(rows) for page, rows in _TABLES["pages"].items()}
+KEYS: dict[str, list[BindingType]] = {page: [*_bindings(rows)] for page, rows in _TABLES["pages"].items()}

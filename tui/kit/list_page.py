@@ -1,18 +1,14 @@
-"""The bases of the pages that list things: a page declares its rows and its detail, and what opening one does."""
+"""The base of the pages with a table: a page declares its rows and its detail."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
-from tui.kit.drawing.rows import Item, Row
-from tui.kit.navigation import navigation
+from tui.kit.drawing.rows import Row
 from tui.kit.page import Page, ResultT
-from tui.kit.run_page import RunPage
-from tui.kit.widgets.items import Items
-from tui.kit.widgets.line_table import LineTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import LineTable
 
 
 class ListPage(Page[ResultT]):
@@ -53,36 +49,7 @@ class ListPage(Page[ResultT]):
     def on_resize(self) -> None:
         self.show_detail()
 
-    def on_line_table_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         for scroll in self.query(VerticalScroll):  # of a long detail
             scroll.scroll_home(animate=False)
         self.show_detail()
-
-
-class ItemsPage(RunPage):
-    """Entries of several rows each about a run, which follow it; enter opens the check that one is about."""
-
-    LIST: ClassVar[type[Items]]
-    EMPTY: ClassVar[str] = ""  # is shown when there are no entries
-
-    def items(self, columns: int) -> list[Item]:
-        """The entries in their order."""
-        raise NotImplementedError
-
-    def body(self) -> ComposeResult:
-        with VerticalScroll(can_focus=False):
-            yield self.LIST()
-
-    @property
-    def listed(self) -> Items:
-        return self.query_one(self.LIST)
-
-    def show_body(self) -> None:
-        self.listed.show(self.items(self.size.width) or [Item(None, [[(self.EMPTY, "dim")]])])
-
-    def on_items_chosen(self, event: Items.Chosen) -> None:
-        self.open_entry(event.name)
-
-    def open_entry(self, name: str) -> None:
-        """What enter does on the entry of this name."""
-        navigation(self.app).show("check", self.run, name)

@@ -1,12 +1,10 @@
 """Devices and who holds their memory, in rows of text. A device is a GPU of a sample, or the host."""
 
-from textwrap import wrap
-
 from launcher.core.format import gib
 from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
 from tui.kit.drawing.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
-from tui.kit.drawing.rows import Row, fit, width
+from tui.kit.drawing.rows import Row, fit, paragraph, width
 
 Device = GpuSample
 HOST = "host"
@@ -122,7 +120,7 @@ def split_row(device: Device) -> Row:
 
 
 def state_words(device: Device) -> list[tuple[str, str]]:
-    """Utilisation, power and temperature beside their limits, as far as the driver reports them."""
+    """Utilization, power and temperature next to their limits, as far as the driver reports them."""
     said = []
     if (util := device.util) is not None:
         said.append((f"{util} % busy", "text"))
@@ -143,7 +141,7 @@ def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     """Who holds the memory of a GPU, the largest first, in at most `room` rows."""
     holders = device.holders
     if not holders:
-        return [[(f"  {line}", "dim")] for line in wrap(_nobody(device), max(columns - 3, 8))[:room]]
+        return paragraph(_no_holders(device), "dim", columns, indent=2)[:room]
     ranked = sorted(holders, key=lambda each: -(each.used or 0))
     shown = ranked if len(ranked) <= room else ranked[: max(room - 1, 0)]
     rows = []
@@ -161,7 +159,7 @@ def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     return rows
 
 
-def _nobody(device: Device) -> str:
+def _no_holders(device: Device) -> str:
     if device.holders is None:
         return "the driver does not report which processes hold the memory"
     if (device.used or 0) > _HIDDEN:
@@ -189,7 +187,7 @@ def detail_rows(device: Device, columns: int, rows: int, missing: str | None) ->
     else:
         drawn += [[(head, "title")], [("  ", "text"), *split_row(device)]]
     if is_host(device):
-        return drawn + [[(f"  {line}", "dim")] for line in wrap(missing or "", max(columns - 3, 8))]
+        return drawn + paragraph(missing or "", "dim", columns, indent=2)
     words: Row = [("  ", "text")]
     for text, role in state_words(device):
         words += [(f" {DOT} " if len(words) > 1 else "", "dim"), (text, role)]

@@ -1,6 +1,4 @@
-"""One metric as a line of a table, and as the words below its chart."""
-
-from textwrap import wrap
+"""One metric as a row of a table, and as the words below its chart."""
 
 from launcher.core.format import number
 from launcher.core.text import clean
@@ -8,7 +6,7 @@ from launcher.metrics.glossary import describe
 from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import Series, SeriesStore
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
-from tui.kit.drawing.rows import Row, fit, put, spread
+from tui.kit.drawing.rows import Row, fit, paragraph, put, spread
 from tui.kit.drawing.trace import spark
 
 _FIGURES = (  # of launcher.metrics.responses, the words before each
@@ -43,7 +41,7 @@ _RANGE_FROM, _SPARK_FROM = 60, 44  # columns from which there is room for them
 
 
 def column_heads(shown: int, known: int, columns: int) -> Row:
-    """What stands above the table; how many metrics the filter leaves."""
+    """What is above the table; how many metrics the filter leaves."""
     name, sparks, ranged = _widths(columns)
     count = f"{known}" if shown == known else f"{shown} of {known}"
     row: Row = [("  ", "text"), *fit([(f"metric ({count})", "dim")], name), (f" {'now':>{_VALUE}}", "dim")]
@@ -72,7 +70,7 @@ def meaning_rows(key: str, columns: int) -> list[Row]:
     """What a metric means: two lines at most."""
     metric = describe(key)
     text = f"{metric.meaning} ({metric.unit})" if metric.unit else metric.meaning
-    return [[(f" {line}", "text")] for line in wrap(text, max(columns - 2, 8))[:2]]
+    return paragraph(text, "text", columns)[:2]
 
 
 def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[Row]:

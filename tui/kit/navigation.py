@@ -35,10 +35,10 @@ class Navigation(Protocol):
     marked: list[Path]
 
     def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
-        """The dashboard of a run, in the place of `page`; what was opened over that meanwhile is closed first."""
+        """The dashboard of a run, instead of `page`; what was opened over that meanwhile is closed first."""
 
     def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
-        """Runs and presets, in the place of `page`; the cursor is on the run `current`."""
+        """Runs and presets, instead of `page`; the cursor is on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
         """The runs that wait for their turn, over the present screen."""
@@ -65,5 +65,5 @@ def navigation(app: App[Any]) -> Navigation:
 
 
 def is_open(screen: Screen[Any]) -> bool:
-    """Whether a screen still has its widgets. Work that runs beside the event loop asks before it shows its result."""
+    """Whether a screen still has its widgets. Work that runs in a thread asks before it shows its result."""
     return screen.app.is_running and screen in screen.app.screen_stack

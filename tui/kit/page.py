@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from launcher.runs.watch.possible import Verb
@@ -68,7 +69,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Page(Offers, Screen[ResultT]):
-    """Textual's `dismiss` closes whatever lies on top, as often as it is called: a second key would close the page
+    """Textual's `dismiss` closes whatever is on top, as often as it is called: a second key would close the page
     below, work that ends late a page that was opened meanwhile.
     """
 
@@ -77,6 +78,13 @@ class Page(Offers, Screen[ResultT]):
     left = False
     """Whether it is closed or closing: keys that were pressed on it are dropped."""
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
+
+    PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
+
+    @property
+    def whole(self) -> bool:
+        """False while the page closes, which work that ends now may meet: its widgets go one by one."""
+        return all(self.query(part) for part in self.PARTS)
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
         """Closes this page, once. One that is covered closes as soon as it is on top again."""
@@ -105,7 +113,7 @@ class Page(Offers, Screen[ResultT]):
             self._pending()
 
     def in_worker(self, act: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = True) -> None:
-        """Does something beside the event loop's other work; `exclusive` cancels what the group does now.
+        """Does something in a worker; `exclusive` cancels what the group does now.
 
         It takes a function, as `textual.work` does: a worker that is cancelled before it starts awaits no coroutine.
         """

@@ -1,16 +1,19 @@
-"""The base of the pages about a run: a header that follows it, the body, the keys."""
+"""The bases of the pages about a run: a header that follows it, the body, the keys; and of those that list entries."""
 
 import asyncio
 from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
+from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
-from tui.kit.navigation import RunView
+from tui.kit.drawing.rows import Item
+from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.lists import Items
 
 
 class RunPage(Page[None]):
@@ -73,3 +76,32 @@ class RunPage(Page[None]):
         from tui.kit.actions.checkpoints import begin_fork
 
         begin_fork(self, self.reader)
+
+
+class ItemsPage(RunPage):
+    """Entries of several rows each about a run, which follow it; enter opens the check that one is about."""
+
+    LIST: ClassVar[type[Items]]
+    EMPTY: ClassVar[str] = ""  # is shown when there are no entries
+
+    def items(self, columns: int) -> list[Item]:
+        """The entries in their order."""
+        raise NotImplementedError
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(can_focus=False):
+            yield self.LIST()
+
+    @property
+    def listed(self) -> Items:
+        return self.query_one(self.LIST)
+
+    def show_body(self) -> None:
+        self.listed.show(self.items(self.size.width) or [Item(None, [[(self.EMPTY, "dim")]])])
+
+    def on_listing_chosen(self, event: Items.Chosen) -> None:
+        self.open_entry(event.key)
+
+    def open_entry(self, name: str) -> None:
+        """What enter does on the entry of this name."""
+        navigation(self.app).show("check", self.run, name)

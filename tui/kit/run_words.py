@@ -14,27 +14,8 @@ from launcher.record.state import RunState
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span
 
-STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
-    "queued": (glyphs.WAITING, "dim"),
-    "starting": (glyphs.WAITING, "live"),
-    "running": (glyphs.RUNNING, "live"),
-    "stopping": (glyphs.STOPPED, "warn"),
-    "stopped": (glyphs.STOPPED, "dim"),
-    "finished": (glyphs.FINISHED, "ok"),
-    "failed": (glyphs.FAILED, "critical"),
-    "lost": (glyphs.LOST, "critical"),
-    "imported": (glyphs.IMPORTED, "dim"),
-}
-
-LEVELS: dict[str, Span] = {  # word of a level -> sign, role
-    Level.N_A.words: (glyphs.NONE, "dim"),
-    Level.WARM.words: (glyphs.NONE, "dim"),
-    "OK": (glyphs.OK, "ok"),
-    "NOTICE": (glyphs.NOTICE, "notice"),
-    "WARN": (glyphs.WARN, "warn"),
-    "CRITICAL": (glyphs.CRITICAL, "critical"),
-}
-
+STATES = glyphs.signs("state")
+LEVELS = glyphs.signs("level")  # by the word of a level
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
 
 
@@ -92,7 +73,7 @@ def uptime(state: RunState, now: float | None) -> str:
 
     A run that ended shows the time of all its attempts, as the list of runs does.
     `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
-    up any more does not seem to go on.
+    up any more does not seem to continue.
     """
     if not state.live and state.seconds is not None:
         return f"ran {duration(state.seconds)}"
@@ -113,7 +94,7 @@ def by_whom(by: str | None) -> str:
 def notice(state: RunState) -> tuple[str, str] | None:
     """Role and sentence of the banner: why a run stands still, or how it ended, and whether its files are damaged.
 
-    None while all goes on.
+    None while the run continues.
     """
     said = _end_or_stall(state)
     if not (marks := [*filter(None, [damage_words(state), state.later])]):

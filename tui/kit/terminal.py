@@ -1,12 +1,10 @@
-"""What gets to the terminal: of the screen only text that does not act on it; beside the screen title,
+"""What gets to the terminal: of the screen only text that does not act on it; next to the screen title,
 notification and clipboard; and whether the terminal is there.
 
 Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
 which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
 (`set -g set-titles on` hands it on) and drops notifications; nothing is wrapped to get past it.
 """
-
-from __future__ import annotations
 
 import contextlib
 import os
@@ -17,10 +15,11 @@ import termios
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from textual.app import App
 from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
@@ -29,9 +28,6 @@ from launcher.core.files import write_atomic
 from launcher.core.paths import cache_dir
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_controls
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 _FOCUS, _SIZE_QUERY = "\x1b[?1004h", "\x1b[?2048$p"
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
@@ -44,7 +40,7 @@ _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show s
 class CutDriver(LinuxDriver):
     """For a link that can be cut: what this program switched on then stays on, and nothing is left to switch it off.
 
-    It leaves out reports that the terminal would go on typing into the shell: of the focus, which nothing here uses,
+    It leaves out reports that the terminal would continue typing into the shell: of the focus, which nothing here uses,
     and of its size, which ssh forwards by itself. Kitty's keys are left out by TEXTUAL_DISABLE_KITTY_KEY. Bracketed
     paste stays: without it a pasted text would be pressed key by key, and a shell sets and resets it at each prompt.
     """

@@ -1,4 +1,4 @@
-"""Themes of our own whose colours stay apart in 256 and in 16 colours.
+"""Themes of our own (theme.toml) whose colours stay apart in 256 and in 16 colours.
 
 OpenSSH does not pass COLORTERM on, so most sessions show 256 colours; every colour here is one of those.
 In 16 colours ok, warning and critical still fall on green, yellow and red. The first curve is blue, and no
@@ -7,11 +7,13 @@ eyes in every theme, the states in `colour-blind` (tests/tui/test_themes.py simu
 `terminal` has the 16 colours of the terminal itself and paints no background.
 """
 
-from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from textual.theme import BUILTIN_THEMES, Theme
 
 from launcher.core.errors import UserError
+from launcher.core.tables import read_tables
 from launcher.core.text import clean, near_hint
 
 DEFAULT, TERMINAL = "dark", "terminal"
@@ -30,103 +32,29 @@ def foreign_variables(theme: Theme) -> dict[str, str]:
     return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}
 
 
-def _painted(theme: Theme, *, cursor: str, text: str, scrollbar: str) -> Theme:
-    """A theme with the rest of its colours made of its own."""
-    dim = foreign_variables(theme)["dim"]
-    assert theme.background and theme.surface
-    theme.variables = {
-        **foreign_variables(theme),
-        "faint": scrollbar,
-        "scrollbar": scrollbar,
-        "scrollbar-background": theme.surface,
-        "scrollbar-corner-color": theme.background,
-        "footer-background": theme.background,
-        "footer-key-foreground": theme.primary,
-        "footer-description-foreground": dim,
-        "block-cursor-background": cursor,
-        "block-cursor-foreground": text,
-        "block-cursor-text-style": "bold",
-        "block-cursor-blurred-background": theme.surface,
-    }
+def _theme(name: str, table: dict[str, Any]) -> Theme:
+    """A theme with the rest of its colors made of its own; one of the terminal's has them all in the table."""
+    table = {**_TABLES.get(table.pop("like", ""), {}), **table}
+    variables = {variable: table.pop(variable) for variable in [*table] if "-" in variable or variable in _OURS}
+    theme = Theme(name=name, **table)
+    if not theme.ansi:
+        derived = {
+            "faint": variables["scrollbar"],
+            "scrollbar-background": theme.surface,
+            "scrollbar-corner-color": theme.background,
+            "footer-background": theme.background,
+            "footer-key-foreground": theme.primary,
+            "footer-description-foreground": foreign_variables(theme)["dim"],
+            "block-cursor-blurred-background": theme.surface,
+        }
+        variables = {**foreign_variables(theme), **{key: str(color) for key, color in derived.items()}, **variables}
+    theme.variables = variables
     return theme
 
 
-_DARK = _painted(
-    Theme(
-        name="dark",
-        primary="#5fafff",
-        secondary="#5fafff",
-        accent="#5fd7ff",
-        success="#5fd75f",
-        warning="#ffd75f",
-        error="#ff5f5f",
-        foreground="#d0d0d0",
-        background="#121212",
-        surface="#1c1c1c",
-        panel="#262626",
-    ),
-    cursor="#303030",
-    text="#eeeeee",
-    scrollbar="#4e4e4e",
-)
-_COLOUR_BLIND = replace(_DARK, name="colour-blind", accent="#875fff", success="#5fd7ff", warning="#ffd700")
-_LIGHT = _painted(
-    Theme(
-        name="light",
-        dark=False,
-        primary="#005faf",
-        secondary="#005faf",
-        accent="#0087af",
-        success="#008700",
-        warning="#af5f00",
-        error="#d70000",
-        foreground="#303030",
-        background="#ffffff",
-        surface="#eeeeee",
-        panel="#e4e4e4",
-    ),
-    cursor="#d0d0d0",
-    text="#000000",
-    scrollbar="#bcbcbc",
-)
-_TERMINAL = Theme(
-    name=TERMINAL,
-    dark=True,
-    ansi=True,
-    primary="ansi_blue",
-    secondary="ansi_blue",
-    accent="ansi_cyan",
-    success="ansi_green",
-    warning="ansi_yellow",
-    error="ansi_red",
-    foreground="ansi_default",
-    background="ansi_default",
-    surface="ansi_default",
-    panel="ansi_default",
-    boost="ansi_default",
-    variables={
-        "dim": "ansi_bright_black",
-        "faint": "ansi_bright_black",
-        "curve": "ansi_bright_blue",
-        "curve-2": "ansi_magenta",
-        "curve-3": "ansi_cyan",
-        "curve-4": "ansi_default",
-        "ansi-background": "ansi_default",
-        "ansi-foreground": "ansi_default",
-        "footer-key-foreground": "ansi_default",
-        "footer-description-foreground": "ansi_default",
-        # a cursor is shown without a colour: black on white may be white on white in another terminal
-        "block-cursor-background": "ansi_default",
-        "block-cursor-foreground": "ansi_default",
-        "block-cursor-text-style": "reverse",
-        "block-cursor-blurred-background": "ansi_default",
-        "input-cursor-background": "ansi_default",
-        "input-cursor-foreground": "ansi_default",
-        "input-cursor-text-style": "reverse",
-    },
-)
-
-OWN = (_DARK, _LIGHT, _COLOUR_BLIND, _TERMINAL)
+_TABLES = read_tables(Path(__file__).with_name("theme.toml"))
+_OURS = ("dim", "faint", "curve", "scrollbar")  # variables whose names have no hyphen
+OWN = tuple(_theme(name, dict(table)) for name, table in _TABLES.items())
 
 
 def theme_name(asked: str | None, place: str = "--theme") -> str:

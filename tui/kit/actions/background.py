@@ -1,6 +1,4 @@
-"""Work that takes minutes, beside the screen: closing the program never waits for it."""
-
-from __future__ import annotations
+"""Work that takes minutes, outside the event loop: closing the program never waits for it."""
 
 import asyncio
 import subprocess
@@ -8,13 +6,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from textual.app import App
+from textual.notifications import SeverityLevel
 
 from launcher.core.errors import UserError
-
-if TYPE_CHECKING:
-    from textual.app import App
-    from textual.notifications import SeverityLevel
 
 T = TypeVar("T")
 

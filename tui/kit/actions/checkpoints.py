@@ -1,24 +1,20 @@
 """What is done with the checkpoints of a run from a screen: resume it, score one, make a model of one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from textual.app import App
 
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
+from launcher.runs.watch.reader import RunReader
 from tui.kit.actions.background import in_background, narrator, reported
 from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.navigation import navigation
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    from launcher.runs.watch.reader import RunReader
-    from tui.kit.page import Page
+from tui.kit.page import Page
 
 T = TypeVar("T")
 

@@ -1,18 +1,14 @@
 """The ways into the editor: from a preset, from a run, from a check."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from textual.app import App
 
 from launcher.core.errors import UserError
+from launcher.record.check import Suggestion
+from launcher.record.info import RunInfo
 from tui.kit.navigation import RunView, navigation
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    from launcher.record.check import Suggestion
-    from launcher.record.info import RunInfo
 
 
 def edit_preset(

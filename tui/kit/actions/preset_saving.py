@@ -1,15 +1,13 @@
 """Saving a draft from a screen: what another program wrote is never lost, what is not saved neither."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from textual.app import SuspendNotSupported
+from textual.app import App, SuspendNotSupported
 
 from launcher.core.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, free_name, target
@@ -17,9 +15,6 @@ from launcher.preset.layers import Where
 from tui.kit.actions.background import in_terminal
 from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import ChooseScreen
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 _EDITORS = ("nano", "vim", "vi")
 

@@ -1,4 +1,4 @@
-"""The charts of the dashboard: which figures they show, and what is said beside them."""
+"""The charts of the dashboard: which figures they show, and what is said next to them."""
 
 import math
 import statistics
@@ -31,15 +31,15 @@ RECENT = 20  # values that "usual" is the median of
 class Figure:
     """A figure a chart shows: veRL's names for it, and the families of health rules about it.
 
-    `missing` is what the chart says when a run never logs it; `context` is what stands beside the value.
+    `context` is next to the value; `missing` replaces the chart of a run that never logs it.
     """
 
     title: str
     keys: tuple[str, ...]
     rules: tuple[str, ...]
-    missing: str
     context: Callable[[Sequence[float], SeriesStore], str]
     unit: str = ""
+    missing: str = ""
 
 
 def _best(values: Sequence[float], _: SeriesStore) -> str:
@@ -81,44 +81,20 @@ def _longest(_: Sequence[float], store: SeriesStore) -> str:
     return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)"
 
 
-REWARD = Figure(
-    "reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), "this run logs no reward (critic/score/mean)", _best
-)
+REWARD = Figure("reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), _best)
 KL = Figure(
     names.FROM_REFERENCE.title,
     names.KL,
     ("KL", "CLIP"),
-    "this run logs no KL; set algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True to log it",
     _usual,
+    missing="this run logs no KL; "
+    "set algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True to log it",
 )
-ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), "this run logs no entropy (actor/entropy)", _start)
-THROUGHPUT = Figure(
-    "throughput",
-    names.THROUGHPUT,
-    ("THR", "STALL"),
-    "this run logs no throughput (perf/throughput)",
-    _gpu_count,
-    " tok/s",
-)
-LENGTH = Figure(
-    "response length",
-    ("response_length/mean",),
-    ("LEN", "TRUNC"),
-    "this run logs no response length (response_length/mean)",
-    _longest,
-    " tokens",
-)
-GRADIENT = Figure(
-    "gradient norm", ("actor/grad_norm",), ("GRAD",), "this run logs no gradient norm (actor/grad_norm)", _usual
-)
-STALENESS = Figure(
-    names.OF_RESPONSES.title,
-    names.STALENESS,
-    ("STALE", "EVICT", "WAIT"),
-    "this run logs no age of responses (training/off_policy/trajectory_staleness)",
-    _usual,
-    " versions",
-)
+ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), _start)
+THROUGHPUT = Figure("throughput", names.THROUGHPUT, ("THR", "STALL"), _gpu_count, " tok/s")
+LENGTH = Figure("response length", ("response_length/mean",), ("LEN", "TRUNC"), _longest, " tokens")
+GRADIENT = Figure("gradient norm", ("actor/grad_norm",), ("GRAD",), _usual)
+STALENESS = Figure(names.OF_RESPONSES.title, names.STALENESS, ("STALE", "EVICT", "WAIT"), _usual, " versions")
 FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
 ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
 
@@ -126,7 +102,7 @@ ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
 def chosen(*stores: SeriesStore) -> tuple[Figure, ...]:
     """`ALL_FIGURES` by what these runs have: other drift without a reference, the age of stale responses."""
     drift = names.drift(*stores)
-    second = KL if drift.keys == KL.keys else Figure(drift.title, drift.keys, KL.rules, KL.missing, _usual)
+    second = KL if drift.keys == KL.keys else Figure(drift.title, drift.keys, KL.rules, _usual, missing=KL.missing)
     if drift.keys == STALENESS.keys:
         return (REWARD, replace(STALENESS, rules=(*STALENESS.rules, *KL.rules)), *ALL_FIGURES[2:])
     last = STALENESS if any(map(names.asynchronous, stores)) else GRADIENT
@@ -151,7 +127,8 @@ def plot(
     chart = Plot(figure.title, last=step_limit(store.last_step or 0, state.total))
     if found is None:
         trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
-        chart.note = figure.missing if trained else _waiting(state)
+        missing = figure.missing or f"this run logs no {figure.title} ({figure.keys[0]})"
+        chart.note = missing if trained else _waiting(state)
         return chart
     key, series = found
     chart.curves = [Curve(series)]
@@ -168,7 +145,7 @@ def plot(
 
 
 def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
-    """The validations beside the reward: as points when they share its scale, the last one in words."""
+    """The validations next to the reward: as points when they share its scale, the last one in words."""
     scores = validation(store)
     if scores is None:
         return

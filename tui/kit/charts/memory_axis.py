@@ -1,4 +1,4 @@
-"""Where a memory sample lies on the steps' axis."""
+"""Where a memory sample is on the steps' axis."""
 
 import math
 import statistics
@@ -16,7 +16,7 @@ _ALMOST = 0.99  # a step that takes longer than usual does not become the next o
 class SampleAxis:
     """Maps indices of samples to fractions of steps: 3.5 is the middle of step 4, which ends at 4.
 
-    What was before the first step lies in the step before it, and nothing lies behind `end`. Without any step
+    What was before the first step is in the step before it, and nothing is behind `end`. Without any step
     x is the seconds since the first sample.
     """
 

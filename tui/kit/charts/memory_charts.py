@@ -1,4 +1,4 @@
-"""The charts of the GPU page: memory and utilisation of one device over the steps."""
+"""The charts of the GPU page: memory and utilization of one device over the steps."""
 
 import math
 import statistics
@@ -28,7 +28,7 @@ _WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in eac
 def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Sequence[float]], float]) -> Series:
     """`pick` of the samples of `steps` steps, again and again, each at the last of its samples.
 
-    Memory and utilisation go up and down in each step: all samples of many steps make a barcode.
+    Memory and utilization go up and down in each step: all samples of many steps make a barcode.
     """
     found = Series()
     places = [bisect_left(samples.steps, end) for end in axis.ends()]
@@ -42,7 +42,7 @@ def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Se
 
 
 class Held:
-    """A series of samples whose value stays until the next one: columns between two samples are no gap."""
+    """A series of samples whose value stays until the next one: columns between two samples are not a gap."""
 
     def __init__(self, series: Series) -> None:
         self.series = series
@@ -82,7 +82,7 @@ def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, de
 
 
 def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device) -> Plot | None:
-    """Utilisation in per cent; None when nothing measures it."""
+    """Utilization in %; None when nothing measures it."""
     series = history.series("util", device.index)
     if series is None:
         return None
@@ -99,7 +99,7 @@ def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, devi
 def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
     """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale.
 
-    When all is shown it has a place for the step that goes on, too, whose samples come before its figures.
+    When all is shown it has a place for the step that continues, whose samples come before its figures.
     """
     samples = plot.axis
     if not isinstance(samples, SampleAxis):
@@ -127,7 +127,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
 
 
 def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
-    """A curve of samples as its highest values over its lowest; as its mean where it is no memory."""
+    """A curve of samples as its highest values over its lowest; as its mean where it is not memory."""
     assert isinstance(curve.points, Held)
     series = curve.points.series
 

@@ -88,7 +88,7 @@ class RunCharts:
         return self._look(drawn, key)
 
     def _look(self, drawn: Plot, *keys: str) -> Plot:
-        """The plot through the lens; of a fork the curve of its parent lies behind its own."""
+        """The plot through the lens; of a fork the curve of its parent is behind its own."""
         shown = self.lens.look(drawn, self.reader.series, self.reader.state.total)
         own, parent = self.reader.series.first_of(*keys), self.reader.parent
         if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:

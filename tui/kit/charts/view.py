@@ -48,7 +48,7 @@ class View:
         return end - (last - first), end
 
     def zoomed(self, factor: float, whole: Whole) -> "View":
-        """`factor` times as many steps; the cursor, else the newest step, stays in its place."""
+        """`factor` times as many steps; the cursor, otherwise the newest step, stays in its place."""
         first, last = self.shown(whole)
         around = self.cursor if self.cursor is not None else whole.newest
         around = min(max(around, first), last)

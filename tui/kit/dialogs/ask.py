@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -22,7 +21,7 @@ class AskScreen(Dialog[str | None]):
     """Returns the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
 
     HINTS = "enter  confirm    esc  cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["ask"]]
+    BINDINGS = KEYS["ask"]
 
     def __init__(self, question: str, text: str, wrong: Callable[[str], str | None], note: str = "") -> None:
         super().__init__()

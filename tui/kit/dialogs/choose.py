@@ -1,10 +1,9 @@
 """Questions with choices, and the one before anything is started or stopped."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Key
@@ -42,7 +41,7 @@ class _Question(Dialog[ResultT]):
 class ChooseScreen(_Question[str | None]):
     """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
+    BINDINGS = KEYS["choose"]
 
     def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
         """`choices` are keys, one letter each, with their words."""
@@ -60,7 +59,7 @@ class ChooseScreen(_Question[str | None]):
 class ConfirmScreen(_Question[bool]):
     """Returns True only for `y` or the button that says so. The safe button has the focus."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
+    BINDINGS = KEYS["confirm"]
     FOCUSED = 0
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  cancel") -> None:

@@ -1,10 +1,8 @@
 """A question that is answered with a text of many lines."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Key
@@ -28,13 +26,13 @@ class _Area(TextArea):
 
 
 class PasteScreen(Dialog[str | None]):
-    """Returns the text, None when it was left. What `wrong` says about a text stands below it.
+    """Returns the text, None when it was left. What `wrong` says about a text is below it.
 
     Enter ends a text that is `whole`; in any other it begins a line.
     """
 
     HINTS = "enter  after a path    f2  continue    esc  cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]
+    BINDINGS = KEYS["paste"]
 
     def __init__(
         self,

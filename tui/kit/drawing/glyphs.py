@@ -4,8 +4,11 @@ Widgets draw the signs below; `--ascii` translates them to their twins of `launc
 painted. Each sign and each twin is one cell wide, so a layout is the same in both.
 """
 
+from pathlib import Path
+
 from rich.cells import cell_len
 
+from launcher.core.tables import read_tables
 from launcher.core.text import ASCII
 
 OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
@@ -20,6 +23,14 @@ BAR, BAR_HALF, BAR_REST = "━", "╸", "─"
 FILL, FILL_OTHERS, FILL_REST = "▓", "▒", "░"
 SPARK = "▁▂▃▄▅▆▇█"
 PIN = "★"
+
+SIGNS = read_tables(Path(__file__).with_name("signs.toml"))
+
+
+def signs(kind: str) -> dict[str, tuple[str, str]]:
+    """Sign and role of each value of a kind: `state`, `level`, `queue`, ..."""
+    return {name: (sign, role) for name, (sign, role) in SIGNS[kind].items()}
+
 
 BRAILLE = 0x2800
 _UPPER, _LOWER = 0x01 | 0x08 | 0x02 | 0x10, 0x04 | 0x20 | 0x40 | 0x80  # dots of the two upper and lower rows

@@ -136,7 +136,7 @@ def _cursor(plot: Plot, columns: int) -> int | None:
 
 
 def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tuple[int, int, int]]]) -> None:
-    """The signs of a curve: one at each point of a curve of points, else one at the newest."""
+    """The signs of a curve: one at each point of a curve of points, otherwise one at the newest."""
     points = [((bottom + top) // 8, x // 2) for part in parts for x, bottom, top in part]
     if curve.points_only:
         signs.update(dict.fromkeys(points, (curve.sign or DOT, curve.role)))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from launcher.metrics.store import Span as Stretch
 from tui.kit.drawing.rows import Row, Span
 
 
@@ -43,17 +44,6 @@ class StepAxis:
 STEPS = StepAxis()
 
 
-class Stretch(Protocol):
-    """Lowest, highest and last finite value of a stretch of steps."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def last(self) -> float: ...
-
-
 class Points(Protocol):
     """What a curve is drawn from; `launcher.metrics.store.Series` is one. Steps ascend."""
 
@@ -69,8 +59,8 @@ class Points(Protocol):
 class Curve:
     """One series and how it is drawn.
 
-    `role` is its colour: `curve`, `curve-2` to `curve-4` beside it, `raw` behind a smoothed one. `label`
-    names it in the legend, which a chart has when two curves have one; `sign` (one cell) stands at its newest
+    `role` is its colour: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label`
+    names it in the legend, which a chart has when two curves have one; `sign` (one cell) is at its newest
     point and before the label, for screens without colour. `points_only`: single points in `sign`, not
     joined. `axis` is the curve's own way from steps to x, for a run with other times than the chart's.
     """
@@ -96,8 +86,8 @@ class Mark:
 class Limit:
     """A level line across the chart.
 
-    `label` stands on its right end. `reach`: the range is widened to hold it. `edge`: when it is out of
-    range, its label stands at the edge nearest to it, with an arrow.
+    `label` is on its right end. `reach`: the range is widened to hold it. `edge`: when it is out of
+    range, its label is at the edge nearest to it, with an arrow.
     """
 
     value: float
@@ -109,7 +99,7 @@ class Limit:
 
 @dataclass
 class Plot:
-    """Everything a chart shows. `note` is a sentence that stands in the place of curves."""
+    """Everything a chart shows. `note` is a sentence that replaces the curves."""
 
     title: str
     headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out

@@ -132,7 +132,7 @@ def cells(row: Row) -> list[Span]:
 
 
 def joined(entries: list[Span]) -> Row:
-    """Cells as a row of as few spans as possible: blanks take the role beside them, which nobody sees."""
+    """Cells as a row of as few spans as possible: blanks take the role next to them, which nobody sees."""
     row: Row = []
     for text, role in entries:
         if row and (role == row[-1][1] or text.isspace()):
@@ -166,7 +166,7 @@ _PARTS = re.compile(r"\s+|\S+")  # blanks and words
 def fold(line: str, columns: int) -> list[str]:
     """A line in pieces of at most `columns` cells, broken at blanks, which a break takes along.
 
-    A word that no line has room for goes on in the line it stands in: some scripts have no blanks. What the
+    A word that no line has room for continues in the line it is in: some scripts have no blanks. What the
     line is indented by stays.
     """
     found, used = [""], 0

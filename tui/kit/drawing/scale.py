@@ -66,7 +66,7 @@ def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...
 def log_scale(low: float, high: float, rows: int) -> Scale:
     """The tightest range from one of 1, 2, 5, 10, ... to another around values above 0.
 
-    Its ticks are all of those when each finds rows of its own, else its ends and powers of ten.
+    Its ticks are all of those when each finds rows of its own, otherwise its ends and powers of ten.
     """
     low, high = sorted(max(_TINY, min(value, _HUGE)) for value in (low, high))
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
@@ -95,7 +95,7 @@ def step_limit(last: int, total: int | None) -> int:
     """The right end of the step axis, a rung of a ladder above `last`, or the planned `total`.
 
     The end is fixed for many steps, so that one more of them paints a few cells. A plan is the end once it is
-    within reach: a run shows its first minutes, hours and days on the whole chart, too, however long it will be.
+    within reach: a run shows its first minutes, hours and days also on the whole chart, however long it will be.
     """
     rung = _rung(last)
     return total if total is not None and max(last, 1) <= total <= max(rung, _REACH * last) else rung

@@ -43,7 +43,7 @@ class MetricChart(_Chart):
 
 
 class MemoryChart(_Chart):
-    """Memory beside the steps, of the fullest GPU or of the host, in the view of the charts beside it.
+    """Memory next to the steps, of the fullest GPU or of the host, in the view of the charts next to it.
 
     No `MetricChart`: its values belong to no step.
     """

@@ -2,25 +2,19 @@
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 
 from launcher.check.finding import Finding
 from launcher.core.text import clean
-from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
-from tui.kit.drawing.rows import Item, Row
+from tui.kit.drawing.glyphs import ELLIPSIS, OK, signs
+from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import Offers
-from tui.kit.widgets.items import Items
+from tui.kit.widgets.lists import Items
 
-LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
-    "error": (CRITICAL, "critical"),
-    "warning": (WARN, "warn"),
-    "info": (NOTICE, "notice"),
-}
+LEVELS = signs("finding")
 _INDENT = 3
 _LEAST = 8  # cells of text, however narrow
 
@@ -28,7 +22,7 @@ _LEAST = 8  # cells of text, however narrow
 class Findings(Offers, Items, inherit_bindings=False):
     """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["findings"]]
+    BINDINGS = KEYS["findings"]
 
     class FixWanted(Message):
         """The change of this finding is to be made."""
@@ -45,7 +39,7 @@ class Findings(Offers, Items, inherit_bindings=False):
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
         self, findings: Sequence[Finding], quiet: str = "no problems found"
     ) -> None:
-        """Replaces the findings; `quiet` is what stands there without any."""
+        """Replaces the findings; `quiet` is what is there without any."""
         self.findings, self.quiet = findings, quiet
         self._lay()
 
@@ -109,13 +103,12 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
     if finding.fix:
         fix = " ".join(clean(finding.fix).split())
-        rows += [[(f"{'':{_INDENT}}{line}", "live")] for line in _wrap(f"fix: {fix}", columns)]
+        rows += paragraph(f"fix: {fix}", "live", columns, indent=_INDENT)
     if finding.change:
         settings = " ".join(f"{field}={value}" for field, value in finding.change.items())
-        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F sets {clean(settings)}", columns)]
+        rows += paragraph(f"F sets {settings}", "dim", columns, indent=_INDENT)
     if finding.rename:
-        old, new = map(clean, finding.rename)
-        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F renames {old} to {new}", columns)]
+        rows += paragraph("F renames {} to {}".format(*finding.rename), "dim", columns, indent=_INDENT)
     return rows
 
 
@@ -132,7 +125,7 @@ def _wrap(text: str, columns: int) -> list[str]:
 
 
 def _hang(text: str, first: int, columns: int) -> list[str]:
-    """Lines of which the first stands beside the head."""
+    """Lines of which the first is next to the head."""
     begin, *_ = wrap(text, first) or [""]
     rest = text[len(begin) :].strip()
     return [begin, *(_wrap(rest, columns) if rest else [])]

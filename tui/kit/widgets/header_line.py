@@ -32,7 +32,7 @@ class HeaderLine(Painted):
         self.redraw()
 
     def follow(self, reader: RunReader) -> None:
-        """Shows a run without the times, which change each second."""
+        """Shows a run without the times, which change every second."""
         self.show(reader.name, reader.id, reader.state, None)
 
     def draw(self, columns: int, rows: int) -> list[Row]:

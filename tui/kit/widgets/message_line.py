@@ -10,11 +10,7 @@ from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, crop, fold
 from tui.kit.widgets.painted import Painted
 
-_SIGNS = {
-    "information": (glyphs.NOTICE, "notice"),
-    "warning": (glyphs.WARN, "warn"),
-    "error": (glyphs.CRITICAL, "critical"),
-}
+_SIGNS = glyphs.signs("message")
 _STATES = frozenset((glyphs.OK, glyphs.FINISHED, glyphs.STOPPED, *(sign for sign, _ in _SIGNS.values())))
 MOST = 3  # lines
 _SHARE = 5  # rows of a screen that give one to the message

@@ -1,5 +1,8 @@
 """The base of every widget that draws itself cell by cell."""
 
+import re
+from pathlib import Path
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.css.styles import RenderStyles
@@ -10,30 +13,9 @@ from textual.widget import Widget
 from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.drawing.rows import Row, change, fit, joined
 
-ROLES = (
-    "text",
-    "dim",
-    "title",
-    "axis",
-    "curve",
-    "curve-2",
-    "curve-3",
-    "curve-4",
-    "raw",
-    "point",
-    "limit",
-    "bar",
-    "bar-rest",
-    "live",
-    "cursor-row",
-    "key",
-    "key-label",
-    "ok",
-    "notice",
-    "warn",
-    "critical",
-)
+ROLES = ("text", *re.findall(r"(?m)^\.role--([\w-]+)", (Path(__file__).parents[2] / "app.tcss").read_text("utf-8")))
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
+_ALL = 1000  # rows; more than any terminal has
 CURSOR_ROW = "cursor-row"  # the role of the first cell of a row that is highlighted from end to end
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
 
@@ -66,7 +48,7 @@ class Painted(Widget):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draws anew and repaints what differs. Cheap when nothing does."""
+        """Draws again and repaints what differs. Cheap when nothing does."""
         if not self.is_mounted or self._drawn_for != self.size:
             # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
             if self.size or self._drawn_for is not None:
@@ -105,6 +87,25 @@ class Painted(Widget):
         if self.app.has_class(ASCII_CLASS):
             return [[(to_ascii(text), role) for text, role in row] for row in fitted]
         return fitted
+
+
+class Grown(Painted):
+    """As high as what it draws where there is room for all of it."""
+
+    LEAST = 0  # rows
+    _laid_out = -1  # rows that the layout knows
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        self._laid_out = self._wanted(width)
+        return self._laid_out
+
+    def redraw(self) -> None:
+        if self.display and self._laid_out not in (-1, self._wanted(self.size.width)):
+            self.refresh(layout=True)
+        super().redraw()
+
+    def _wanted(self, columns: int) -> int:
+        return max(len(self.draw(columns, _ALL)), self.LEAST)
 
 
 def _highlit(row: Row) -> bool:

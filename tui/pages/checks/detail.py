@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
 from launcher.core.errors import UserError
@@ -21,7 +18,7 @@ from tui.kit.actions.editing import edit_entry, edit_run, field_of
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, put, spread, width
+from tui.kit.drawing.rows import Row, labelled, paragraph, put, spread, width
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import HIDDEN, READ_ONLY
@@ -45,7 +42,7 @@ class CheckDetailScreen(RunPage):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Checks", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]
+    BINDINGS = KEYS["check"]
 
     def __init__(self, run: RunView, rule: str) -> None:
         super().__init__(run)
@@ -149,8 +146,7 @@ def head(check: Check, place: str, columns: int) -> list[Row]:
     message = clean(check.message)
     if right[0][0].startswith(rule) and when:
         message = f"{when.removesuffix(' · ')}: {message}"
-    lines = wrap(message, max(columns - INDENT - 1, 16), max_lines=3, placeholder=" …")
-    return [spread(left, right, columns), *([(" " * INDENT + line, "text")] for line in lines)]
+    return [spread(left, right, columns), *paragraph(message, "text", columns, indent=INDENT, most=3, least=16)]
 
 
 def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
@@ -158,8 +154,7 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
     file, lines = report
     rows: list[Row] = [[(f" collected     {clean(str(file))}", "dim")]]
     for line in lines[:_MOST_STALLED]:
-        for part in wrap(line, max(columns - 2, 16)) or [""]:
-            rows.append([(f" {part}", "dim" if line.startswith("    ") else "text")])
+        rows += paragraph(line, "dim" if line.startswith("    ") else "text", columns, least=16) or [[]]
     return rows
 
 
@@ -174,9 +169,9 @@ def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | No
     for index, fix in enumerate(check.fixes if check.on else ()):
         rows += _fix(("Try first", "then")[index] if index < 2 else "", fix, fix == editable, columns)
     if family is not None:
-        rows += _entry("Meaning", family.meaning, columns)
-        rows += _entry("Healthy", family.healthy, columns)
-        rows += _entry("Bad", family.bad, columns)
+        rows += labelled([(" Meaning", "dim")], family.meaning, "text", INDENT, columns)
+        rows += labelled([(" Healthy", "dim")], family.healthy, "text", INDENT, columns)
+        rows += labelled([(" Bad", "dim")], family.bad, "text", INDENT, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
         rows.append(_happened("History" if index == 0 else "", change))
     return rows
@@ -195,7 +190,7 @@ def _limits(check: Check, columns: int) -> list[Row]:
             )
         rows += _packed(items, columns - INDENT - 1)
     if rows and (slow := debounce_words(check)):
-        rows += [[(line, "dim")] for line in wrap(slow, max(columns - INDENT - 1, 16))]
+        rows += paragraph(slow, "dim", columns - INDENT, indent=0, least=16)
     return [put([(" Limits now", "dim")] if not index else [], INDENT, row, 0) for index, row in enumerate(rows)]
 
 
@@ -210,16 +205,10 @@ def _packed(items: Sequence[Row], columns: int) -> list[Row]:
     return rows
 
 
-def _entry(label: str, text: str, columns: int, role: str = "text") -> list[Row]:
-    lines = wrap(text, max(columns - INDENT - 1, 16)) or [""]
-    first: Row = [(f" {label}", "dim")]
-    return [put(first if not index else [], INDENT, [(line, role)], 0) for index, line in enumerate(lines)]
-
-
 def _fix(label: str, fix: Suggestion, editable: bool, columns: int) -> list[Row]:
-    """One thing to try; a veRL key stands out, and `e` stands before the one that it opens."""
+    """One thing to try; a veRL key stands out, and `e` is before the one that it opens."""
     key = clean(fix.key or "")
-    (first, *others) = _entry(label, clean(fix.text), columns)
+    (first, *others) = labelled([(f" {label}", "dim")], fix.text, "text", INDENT, columns)
     text, role = first[-1]
     rest: Row = [(text[: len(key)], "title"), (text[len(key) :], role)]
     mark: Row = [("e ", "live")] if editable else []

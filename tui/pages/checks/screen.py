@@ -1,17 +1,12 @@
 """Every health check with its values, the worst first."""
 
-from textwrap import wrap
-from typing import ClassVar
-
-from textual.binding import BindingType
-
 from launcher.core.text import clean
 from launcher.record.check import Check
-from tui.kit.drawing.rows import Item, Row
+from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
+from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import level_sign
-from tui.kit.widgets.items import Items
+from tui.kit.widgets.lists import Items
 
 INDENT = 14  # cells before a name, and before the texts of a page
 
@@ -20,7 +15,7 @@ class ChecksScreen(ItemsPage):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     LEGENDS = ("Checks",)
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
+    BINDINGS = KEYS["checks"]
     LIST = Items
     EMPTY = " no check judged yet"
 
@@ -43,5 +38,4 @@ def check_rows(check: Check, columns: int) -> list[Row]:
         message = f"since step {check.since}: {message}"
     elif check.was is not None:
         message = f"{message} ({check.was} until step {check.cleared})"
-    lines = wrap(message, max(columns - INDENT, 16))
-    return rows + [[(" " * INDENT + line, "text" if check.on else "dim")] for line in lines]
+    return rows + paragraph(message, "text" if check.on else "dim", columns + 1, indent=INDENT, least=16)

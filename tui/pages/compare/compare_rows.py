@@ -1,7 +1,6 @@
-"""Runs side by side: how each went as a line, their settings as a table."""
+"""Runs side by side: how each went in a row, their settings as a table."""
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 from launcher.compare.comparison import Compared, Facts, band, groups
 from launcher.compare.contrast import Contrast, interval_words, signed, steps_words
@@ -14,7 +13,7 @@ from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.drawing.glyphs import BAR
 from tui.kit.drawing.plot import Curve, Plot
-from tui.kit.drawing.rows import Row, fit, spread
+from tui.kit.drawing.rows import Row, fit, paragraph, spread
 from tui.kit.drawing.rows import width as cells_of
 from tui.kit.metric_rows import shorten
 from tui.kit.run_words import STATES, verdict_word
@@ -39,7 +38,7 @@ def role_of(place: int) -> str:
 
 
 def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> list[Row]:
-    """A heading, and a line a run with the sign of its group: the legend of the charts."""
+    """A heading, and a line per run with the sign of its group: the legend of the charts."""
     timed = columns >= _TIME_FROM
     name = min(_NAME + max(columns - 80 - (_TIME + 1) * timed, 0), _LONGEST)
     heads = f" {'state':{_STATE}} {'verdict':{_VERDICT}} {'step':{_STEP}}"
@@ -69,7 +68,7 @@ def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], column
     """The groups against the first one, a line a figure with what is missing to a result below it, then what is
     taken for granted."""
     rows: list[Row] = []
-    width, group = max(columns - 2, 8), 0
+    group = 0
     for each in found:
         if each.second != group:
             group = each.second
@@ -89,8 +88,8 @@ def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], column
         beside = cells_of(row) + cells_of([(hint, "dim")]) < columns
         rows.append([*row, (hint, "dim")] if beside else row)
         if not beside:
-            rows += [[(f"   {line}", "dim")] for line in wrap(each.hint, width - 2)]
-    rows += [[(f" {line}", "dim")] for note in assumptions for line in wrap(clean(note), width)]
+            rows += paragraph(each.hint, "dim", columns, indent=3)
+    rows += [row for note in assumptions for row in paragraph(note, "dim", columns)]
     return [*rows, []] if rows else []
 
 
@@ -118,9 +117,7 @@ def difference_lines(
             role = "dim" if place and value == entry.values[0] else "text"
             row += [(" ", "text"), *fit([(shorten(words, cell), role)], cell)]
         rows.append(row)
-    width = max(columns - 2, 8)
-    rows += [[(f" {line}", "dim")] for note in notes for line in wrap(clean(note), width)]
-    return rows
+    return [*rows, *(row for note in notes for row in paragraph(note, "dim", columns))]
 
 
 def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared) -> Plot:

@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
 from launcher.compare.comparison import Compared, groups, notes
@@ -34,7 +33,7 @@ class CompareScreen(ChartScreen):
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Runs", "Checks", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
+    BINDINGS = KEYS["compare"]
 
     def __init__(self, runs: Sequence[Path]) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class CompareScreen(ChartScreen):
 
     @work(exclusive=True)
     async def _open(self) -> None:
-        """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
+        """Reads the runs in a thread (ten thousand steps take half a second), then follows them."""
         self.runs = await asyncio.to_thread(_read, self.directories)
         self._show()
         await self._judge()
@@ -74,7 +73,7 @@ class CompareScreen(ChartScreen):
             self.in_worker(self._judge, "judge")
 
     async def _judge(self) -> None:
-        """Compares the figures beside the event loop: thousands of steps of eight runs take a second."""
+        """Compares the figures in a thread: thousands of steps of eight runs take a second."""
         self.contrasts = await asyncio.to_thread(contrasts, self.runs)
         self._show_tables()
 

@@ -1,5 +1,4 @@
-"""What an open dashboard does beside its picture: messages, bell and notifications of what is new, the terminal's
-title, and the note when the run was looked at last."""
+"""Announces the news of an open dashboard: messages, bell, notifications, the terminal's title; notes the last look."""
 
 import contextlib
 import functools

@@ -18,7 +18,7 @@ _BOTH = 70  # columns from which a row holds a name and a message
 def check_row(check: Check, name: int, chosen: bool = False) -> Row:
     """`▲ WARN  Unrewarded drift  KL rose by 0.10 ...`.
 
-    `name` is the width of its column; 0 leaves room for one of the two: what is wrong, else the name.
+    `name` is the width of its column; 0 leaves room for one of the two: what is wrong, otherwise the name.
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
@@ -52,7 +52,7 @@ class Checklist(Painted):
 
     @property
     def chosen(self) -> str | None:
-        """The rule that is meant: the chosen one, else the worst."""
+        """The rule that is meant: the chosen one, otherwise the worst."""
         rules = [check.rule for check in self.checks if _judged(check)]
         return self.cursor if self.cursor in rules else rules[0] if rules else None
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.geometry import Size
-
 from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, spread
 from tui.kit.page import HIDDEN
-from tui.kit.widgets.painted import Painted
+from tui.kit.widgets.painted import Grown
 
 if TYPE_CHECKING:
     from launcher.runs.watch.run_diagnosis import Explanation
@@ -19,7 +17,7 @@ _MEANING = 2  # rows of it beside entries that do not all fit
 _HINT = "d show all "
 
 
-class DiagnosisPanel(Painted):
+class DiagnosisPanel(Grown):
     """Hidden where there is nothing to explain; else as many entries as fit, those around the cursor."""
 
     found: Explanation | None = None
@@ -27,13 +25,13 @@ class DiagnosisPanel(Painted):
     cursor: str | None = None
 
     def show(self, found: Explanation | None, said: str | None) -> None:
-        """`said` is what stands above the charts already, which is not said again."""
+        """`said` is what is above the charts already, which is not said again."""
         if found == self.found:
             return
         self.found, self.cursor = found, None
         self.titled = found is not None and found.diagnosis.title != said
         self.set_class(found is None, HIDDEN)
-        self.refresh(layout=True)
+        self.redraw()
 
     @property
     def names(self) -> list[str]:
@@ -53,9 +51,6 @@ class DiagnosisPanel(Painted):
         """Puts the cursor on an entry; None takes it away."""
         self.cursor = name
         self.redraw()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.draw(width, 1000))
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.found is None:

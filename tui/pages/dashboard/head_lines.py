@@ -1,7 +1,6 @@
 """How a run ended, or why it stands still, in a sentence over its charts."""
 
 import math
-from textwrap import wrap
 
 from textual.geometry import Size
 
@@ -11,10 +10,10 @@ from launcher.record.state import RunState
 from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
-from tui.kit.drawing.rows import Row, spread, width
+from tui.kit.drawing.rows import Row, paragraph, spread, width
 from tui.kit.page import HIDDEN
 from tui.kit.run_words import STATES, level_sign, notice, state_words
-from tui.kit.widgets.painted import Painted
+from tui.kit.widgets.painted import Grown, Painted
 from tui.pages.dashboard.startup import startup_sentence
 
 _LEAST_BAR = 6
@@ -110,21 +109,15 @@ class AwayPanel(Painted):
 MOST = 3  # lines
 
 
-class Banner(Painted):
-    """Hidden while all goes on; else as many lines as its sentence takes, three at most."""
+class Banner(Grown):
+    """Hidden while the run continues; else as many lines as its sentence takes, three at most."""
 
     state: RunState | None = None  # until it is read
 
     def show(self, state: RunState) -> None:
-        changed = self.state is None or notice(state) != notice(self.state)
         self.state = state
         self.set_class(notice(state) is None, HIDDEN)
-        if changed:
-            self.refresh(layout=True)
         self.redraw()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.draw(width, MOST))
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         closing = notice(self.state) if self.state else None
@@ -132,6 +125,4 @@ class Banner(Painted):
             return []
         role, sentence = closing
         sign = "".join(text for text, _ in state_words(self.state)).split()[0]
-        text = clean(f"{sign} {sentence}").replace("\n", " ")
-        lines = wrap(text, max(columns - 2, 8), max_lines=MOST, placeholder=" …")
-        return [[(f" {line}", role)] for line in lines]
+        return paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)

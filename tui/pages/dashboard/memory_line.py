@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from textual.geometry import Size
-
 from launcher.core.format import gib
 from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
@@ -11,31 +9,24 @@ from tui.kit.drawing.glyphs import FILL, FILL_REST
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import FULL, TIGHT, devices, short_name, used_share
 from tui.kit.page import HIDDEN
-from tui.kit.widgets.painted import Painted
+from tui.kit.widgets.painted import Grown
 
 NO_NVML = "no GPU metrics"
 _BAR, _LEAST_BAR = 24, 4  # cells
 
 
-class Memory(Painted):
-    """One line a GPU while there is room, else one line for all of them."""
+class Memory(Grown):
+    """One line per GPU while there is room, otherwise one line for all of them."""
 
+    LEAST = 1
     sample: MachineSample | None = None
     on_cpu = False
 
     def show(self, sample: MachineSample | None, on_cpu: bool) -> None:
         """`sample` is the newest line of gpu.jsonl; `on_cpu` says that the run wants no GPU."""
-        before, self.sample, self.on_cpu = self._wanted(), sample, on_cpu
+        self.sample, self.on_cpu = sample, on_cpu
         self.set_class(sample is None, HIDDEN)
-        if self._wanted() != before:
-            self.refresh(layout=True)
         self.redraw()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return self._wanted()
-
-    def _wanted(self) -> int:
-        return max(1, len(self.sample.gpus)) if self.sample else 1
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.sample is None:

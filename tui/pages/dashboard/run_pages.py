@@ -4,9 +4,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from textual.binding import ActiveBinding, BindingType
+from textual.binding import ActiveBinding
 
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
@@ -24,7 +24,7 @@ LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit
 class RunPages(ChartScreen):
     """Opens them for the run that `reader` follows; `reader` is None until it has read the run."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["run pages"]]
+    BINDINGS = KEYS["run pages"]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__()

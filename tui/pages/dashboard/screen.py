@@ -5,11 +5,9 @@ import contextlib
 import time
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
 
@@ -40,19 +38,6 @@ CALM = 10.0  # seconds after which the machine's figures, which never rest, are 
 STARTING = 2.0  # the same before the first step: the times of its stages move on
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
-HEAD = (HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine)
-SHOWN = (
-    *HEAD,
-    Figures,
-    PinnedCharts,
-    StartupList,
-    DiagnosisPanel,
-    Checklist,
-    MemoryChart,
-    TimingSplit,
-    Memory,
-    LogTail,
-)
 WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
@@ -62,7 +47,11 @@ class DashboardScreen(RunPages):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Checks", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
+    BINDINGS = KEYS["dashboard"]
+    PARTS = (
+        *(HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine, Figures, PinnedCharts, StartupList, DiagnosisPanel),
+        *(Checklist, MemoryChart, TimingSplit, Memory, LogTail),
+    )
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)
@@ -107,10 +96,10 @@ class DashboardScreen(RunPages):
 
     @work(exclusive=True)
     async def _open(self) -> None:
-        """Reads the run beside the event loop (a long one takes a second), then follows it."""
+        """Reads the run in a thread (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
-        if not self._whole:
+        if not self.whole:
             return
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
@@ -121,14 +110,9 @@ class DashboardScreen(RunPages):
         self.set_interval(POLL, self._poll)
         await self._explain()
 
-    @property
-    def _whole(self) -> bool:
-        """False while the screen closes, which what was read meanwhile may meet: its widgets go one by one."""
-        return all(self.query(each) for each in SHOWN)
-
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
-        if not self._whole:
+        if not self.whole:
             return
         self._unshown |= self.reader.poll()
         if self.reader.state.driver_alive is not None and not self._adopting:  # its supervisor was killed
@@ -156,11 +140,11 @@ class DashboardScreen(RunPages):
         self._adopting = False
 
     async def _explain(self) -> None:
-        """Finds out why a run failed, beside the event loop; errors of one that lives wait until they are asked for."""
+        """Finds out why a run failed, in a thread; errors of one that lives wait until they are asked for."""
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
-        if self._whole:
+        if self.whole:
             self._show_diagnosis()
 
     def _show_diagnosis(self) -> None:
@@ -189,7 +173,7 @@ class DashboardScreen(RunPages):
         self.show_view()
 
     def show_charts(self) -> None:
-        """The pinned charts lie below the others where there is room, else in their place, by tab."""
+        """The pinned charts are below the others where there is room, otherwise in their place, by tab."""
         if self.charts is None:
             return
         self.query_one(Figures).show(self.charts)
@@ -249,12 +233,12 @@ class DashboardScreen(RunPages):
 
     @property
     def live_run(self) -> str:
-        """The run that goes on when the screen closes; empty when none does."""
+        """The run that continues when the screen closes; empty when none does."""
         return self.directory.name if self.live else ""
 
     def refusal(self, action: str) -> str | None:
         if action == "page":
-            below = "the pinned charts stand below the others" if self.has_class("-tall") else None
+            below = "the pinned charts are below the others" if self.has_class("-tall") else None
             return below if self._pins else "no metric is pinned; press p in the metrics (m)"
         return super().refusal(action)
 
@@ -329,12 +313,12 @@ class DashboardScreen(RunPages):
 
 
 def _charted(state: RunState) -> object:
-    """What charts tell of the state. The rest changes each second, and six charts take 10 ms."""
+    """What charts tell of the state. The rest changes every second, and six charts take 10 ms."""
     return state.state, state.total, [(check.rule, check.level) for check in state.checks]
 
 
 def _latest(reader: RunReader) -> float | None:
-    """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
+    """The latest time that the supervisor wrote down; samples come every second, state when it changes."""
     times = [reader.state.updated] if reader.state.updated else []
     times += reader.machine.times[-1:]
     return max(times, default=None)

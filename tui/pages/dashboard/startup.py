@@ -95,7 +95,7 @@ def _row(name: str, word: str, time: str, usual: str, columns: int, role: str, s
 
 
 def _bar(stage: Stage, found: Startup, columns: int) -> Row:
-    """Where the stage lies in the whole start; one that is to come where it is expected."""
+    """Where the stage is in the whole start; one that is to come where it is expected."""
     at, places = found.seconds or 0.0, dict[str, tuple[float, float]]()
     for each in found.stages:
         usual = sum(each.usual) / 2 if each.usual else 0.0

@@ -2,19 +2,13 @@
 
 from launcher.core.format import number
 from launcher.metrics.store import SeriesStore
-from launcher.metrics.timing import OTHER, Split, last_split, usual_split
-from tui.kit.drawing.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT
+from launcher.metrics.timing import Split, last_split, usual_split
+from tui.kit.drawing.glyphs import signs
 from tui.kit.drawing.rows import Row, width
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.painted import Painted
 
-_SIGNS: dict[str, tuple[str, str]] = {  # distinct without colours, too
-    "gen": (FILL, "curve"),
-    "log-probs": (FILL_OTHERS, "curve-2"),
-    "critic": (BAR, "curve-3"),
-    "actor": (LIMIT, "curve-4"),
-    OTHER: (DOT, "dim"),
-}
+_SIGNS = signs("part")
 _LEAST, _MOST = 8, 60  # cells of a bar; nearly all of them change with a step, and each is a byte or three
 
 

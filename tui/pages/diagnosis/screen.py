@@ -1,23 +1,19 @@
 """Why a run failed, or what the errors of one that lives mean: all of it, full screen."""
 
-from typing import ClassVar
-
-from textual.binding import BindingType
-
 from tui.kit.actions.editing import edit_entry, open_entry
 from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import FINISHED
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import navigation
-from tui.kit.widgets.items import Items
+from tui.kit.run_page import ItemsPage
+from tui.kit.widgets.lists import Items
 
 
 class DiagnosisList(Items, inherit_bindings=False):
     """Lines of the log, then fixes."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diagnosis list"]]
+    BINDINGS = KEYS["diagnosis list"]
 
 
 LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
@@ -26,7 +22,7 @@ LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in t
 class DiagnosisScreen(ItemsPage):
     """Follows the run. Enter on a line goes to it in the log; on a fix it opens the editor, as `e` does."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diagnosis"]]
+    BINDINGS = KEYS["diagnosis"]
     LIST = DiagnosisList
 
     def poll(self) -> None:

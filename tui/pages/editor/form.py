@@ -1,21 +1,19 @@
 """The lines of a form: choose a field, step its value, edit it in place."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.message import Message
 
 from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
-from tui.kit.widgets.line_table import LineTable
+from tui.kit.widgets.lists import LineTable
 from tui.pages.editor.preset_form import HEADING, NOTE, TEXT
 
 
 class FormLines(LineTable):
     """Headings and notes are passed over by the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["form lines"]]
+    BINDINGS = KEYS["form lines"]
 
     class Stepped(Message):
         """The value of the chosen field is to go a step up or down."""
@@ -25,7 +23,7 @@ class FormLines(LineTable):
             self.up = up
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the lines. A cursor whose line has gone stays in its place: on the next line, else the one
+        """Replaces the lines. A cursor whose line has gone stays in its place: on the next line, otherwise the one
         before.
         """
         if self.cursor not in keys and self.cursor in self.keys:

@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container
 from textual.message import Message
 
@@ -32,7 +30,7 @@ _OFFERED = 200  # keys at most
 class FormArea(Container):
     """Changes the draft and says so with `Edited`; whoever hears it calls `show` with the new form."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["form"]]
+    BINDINGS = KEYS["form"]
 
     class Edited(Message):
         """The draft is another one now; `where` is the value that was typed or chosen, if it was one."""
@@ -125,7 +123,7 @@ class FormArea(Container):
         else:
             self.edit(partial(self.draft.set, spec.path, value))
 
-    def on_line_table_chosen(self, event: FormLines.Chosen) -> None:
+    def on_listing_chosen(self, event: FormLines.Chosen) -> None:
         event.stop()
         self._open(event.key)
 

@@ -1,15 +1,12 @@
-"""A preset as a form, and beside it what it comes to: batches, memory, findings, changes, the command."""
-
-from __future__ import annotations
+"""A preset as a form, and next to it what it comes to: batches, memory, findings, changes, the command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from textual import work
-from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input
 
@@ -34,9 +31,6 @@ from tui.kit.widgets.lines import Lines
 from tui.pages.editor.form_area import FormArea
 from tui.pages.editor.preset_form import Form, best
 from tui.pages.editor.side import PAGES, EditorSide
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 
 async def launch_draft(page: Page[Any], draft: Draft) -> None:
@@ -74,18 +68,18 @@ def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
 
 POLL = 2.0  # seconds between looks at the file
 FORM = "form"
+ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
-ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 
 
 class EditorScreen(Page[None]):
-    """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
+    """Edits a draft. On a narrow screen tab turns the pages, on a wide one they are next to the form."""
 
     AUTO_FOCUS = "FormLines"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["editor"]]
+    BINDINGS = KEYS["editor"]
 
     def __init__(
         self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
@@ -134,7 +128,7 @@ class EditorScreen(Page[None]):
             self.page = "changes"
             self._show_page()
 
-    def on_line_table_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         self._show_about()
 
     def on_editor_side_checked(self) -> None:
@@ -144,7 +138,7 @@ class EditorScreen(Page[None]):
         self._head()
 
     def _show(self) -> None:
-        """Draws the draft anew; what does not differ costs nothing."""
+        """Draws the draft again; what does not differ costs nothing."""
         form = Form(self.draft, *self._area.verl)
         self._area.show(form)
         self.query_one(EditorSide).show(form)

@@ -1,4 +1,4 @@
-"""What a draft comes to, beside its form: the plan, findings, what differs, the command."""
+"""What a draft comes to, next to its form: the plan, findings, what differs, the command."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -141,7 +141,7 @@ class EditorSide(Vertical):
         self.query_one(Findings).show(self.findings, quiet)
 
     def _plan(self, columns: int) -> list[Row]:
-        """Never lower than before: what stands below it would be painted anew."""
+        """Never lower than before: what is below it would be painted again."""
         assert self._form is not None
         rows = [[(" Plan", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
         if "machine" in self._reply:

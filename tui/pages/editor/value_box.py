@@ -1,18 +1,15 @@
 """A field to type in over a line of the form, with what can be chosen below it."""
 
 from collections.abc import Callable
-from textwrap import wrap
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
 from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.lines import Lines
@@ -20,17 +17,17 @@ from tui.kit.widgets.lines import Lines
 MOST = 6  # choices in sight
 ROWS = MOST + 3  # of the box, with a note of two lines
 Offer = Callable[[str, bool], list[str]]
-"""What can be chosen for a text; True while it is the one that stood there."""
+"""What can be chosen for a text; True while it is the one that was there."""
 Check = Callable[[str, bool], str | None]
 """What is wrong with a text; True when it is entered, False while it is typed."""
 
 
 class ValueBox(Vertical):
-    """Enter takes the choice, else the text; in a folder that was chosen it goes on, and with what cannot be
+    """Enter takes the choice, otherwise the text; in a folder that was chosen it continues, and with what cannot be
     taken it waits.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["value box"]]
+    BINDINGS = KEYS["value box"]
 
     class Done(Message):
         """The text that was entered; None when it was left as it was."""
@@ -55,7 +52,7 @@ class ValueBox(Vertical):
     def open(self, text: str, offer: Offer, check: Check, *, hint: str, note: str = "") -> None:
         """Starts with a text, selected, so that the first letter replaces it.
 
-        `hint` stands in the field while it is empty, `note` below it while nothing is wrong.
+        `hint` is in the field while it is empty, `note` below it while nothing is wrong.
         """
         self._offer, self._check, self._first, self._note, self.chosen = offer, check, text, note, None
         field = self.query_one(Input)
@@ -67,10 +64,9 @@ class ValueBox(Vertical):
         self.call_after_refresh(self._show_note, "")  # its width is known then
 
     def _show_note(self, wrong: str) -> None:
-        """A sentence below the text: what is wrong with it, else what may be typed."""
+        """A sentence below the text: what is wrong with it, otherwise what may be typed."""
         text = f"{CRITICAL} {wrong}" if wrong else self._note
-        lines = wrap(clean(text), max(self.size.width - 2, 12))[:3]
-        rows: list[Row] = [[(f" {line}", "critical" if wrong else "dim")] for line in lines]
+        rows = paragraph(text, "critical" if wrong else "dim", self.size.width, least=12)[:3]
         self.query_one("#value-note", Lines).show(rows)
 
     def _wrong(self, text: str, *, entered: bool) -> str:
@@ -112,7 +108,7 @@ class ValueBox(Vertical):
         self.query_one(Input).call_later(self._choose, distance)
 
     def _complete(self) -> None:
-        """Takes the choice, else the first one; a choice that is all there is, or what all have in common."""
+        """Takes the choice, otherwise the first one; a choice that is all there is, or what all have in common."""
         if not self.choices:
             return
         field = self.query_one(Input)

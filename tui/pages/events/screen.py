@@ -2,25 +2,21 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from textwrap import wrap
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from launcher.console.phases import PHASES
-from launcher.core.text import clean
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.levels import Level
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Item, Row, put
+from tui.kit.drawing.rows import Item, Row, labelled, put
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView
+from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import STATES, by_whom, level_sign
-from tui.kit.widgets.items import Items
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import Items
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
     "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),
@@ -61,10 +57,7 @@ def event_rows(event: Event, columns: int) -> list[Row]:
     first: Row = [(f" {when:%H:%M:%S}" if when else " --:--:--", "dim")]
     first.append((f"{'' if step is None else step:>7}", "text"))
     first = put(first, _SIGN, [(f"{sign} {word}", role)])
-    quiet = role in ("dim", "ok")
-    lines = wrap(clean(text), max(columns - _TEXT - 1, 16), max_lines=4, placeholder=" …") or [""]
-    rows: list[Row] = [put(first, _TEXT, [(lines[0], "dim" if quiet else "text")])]
-    return rows + [[(" " * _TEXT + line, "dim" if quiet else "text")] for line in lines[1:]]
+    return labelled(first, text, "dim" if role in ("dim", "ok") else "text", _TEXT, columns, most=4)
 
 
 def _words(what: What) -> tuple[str, str, str, str]:
@@ -110,7 +103,7 @@ class EventsScreen(ItemsPage):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     LEGENDS = ("Checks", "Runs")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]
+    BINDINGS = KEYS["events"]
     LIST = Items
     EMPTY = " no such events yet"
 

@@ -1,9 +1,6 @@
 """GPUs and host memory of one run: now, who holds it, and over the steps."""
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container
 
 from launcher.metrics.store import SeriesStore
@@ -29,7 +26,7 @@ class GpuScreen(RunPage, ChartScreen):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Memory", "Charts")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["gpu"]]
+    BINDINGS = KEYS["gpu"]
 
     def body(self) -> ComposeResult:
         yield DeviceList()
@@ -39,7 +36,7 @@ class GpuScreen(RunPage, ChartScreen):
             yield MetricChart(id="memory-chart")
             yield MetricChart(id="util-chart")
 
-    def on_device_list_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         self.show()
 
     def charted(self) -> tuple[SeriesStore, int | None]:

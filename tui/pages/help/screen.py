@@ -2,48 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from textwrap import wrap
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
-from textual.geometry import Size
 
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, put
+from tui.kit.drawing.rows import Row, labelled
 from tui.kit.keys import KEYS
 from tui.kit.metric_rows import legend
 from tui.kit.page import Dialog, Offers
 from tui.kit.run_words import LEVELS, STATES
-from tui.kit.widgets.painted import Painted
+from tui.kit.widgets.painted import Grown
 
-_LEVELS = {
-    "not judged": "not applicable, or its metrics are not logged",
-    "warming up": "collecting a baseline",
-    "OK": "within limits",
-    "NOTICE": "worth a look, often harmless",
-    "WARN": "likely a problem; training continues",
-    "CRITICAL": "training has very likely gone wrong",
-}
-_CHARTS = (
-    (f"{glyphs.SEAM}", "text", "on the axis: start of an attempt (resume)"),
-    (f"{glyphs.WARN}", "warn", "on the axis: a flag of this metric rose (reward: also flags without a chart)"),
-    (f"{glyphs.LIMIT}{glyphs.LIMIT}", "limit", "limit of a health check"),
-    (f"{glyphs.UP}{glyphs.DOWN}", "text", "last ten steps compared with the ten before"),
-)
 Entry = tuple[str, str, str]
-"""A sign or word, its role, what it means."""
+"""A sign or word, its role, its meaning."""
+_LEGEND = glyphs.SIGNS["legend"]
 LEGENDS: Mapping[str, Sequence[Entry]] = {
-    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEVELS.items()],
+    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEGEND["Checks"].items()],
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
-    "Charts": _CHARTS,
     "Samples": [(word, "text", meaning) for word, meaning in legend()],
-    "Memory": [
-        (glyphs.FILL, "bar", "used by this run"),
-        (glyphs.FILL_OTHERS, "notice", "used by others"),
-        (glyphs.FILL_REST, "bar-rest", "free"),
-    ],
+    **{title: [(sign, *entry) for sign, entry in _LEGEND[title].items()] for title in ("Charts", "Memory")},
 }
 _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 
@@ -51,7 +30,7 @@ _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 class HelpScreen(Dialog[None]):
     """Every key of the screen below, then those that do not work now with the reason, then what its signs mean."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
+    BINDINGS = KEYS["help"]
 
     def __init__(self, bindings: Sequence[ActiveBinding], legends: Sequence[str] = ()) -> None:
         super().__init__()
@@ -66,7 +45,7 @@ class HelpScreen(Dialog[None]):
         for title in self._legends:
             rows += [[], [(title, "title")]]
             for sign, role, words in LEGENDS[title]:
-                rows += _told((f"  {sign}", role), words, "text", _SIGNS, columns)
+                rows += labelled([(f"  {sign}", role)], words, "text", _SIGNS, columns + 1)
         return rows
 
     def _key_rows(self, columns: int) -> list[Row]:
@@ -82,11 +61,11 @@ class HelpScreen(Dialog[None]):
         rows: list[Row] = [[("Keys", "title")]]
         for words, group in groups.items():
             if words not in reasons:
-                rows += _told((f"  {self._display(group)}", "live"), words, "text", _KEYS, columns)
+                rows += labelled([(f"  {self._display(group)}", "live")], words, "text", _KEYS, columns + 1)
         rows += [[], [("Not now", "title")]] if reasons else []
         for words, reason in reasons.items():
-            rows += _told((f"  {self._display(groups[words])}", "dim"), words, "dim", _KEYS, columns)
-            rows += _told(("", "dim"), reason, "notice", _KEYS, columns)
+            rows += labelled([(f"  {self._display(groups[words])}", "dim")], words, "dim", _KEYS, columns + 1)
+            rows += labelled([], reason, "notice", _KEYS, columns + 1)
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:
@@ -98,7 +77,7 @@ class HelpScreen(Dialog[None]):
         return " ".join(dict.fromkeys(keys))
 
 
-class HelpText(Painted):
+class HelpText(Grown):
     """As high as its rows at its width."""
 
     DEFAULT_CSS = "HelpText { height: auto; }"
@@ -107,14 +86,5 @@ class HelpText(Painted):
         super().__init__()
         self._rows_at = rows
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._rows_at(width))
-
     def draw(self, columns: int, rows: int) -> list[Row]:
         return self._rows_at(columns)
-
-
-def _told(sign: tuple[str, str], words: str, role: str, column: int, columns: int) -> list[Row]:
-    """A sign and what it means, the words below each other from `column` on."""
-    lines = wrap(words, max(columns - column, 16)) or [""]
-    return [put([sign] if not index else [], column, [(line, role)]) for index, line in enumerate(lines)]

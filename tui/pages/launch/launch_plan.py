@@ -1,4 +1,4 @@
-"""What there is to know before a preset is started; read beside the event loop."""
+"""What there is to know before a preset is started; read in a thread."""
 
 from __future__ import annotations
 

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 
 from launcher.check.finding import LEVELS, REHEARSAL, Finding, in_order
@@ -37,14 +35,14 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home"
 
 
 class LaunchScreen(Page[Path | list[str]]):
-    """Returns the directory of the run that was started; without one the fixes that the editor is to go on with.
+    """Returns the directory of the run that was started; without one the fixes that the editor is to continue with.
 
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
     """
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["launch"]]
+    BINDINGS = KEYS["launch"]
 
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
@@ -107,7 +105,7 @@ class LaunchScreen(Page[Path | list[str]]):
             self._rename(event.finding.rename)
 
     def _rename(self, names: tuple[str, str]) -> None:
-        """A mistyped key stands in the preset: the editor opens with it renamed, and the checks follow the file."""
+        """A misspelled key is in the preset: the editor opens with it renamed, and the checks follow the file."""
         if isinstance(self.preset, str):
             self._edited = edit_preset(self.app, self.preset, settings=self.fixes, rename=names)
         else:
@@ -122,7 +120,7 @@ class LaunchScreen(Page[Path | list[str]]):
         if action == "force" and not self.forceable:
             return "the preset cannot be read" if self.errors else "the checks found no errors"
         if action == "rehearse" and self.plan.subject is None:
-            return "the checks found errors; a rehearsal would stop there, too"
+            return "the checks found errors; a rehearsal would stop there"
         return f"wait for: {self.doing}" if action == "rehearse" and self.doing else None
 
     @property
@@ -210,7 +208,7 @@ class LaunchScreen(Page[Path | list[str]]):
             self.action_edit()
 
     def _begin(self) -> None:
-        """Reads and checks the preset anew."""
+        """Reads and checks the preset again."""
         self._round += 1
         self.rehearsing = False
         self.doing = "reading the preset"

@@ -2,11 +2,9 @@
 
 import asyncio
 from functools import partial
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.widgets import Input
 
 from launcher.console.diagnose import diagnose
@@ -32,7 +30,7 @@ class LogScreen(RunPage):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
     AUTO_FOCUS = "LogView"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
+    BINDINGS = KEYS["log"]
 
     def __init__(self, run: RunView, line: int | None = None) -> None:
         """`line` is where to begin, in the newest attempt; at the end when None."""
@@ -96,7 +94,7 @@ class LogScreen(RunPage):
 
     @work(group="count")
     async def _count(self, pager: LogPager) -> None:
-        """Counts lines beside the event loop: a gigabyte takes a second."""
+        """Counts lines in a thread: a gigabyte takes a second."""
         await asyncio.to_thread(pager.count)
         if is_open(self):
             self._show_state()
@@ -180,7 +178,7 @@ class LogScreen(RunPage):
             self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
 
     def _want(self, wanted: Wanted | None, what: str) -> None:
-        """From now on n and N look for this; its lines are counted beside the event loop."""
+        """From now on n and N look for this; its lines are counted in a thread."""
         self._wanted, self._what, self._matches = wanted, what, None
         self.refresh_bindings()
         self._narrow()

@@ -1,9 +1,7 @@
 """A part of a log of any size, with a cursor."""
 
 import re
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 
@@ -18,7 +16,7 @@ from tui.kit.widgets.painted import Painted
 class LogView(Painted, can_focus=True):
     """Holds only the entries on the screen; follows the end of the log until the cursor leaves it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log view"]]
+    BINDINGS = KEYS["log view"]
 
     class Moved(Message):
         """Another line is chosen, or others are shown."""
@@ -188,7 +186,7 @@ def _sign(at_cursor: bool, selected: bool) -> str:
 
 
 def _from(row: Row, column: int) -> Row:
-    """What stands in a row from its character `column` on."""
+    """What is in a row from its character `column` on."""
     found: Row = []
     for text, role in row:
         if column < len(text):

@@ -1,10 +1,9 @@
 """One metric, as large as the screen."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
 
 from launcher.metrics.names import pinned, toggle
 from launcher.metrics.store import SeriesStore
@@ -23,7 +22,7 @@ class MetricScreen(RunPage, ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
     LEGENDS = ("Charts",)
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
+    BINDINGS = KEYS["metric"]
 
     def __init__(self, run: RunView, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
         """`follow`: no page below reads the files of the run."""

@@ -1,9 +1,6 @@
 """Every metric of a run: find one by typing, see its course, pin it to the dashboard."""
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.widgets import Input
 
 from launcher.metrics.names import pinned
@@ -15,8 +12,8 @@ from tui.kit.matching import ranked
 from tui.kit.metric_rows import column_heads, meaning_rows, metric_row, title
 from tui.kit.navigation import RunView
 from tui.kit.run_page import RunPage
-from tui.kit.widgets.line_table import MetricTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import MetricTable
 from tui.pages.metrics.metric import MetricScreen, pin
 
 
@@ -24,7 +21,7 @@ class MetricsScreen(ListPage[None], RunPage):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
     AUTO_FOCUS = "MetricTable"
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metrics"]]
+    BINDINGS = KEYS["metrics"]
     TABLE = MetricTable
     EMPTY = " no matching metric; press esc to clear the filter"
     DETAIL, DETAIL_ROWS = "meaning", 3
@@ -50,7 +47,7 @@ class MetricsScreen(ListPage[None], RunPage):
     def on_input_submitted(self) -> None:
         self.table.focus()
 
-    def on_line_table_chosen(self, event: MetricTable.Chosen) -> None:
+    def on_listing_chosen(self, event: MetricTable.Chosen) -> None:
         self.app.push_screen(MetricScreen(self.run, event.key, self.table.keys))
 
     def action_filter(self) -> None:

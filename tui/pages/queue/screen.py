@@ -4,11 +4,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 
 from launcher.core.format import SHORT_ID
 from launcher.core.text import clean
@@ -25,16 +23,11 @@ from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import shorten
 from tui.kit.page import READ_ONLY
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.line_table import LineTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import LineTable
 
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
-STATES = {
-    "queued": (glyphs.WAITING, "dim"),
-    "starting": (glyphs.WAITING, "live"),
-    "paused": (glyphs.STOPPED, "warn"),
-    "skipped": (glyphs.FAILED, "critical"),
-}
+STATES = glyphs.signs("queue")
 
 
 def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
@@ -75,8 +68,9 @@ PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself,
 class QueueScreen(ListPage[None]):
     """Follows the queue. Looking at it also starts the runs that are due."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["queue"]]
+    BINDINGS = KEYS["queue"]
     TABLE = LineTable
+    PARTS = (LineTable, "#heading", "#about")
     EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
     DETAIL, DETAIL_ROWS = "about", 4
 
@@ -132,7 +126,7 @@ class QueueScreen(ListPage[None]):
     async def _remove(self, entry: Queued) -> None:
         from launcher.runs.act.queue_runner import remove
 
-        settings = clean("\n".join(entry.settings)) or "without settings beside the preset"
+        settings = clean("\n".join(entry.settings)) or "no settings in addition to the preset"
         if await confirmed(self.app, f"Remove {entry.id} from the queue?", settings, "remove"):
             await self._change_queue(partial(remove, entry))
 
@@ -166,7 +160,7 @@ class QueueScreen(ListPage[None]):
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
-        if self.query(LineTable):
+        if self.whole:
             self._turns = {turn.entry.id: turn for turn in found}
             if (works := (bool(found), queued.paused())) != self._works:  # the footer paints itself whole
                 self._works = works

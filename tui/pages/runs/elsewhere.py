@@ -1,12 +1,10 @@
 """Runs of other machines and jobs of Ray clusters, as config.yaml names them: lines below one's own runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import SuspendNotSupported
 
@@ -20,11 +18,8 @@ from launcher.settings import read_clusters, read_hosts
 from tui.kit.actions.background import in_background, in_terminal
 from tui.kit.drawing.rows import Row, Span
 from tui.kit.navigation import navigation
+from tui.kit.page import Page
 from tui.pages.runs.run_list import ORDERS, RunSummary, arranged
-
-if TYPE_CHECKING:
-    from tui.kit.page import Page
-
 
 THERE = "there "  # and the machine, and with a blank between them its run
 
@@ -104,7 +99,7 @@ _FAILED = {
 
 
 async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
-    """The dashboard of a run of another machine, or its list, until the user leaves it; of a cluster a job as a run.
+    """The dashboard of a run of another machine, or its list, until the user leaves it; jobs of clusters become runs.
 
     `run` is empty for the machine itself.
     """

@@ -1,7 +1,5 @@
 """Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re
@@ -9,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import App
 
@@ -17,6 +15,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import siblings
 from launcher.core.text import clean, near_hint
+from launcher.scripts.verl_command import Source
 from tui.kit.actions.background import in_background, narrator, reported
 from tui.kit.actions.editing import edit_preset
 from tui.kit.actions.preset_saving import taken
@@ -24,13 +23,7 @@ from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import ChooseScreen, confirmed
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.navigation import navigation
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    from launcher.scripts.verl_command import Source
-    from tui.kit.page import Page
-
+from tui.kit.page import Page
 
 _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 

@@ -1,9 +1,8 @@
-"""What a wide list shows beside it about the chosen run or preset."""
+"""What a wide list shows next to it about the chosen run or preset."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.core.format import duration, number, roughly
@@ -11,7 +10,7 @@ from launcher.core.text import clean
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from tui.kit.drawing.glyphs import NOTICE, OK, WARN
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.drawing.trace import spark
 from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words
 from tui.pages.runs.run_list import RunSummary
@@ -75,7 +74,7 @@ def _fact(name: str, row: Row) -> Row:
 
 
 def _text(text: str, role: str, columns: int) -> list[Row]:
-    return [[(line, role)] for line in wrap(clean(text), max(columns, 8))]
+    return paragraph(text, role, columns + 1, indent=0)
 
 
 DATA = Path("~/data/gsm8k/train.parquet")  # where the shipped presets look

@@ -41,7 +41,7 @@ _FACT = HEADING + "fact "  # and the index of a row of the welcome
 
 
 class RunLines:
-    """What stands in the list. `welcome` is shown until there is a run."""
+    """What is in the list. `welcome` is shown until there is a run."""
 
     def __init__(self, runs: RunList) -> None:
         self.runs, self.welcome = runs, list[Row]()

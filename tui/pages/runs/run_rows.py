@@ -1,4 +1,4 @@
-"""Runs and presets as lines of a list, and what stands below the list about the chosen one."""
+"""Runs and presets as lines of a list, and what is below the list about the chosen one."""
 
 from __future__ import annotations
 
@@ -105,10 +105,7 @@ def about_preset(preset: Summary) -> list[Span]:
         return [(preset.error, "critical")]
     rows = [(preset.description, "text")] if preset.description else []
     if preset.origin == "user":
-        return [
-            *rows,
-            (f"yours{', runs in place of the shipped preset' if preset.shadows else ''}: {preset.path}", "dim"),
-        ]
+        return [*rows, (f"yours{', replaces the shipped preset' if preset.shadows else ''}: {preset.path}", "dim")]
     return [*rows, (f"needs {preset.needs or 'not stated'}", "dim")]
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input
 
@@ -28,8 +27,8 @@ from tui.kit.list_page import ListPage
 from tui.kit.navigation import navigation
 from tui.kit.page import HIDDEN, READ_ONLY
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.line_table import RunTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
 from tui.pages.runs.preview import preview_preset, preview_run, welcome
 from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
@@ -39,17 +38,18 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 POLL = 2.0  # seconds
-WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
+WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
 
 
 class RunsScreen(ListPage[None]):
-    """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
+    """Enter opens a run, or the launch of a preset. It opens on the current run, otherwise the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     LEGENDS = ("Runs", "Checks")
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
+    BINDINGS = KEYS["runs"]
     TABLE = RunTable
+    PARTS = (RunTable, "#preview", "#about")
     DETAIL = "about"
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
@@ -145,22 +145,22 @@ class RunsScreen(ListPage[None]):
 
     async def _read_scores(self) -> None:
         unread = True
-        while unread and self._whole:
+        while unread and self.whole:
             shown = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
-            if self.is_active and self._whole:  # below another screen it would repaint that one
+            if self.is_active and self.whole:  # below another screen it would repaint that one
                 self.table.redraw()
         if self.lines.order == "best score first":
             self._fill()
-        elif self.is_active and self._whole:
+        elif self.is_active and self.whole:
             self.show_detail()
 
-    def on_line_table_moved(self) -> None:
+    def on_listing_moved(self) -> None:
         if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
             self._on_run = not self._on_run
             self.refresh_bindings()
 
-    def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
+    def on_listing_chosen(self, event: RunTable.Chosen) -> None:
         if event.key.startswith(RUN):
             self._show_run(Path(event.key.removeprefix(RUN)))
         elif event.key.startswith(QUEUED):
@@ -202,7 +202,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def live_run(self) -> str:
-        """A run that goes on when the screen closes; empty when none does."""
+        """A run that continues when the screen closes; empty when none does."""
         return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
@@ -262,7 +262,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def _meant(self) -> list[RunDir]:
-        """The marked runs, else the chosen one."""
+        """The marked runs, otherwise the chosen one."""
         marked = [run for run in navigation(self.app).marked if run.is_dir()]
         return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
 
@@ -321,13 +321,8 @@ class RunsScreen(ListPage[None]):
         key = self.table.cursor or ""
         return key.removeprefix(PRESET) if key.startswith(PRESET) else None
 
-    @property
-    def _whole(self) -> bool:
-        """False while the screen closes, which files that were read meanwhile may meet: its widgets go one by one."""
-        return all(self.query(each) for each in (RunTable, "#preview", "#about"))
-
     def _fill(self) -> None:
-        if self._whole:
+        if self.whole:
             self.show_list(self.lines.keys())
 
     def row(self, key: str, columns: int) -> Row:
@@ -343,7 +338,7 @@ class RunsScreen(ListPage[None]):
         super().show_detail()
 
     def _show_preview(self, key: str) -> None:
-        """More about the chosen line, beside a list that has room."""
+        """More about the chosen line, next to a list that has room."""
         panel = self.query_one("#preview", Lines)
         if not panel.display:
             return

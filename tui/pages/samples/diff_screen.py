@@ -1,11 +1,10 @@
 """One prompt through the training: its responses at other steps, and what changed between two of them."""
 
 import asyncio
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from launcher.core.text import clean
@@ -16,8 +15,8 @@ from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.navigation import RunView
 from tui.kit.run_page import RunPage
-from tui.kit.widgets.line_table import ResponseTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import ResponseTable
 from tui.pages.samples.sample_rows import diff_rows, response_row, score_course
 
 MOST = 200  # responses that are listed
@@ -40,7 +39,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diff"]]
+    BINDINGS = KEYS["diff"]
     TABLE = ResponseTable
     EMPTY = " searching other steps for this prompt …"
     DETAIL = "difference"

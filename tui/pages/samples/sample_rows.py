@@ -3,12 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from textwrap import wrap
 
 from launcher.core.format import number
 from launcher.runs.watch.responses import Dump, Sample
 from tui.kit.drawing.glyphs import ARROW, SPARK
-from tui.kit.drawing.rows import Row, fit, fold
+from tui.kit.drawing.rows import Row, fit, fold, paragraph
 from tui.pages.samples.word_diff import compare, flow, plain
 
 _SCORE, _LENGTH, _TRUTH = 7, 7, 10  # cells of the columns of a response
@@ -55,7 +54,7 @@ def sample_heading() -> Row:
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
-    """Prompt, ground truth and response, wrapped: the question stands above what was said to it."""
+    """Prompt, ground truth and response, wrapped: the question is above what was said to it."""
     figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
     for title, text in (("Prompt", sample.prompt), ("Ground truth", sample.truth), ("Response", sample.response)):
@@ -84,7 +83,7 @@ def diff_rows(
     if same:
         row: Row = [(f" step {later.step}, {_scored(response)}", "title")]
         none = "No other step used this prompt: training uses it once per epoch, each validation uses it again"
-        said = [[(f" {line}", "dim")] for line in wrap(none, max(columns - 2, 8))] if alone else []
+        said = paragraph(none, "dim", columns) if alone else []
         return [*said, row, *flow(plain(response.response), columns)]
     found = compare(sample.response, response.response)
     before, after = (f"step {each.step}, {_scored(of)}" for each, of in (older, newer))

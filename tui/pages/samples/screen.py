@@ -1,11 +1,9 @@
 """The responses of the model, step by step: reward hacking is seen by reading."""
 
 import asyncio
-from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Input
 
@@ -19,8 +17,8 @@ from tui.kit.navigation import RunView
 from tui.kit.page import HIDDEN
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.line_table import ResponseTable
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import ResponseTable
 from tui.pages.samples.sample_rows import (
     ORDERS,
     about,
@@ -37,7 +35,7 @@ class SamplesScreen(ListPage[None], RunPage):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
     LEGENDS = ("Samples",)
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
+    BINDINGS = KEYS["samples"]
     AUTO_FOCUS = "ResponseTable"
     POLL = 2.0
     TABLE = ResponseTable
@@ -140,7 +138,7 @@ class SamplesScreen(ListPage[None], RunPage):
 
     @work(exclusive=True, group="read")
     async def _read(self, dump: Dump | None) -> None:
-        """Reads a dump beside the event loop: a batch of a thousand long responses has some megabytes."""
+        """Reads a dump in a thread: a batch of a thousand long responses has some megabytes."""
         try:
             self.samples, self._cut = await asyncio.to_thread(read, dump) if dump else ([], False)
         except OSError as error:
@@ -151,7 +149,7 @@ class SamplesScreen(ListPage[None], RunPage):
     def _list(self) -> None:
         places = matching(self.samples, ordered(self.samples, self.order), self.word)
         self.table.show([str(place) for place in places])
-        self.on_line_table_moved()
+        self.on_listing_moved()
         self.show_body()
 
     def show_body(self) -> None:

@@ -1,4 +1,4 @@
-"""Two responses word by word: what is gone is marked [-so-], what is new {+so+}, beside their colours."""
+"""Two responses word by word: what is gone is marked [-so-], what is new {+so+}, in addition to their colors."""
 
 import re
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def flow(words: Sequence[Span], columns: int, indent: int = 3) -> list[Row]:
 
 
 def _marked(words: list[str], role: str) -> list[str]:
-    """A changed stretch between its marks; they stand in each of its lines."""
+    """A changed stretch between its marks; they are in each of its lines."""
     if role not in _MARKS or not words:
         return words
     before, behind = _MARKS[role]

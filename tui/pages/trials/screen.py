@@ -1,4 +1,4 @@
-"""The trials of a run's fixes: which healed, did nothing, or broke something else."""
+"""The trials of a run's fixes: which fixed it, did nothing, or broke something else."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -37,12 +35,12 @@ from tui.kit.actions.background import reported
 from tui.kit.actions.editing import edit_run
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Item, Row, put
+from tui.kit.drawing.rows import Item, Row, labelled, paragraph, put
 from tui.kit.keys import KEYS
-from tui.kit.list_page import ItemsPage
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import READ_ONLY
-from tui.kit.widgets.items import Items
+from tui.kit.run_page import ItemsPage
+from tui.kit.widgets.lists import Items
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -74,17 +72,14 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
             row = put(row, _RUN, [(arm.run[:SHORT_ID], "dim")])
             row = put(row, _STEP, [(f"{arm.step}/{arm.planned}", "text")])
             gap = "" if arm.reward is None else f" (reward {'+' * (arm.reward >= 0)}{number(arm.reward)})"
-            width = max(columns - _TEXT - 1, 16)
-            words = wrap(clean(" ".join(arm.changes)), width) or ["untouched twin"]
-            rows = [put(row, _TEXT, [(words[0], "text")])]
-            rows += [[(" " * _TEXT + line, "text")] for line in words[1:]]
-            rows += [[(" " * _TEXT + line, "dim")] for line in wrap(clean(arm.told) + gap, width)]
+            rows = labelled(row, " ".join(arm.changes) or "untouched twin", "text", _TEXT, columns)
+            rows += paragraph(arm.told + gap, "dim", columns, indent=_TEXT, least=16)
             items.append(Item(arm.run, rows))
     return items
 
 
 async def begin_trials(app: App[Any], run: RunDir) -> None:
-    """Shows what would be tried and what it takes; when confirmed, the trials go on without the screen.
+    """Shows what would be tried and what it takes; when confirmed, the trials continue without the screen.
 
     Runs in a worker.
     """
@@ -109,7 +104,7 @@ class TrialsScreen(ItemsPage):
     Of trials that were started here the newest line of trials.log is below: what was queued, left out, or refused.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["trials"]]
+    BINDINGS = KEYS["trials"]
     LIST = Items
     EMPTY = " no trials of this run yet; S tries the fixes of its first flag"
     POLL = 3.0  # all run directories are looked through
