@@ -52,7 +52,7 @@ def log_file(word: str) -> LogFile:
 
 def _of_verl(path: Path) -> LogFile:
     """The file as a log. Raises UserError for one that veRL has not written."""
-    from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
+    from launcher.console.recognize import is_script, is_verl_output  # with the catalog of causes
 
     start = next(chunks(path), b"")
     if not start:
