@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from console_logs import DATA
 from ruamel.yaml import YAML
 
-from launcher.console.causes import Sample, catalogue
+from launcher.console.causes import Sample, catalog
 from launcher.core.tables import record
 
 FILE = Path(__file__).parents[1] / "docs" / "diagnosis.md"
@@ -40,7 +40,7 @@ _WRONG = len(HELD_OUT) - _RIGHT - _SHOWN
 INTRO = f"""# Why a run failed
 
 `ppo-tui diagnose`, the page of a failed run and `d` on the dashboard read the console log once and compare it with a
-catalogue of {len(catalogue())} causes (`launcher/console/causes/`). This page is written by
+catalogue of {len(catalog())} causes (`launcher/console/causes/`). This page is written by
 `make pages`; a test compares it.
 
 ## How the cause is chosen
@@ -82,7 +82,7 @@ one.
 def text() -> str:
     """The whole page."""
     rows = []
-    for cause in catalogue():
+    for cause in catalog():
         samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
         places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
         if places:
