@@ -14,7 +14,7 @@ from launcher.core.tables import read_tables
 ROOT = Path(__file__).parents[1]
 SENTENCE = re.compile(r"[A-Za-z{}'),:%] ?[ ][A-Za-z{('\"`]")
 PATTERN = re.compile(r"\(\?|\\[swdbS]|\[\^|\.\*|\]\{|\$\)")
-UNREAD = ("samples", "patterns", "raised", "line", "where", "explains", "cause_in")  # of the catalog of causes
+UNREAD = ("samples", "patterns", "raised", "line", "where", "explains", "cause_in")  # of the catalogue of causes
 SCRIPTS = ("verl_plugin",)  # what these say goes to veRL's log
 
 

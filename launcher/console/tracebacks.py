@@ -20,8 +20,8 @@ _VERL = re.compile(
     r".*/verl/(?:trainer|workers|utils|single_controller|experimental|models|interactions|tools|plugin"
     r"|checkpoint_engine|protocol\.py)"
 )
-# Python's own folders, the plugin of ppo-tui, and folders of packages with other names (`pip install --target`, a
-# checkout), which are recognized by their content.
+# Python's own folders, this program's plugin, and folders of packages that have no such name (`pip install
+# --target`, a checkout), which are known by what lies in them.
 _LIBRARY = re.compile(r".*-packages/|.*/lib/python\d|.*/launcher/verl_plugin/|<")
 _FOLDER = re.compile(
     r"(.*/)(?:ray/_private|hydra/_internal|torch/(?:nn|_\w+|utils|distributed)|transformers/models"

@@ -1,9 +1,9 @@
 """The toy task: sums of two small numbers and a model of 112 thousand parameters that is bad at them.
 
-All of it is made on this machine, without a network and in less than a minute: a tokenizer, the rows, and a
-Qwen2 of two layers. A random model would never print "#### 7", and PPO would have nothing to reinforce. So the model
-first learns by imitation to answer in that form: right one time in three, with a habitual mistake per question. PPO
-unlearns the mistakes: the reward rises from 0.3, and the greedy validation from nearly 0.
+Everything is made on this machine, without a network and in less than a minute: a tokenizer, the rows, and a
+Qwen2 of two layers. A random model would never print "#### 7" and PPO would have nothing to reinforce, so it
+first learns by imitation to answer in that form, right one time in three, with a favourite mistake for each
+question. PPO has to unlearn those: the reward rises from 0.3, and the greedy validation from nearly nothing.
 
 Only `build` needs torch, and runs as `python -m launcher.data.toy FOLDER` in the interpreter that has it.
 """
@@ -23,13 +23,13 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.data import gsm8k, schema
 
-RECIPE = "1"  # raise it when the build changes: folders of another recipe are built again
+RECIPE = "1"  # raise it when what is built changes: folders of another recipe are built anew
 OPERANDS = range(2, 7)  # 25 questions, sums of one and of two digits
 COPIES = 64  # of each question in train.parquet, so that a batch of any usual size fits an epoch
 _DOCTOR = "check its packages with 'ppo-tui doctor'"
 INSTRUCTION = 'Give the answer after "####".'
 
-# Shares of the right sum and of the habitual mistake after the warm-up; the rest is any sum.
+# Shares of the right sum and of the favourite mistake after the warm-up; the rest is any sum.
 RIGHT, HABIT = 0.33, 0.42
 WARM_UP_STEPS, WARM_UP_DISTANCE, BATCH_QUESTIONS = 1000, 0.04, 8
 
@@ -44,12 +44,12 @@ CHAT_TEMPLATE = (
 def build(folder: Path, *, progress: Callable[[str], None]) -> None:
     """Makes `folder` with `model/`, `data/train.parquet` and `data/test.parquet`, whole or not at all.
 
-    The test questions are those of the training set: the task shows a curve, not generalization.
+    The test questions are those of the training set: the point is a curve, not generalisation.
     """
     import torch
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # the matrices are too small to share, and the result is the same everywhere
+    torch.set_num_threads(1)  # the matrices are too small to share, and sums come out the same everywhere
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -147,10 +147,10 @@ def _model(tokenizer: Any) -> Any:
 
 
 def _warm_up(model: Any, tokenizer: Any, pairs: list[tuple[int, int]], progress: Callable[[str], None]) -> None:
-    """Teaches the model the share of each answer, by cross-entropy against these shares.
+    """Teaches the model how often to give which answer, by cross-entropy against those shares themselves.
 
-    A batch is a few questions, each with every answer: no answer is drawn at random. Ends when the shares of the
-    model are close enough, after about 500 steps.
+    A batch is a few questions, each with every answer: no answer is drawn at random. Ends when the model's
+    shares are near enough, which takes about 500 steps.
     """
     import torch
     from torch.nn.functional import cross_entropy
@@ -209,7 +209,7 @@ def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, An
 
 
 def _habit(a: int, b: int, totals: list[int]) -> int:
-    """The model's habitual mistake on this question; without a common rule, so that PPO unlearns each on its own."""
+    """The model's favourite mistake on this question; they follow no rule that could be undone at once."""
     wrong = [total for total in totals if total != _total(a, b)]
     return wrong[(5 * a + 3 * b) % len(wrong)]
 
@@ -230,7 +230,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
 
 
 def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) -> None:
-    """Builds the toy task when the preset's path `model` is in it and it does not exist yet."""
+    """Builds the toy task when `model`, the path in a preset, lies in it; nothing when it is there already."""
     from launcher.core.paths import cache_dir
 
     if model and Path(model).is_relative_to(cache_dir() / "toy"):
@@ -245,7 +245,7 @@ def _build_with(python: str, folder: Path, progress: Callable[[str], None]) -> N
         process = subprocess.Popen(
             [python, "-m", "launcher.data.toy", str(folder)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(search), "HF_HUB_OFFLINE": "1"},
-            cwd=folder.parent,  # `-m` searches there first, and the working directory may have a torch.py
+            cwd=folder.parent,  # `-m` looks there first, and where we stand may be a torch.py
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

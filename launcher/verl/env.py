@@ -121,6 +121,6 @@ def require(python: str | None, own: Path | None = None) -> VerlEnv:
 
 
 def install_command(python: str, *, gpu: bool) -> str:
-    """The command that installs veRL for an interpreter; the shipped file for the CPU names torch's index."""
+    """The command that installs veRL for an interpreter; the file for the CPU is ours and names torch's index."""
     what = "'verl[vllm]==0.9.1'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
     return f"{shlex.quote(python)} -m pip install {what}"
