@@ -1,4 +1,4 @@
-"""docs/preflight.md from the rules and the corpus: `make pages` writes it."""
+"""Writes docs/preflight.md from the rules and the corpus (`make pages`)."""
 
 from __future__ import annotations
 
