@@ -1,4 +1,4 @@
-"""Writes docs/diagnosis.md from the catalog and its samples (`make pages`)."""
+"""docs/diagnosis.md from the catalogue and its samples: `make pages` writes it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from console_logs import DATA
 from ruamel.yaml import YAML
 
-from launcher.console.causes import Sample, catalog
+from launcher.console.causes import Sample, catalogue
 from launcher.core.tables import record
 
 FILE = Path(__file__).parents[1] / "docs" / "diagnosis.md"
 
 
 class HeldOut(NamedTuple):
-    """A console that was written after the catalog, to measure it: the cause, and the first answer."""
+    """A console that was written after the catalogue, to measure it: the cause, and what was said at first sight."""
 
     cause: str
     said: str | None
@@ -40,18 +40,18 @@ _WRONG = len(HELD_OUT) - _RIGHT - _SHOWN
 INTRO = f"""# Why a run failed
 
 `ppo-tui diagnose`, the page of a failed run and `d` on the dashboard read the console log once and compare it with a
-catalog of {len(catalog())} causes (`launcher/console/causes/`). This page is written by
+catalogue of {len(catalogue())} causes (`launcher/console/causes/`). This page is written by
 `make pages`; a test compares it.
 
 ## How the cause is chosen
 
 1. The errors with which the driver ends count first. Prompts that fail alone, tracebacks that a library prints and
-   survives, and errors before the last step are not causes.
-2. A symptom there (a collective operation that timed out, a worker that exited, an engine that failed, an assertion
-   on the GPU) is traced to the lines of the other processes and ranks since the last step: the earliest error that
-   explains the later ones is the cause, and the diagnosis lists its consequences.
-3. An announced end of a job (Slurm, PBS, LSF) outranks the signal that follows it.
-4. An exception's message can have several lines, as in pydantic, NCCL and transformers.
+   survives, and errors that a step was done after are no cause.
+2. What is only a symptom there (a collective operation that timed out, a worker that exited, an engine that failed,
+   an assertion on the GPU) is traced to the lines of the other processes and ranks since the last step: the earliest
+   error that explains the later ones is the cause, and the diagnosis names what followed from it.
+3. A batch system that announces the end of a job (Slurm, PBS, LSF) says more than the signal that it sends.
+4. An exception's message is read over several lines, as pydantic, NCCL and transformers write it.
 5. Without a matching cause, the diagnosis is "unknown" and shows the innermost exception and the frame that raised it.
 
 Consoles may be UTF-8 with or without a byte order mark, or UTF-16 (PowerShell); their lines may have the prefixes of
@@ -59,10 +59,10 @@ Ray, vLLM, SGLang, mpirun (`[1,0]<stdout>:`) and torchrun (`[default0]:`, `[rank
 
 ## How often it is right
 
-The samples of the catalog were written together with it, so they prove little. {len(HELD_OUT)} further consoles were
+The samples of the catalogue were written together with it, so they prove little. {len(HELD_OUT)} further consoles were
 written afterwards, from threads that it was not made from, in two sets of 15. Each set was diagnosed before anything
 was changed for it. **{_RIGHT} of {len(HELD_OUT)} were named rightly** ({_FIRST} of the first set, {_RIGHT - _FIRST} of
-the second, after the misses of the first were fixed); {_SHOWN} were too general or unknown, with the decisive line
+the second, after the misses of the first were mended); {_SHOWN} were too general or unknown, with the decisive line
 shown first; {_WRONG} got a wrong cause. The consoles are rebuilt from the facts of the threads, not copied, so real
 logs may do better or worse. All are right now, which proves nothing: a new measurement needs new threads
 (`tests/data/failures/held_out.yaml`).
@@ -82,7 +82,7 @@ one.
 def text() -> str:
     """The whole page."""
     rows = []
-    for cause in catalog():
+    for cause in catalogue():
         samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
         places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
         if places:
@@ -91,7 +91,7 @@ def text() -> str:
 
 
 def _place(sample: Sample) -> str:
-    """A link to the thread of a sample, or another origin."""
+    """A link to the thread of a sample, or where else it was seen."""
     if address := re.fullmatch(r"https://github\.com/([^/]+/[^/]+)/issues/(\d+)", sample.thread):
         return f"[{address[1]}#{address[2]}]({sample.thread})"
     return sample.thread or sample.seen

@@ -1,4 +1,4 @@
-"""Writes docs/preflight.md from the rules and the corpus (`make pages`)."""
+"""docs/preflight.md from the rules and the corpus: `make pages` writes it."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""`make cure`: does the advice work? Plants faults in the CPU toy and tries the advised fixes of their flags.
+"""`make cure`: does the advice cure? Faults are planted in the CPU toy, flagged, and their advised fixes tried.
 
     python experiments/cure.py [-j RUNS] [--page] [NAME ...]
 
 All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui fork`), and
 `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the first that is
-flagged is tried. Two minutes per run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
+flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
 Results are kept in tests/data/cure.json as they come, with the day and the machine; docs/cure.md is written from them.
-With names, these faults are run again; without names, those without a result.
+Faults that are named are run anew, and nothing else; without names those that are not there yet.
 """
 
 import argparse
@@ -70,18 +70,18 @@ def ended(run: RunDir) -> RunDir:
     while (state := current(run, checks=False)).going:
         onset = first_onset(run)
         if onset is not None and onset.level == Level.CRITICAL and (state.step or 0) >= onset.rose + 2:
-            stop(run, by="cure.py: flagged", wait=True)
+            stop(run, by="cure: flagged", wait=True)
         time.sleep(1)
     return run
 
 
 def own_home(jobs: int) -> None:
-    """Sets the number of concurrent runs, in a home of its own, so that no user's settings are overwritten."""
-    own = paths.settings_file()
-    if "PPO_TUI_HOME" not in os.environ or (own.exists() and not own.read_text().startswith("cpu_runs:")):
+    """Lets the queue have so many runs at a time, in a home of ours: nobody's settings are written over."""
+    ours = paths.settings_file()
+    if "PPO_TUI_HOME" not in os.environ or (ours.exists() and not ours.read_text().startswith("cpu_runs:")):
         sys.exit("cure.py: set PPO_TUI_HOME to an empty folder")
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text(f"cpu_runs: {jobs}\n")
+    ours.parent.mkdir(parents=True, exist_ok=True)
+    ours.write_text(f"cpu_runs: {jobs}\n")
 
 
 def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> None:
@@ -98,7 +98,7 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
             for place, strength in enumerate(fault.strengths)
         }
         well = pool.submit(_planted, parents["toy"], ()) if healthy else None
-        planted = {key: run for key, task in forks.items() if (run := _without_error(task, key[0])) is not None}
+        planted = {key: run for key, each in forks.items() if (run := _without_error(each, key[0])) is not None}
         sound = well and _without_error(well, HEALTHY)
     print(f"{time.strftime('%T')} planted after {time.monotonic() - begin:.0f} s", flush=True)
     tasks: list[Callable[[], None]] = [
@@ -108,13 +108,13 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
     if sound is not None:
         tasks.append(lambda: study.keep(HEALTHY, _nothing_to_cure(sound, jobs)))
     with ThreadPoolExecutor(len(tasks)) as pool:  # the queue decides how many runs there are at a time
-        for future in [pool.submit(task) for task in tasks]:
-            _without_error(future, "")
+        for each in [pool.submit(task) for task in tasks]:
+            _without_error(each, "")
     print(f"{time.strftime('%T')} all after {time.monotonic() - begin:.0f} s", flush=True)
 
 
 def _without_error(task: Future[Any], name: str) -> Any:
-    """The result of a task; None when it fails, so that the others continue."""
+    """What a task returns; one that fails must not end the others."""
     try:
         return task.result()
     except Exception as error:
@@ -125,8 +125,8 @@ def _without_error(task: Future[Any], name: str) -> Any:
 def _parent(base: str) -> RunDir:
     settings = (*QUICK, f"trainer.steps={FORK}", f"trainer.save_every={SAVE}", *BASES[base])
     for _ in range(ATTEMPTS):
-        alike = (run for run in all_runs() if run.read_info().overrides == settings)
-        run = next((run for run in alike if current(run).state == "finished"), None)
+        whole = (each for each in all_runs() if each.read_info().overrides == settings)
+        run = next((each for each in whole if current(each).state == "finished"), None)
         if run is not None:
             break
         run = ended(begun("run", "toy-cpu", *settings))
@@ -169,7 +169,7 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
 
 
 def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
-    """Tries KL-1's advice on a healthy run, for which `try` itself has nothing to do: it should change nothing."""
+    """Of a healthy run `try` has nothing to do; trials of KL-1's advice, made all the same, change nothing."""
     row: dict[str, Any] = {
         "from": FORK,
         "run": run.id,

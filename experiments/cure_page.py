@@ -1,4 +1,4 @@
-"""Writes docs/cure.md from the results of `make cure`."""
+"""docs/cure.md, from the results of `make cure`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _by_key(flagged: Sequence[tuple[Fault, dict[str, Any]]]) -> list[list[str]]:
-    """The results of the trials of each advised fix, without those that undid the fault."""
+    """What came of the trials of each advised fix, apart from those that undid the fault."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for fault, row in flagged:
         for arm in _fixes(row):
@@ -78,7 +78,7 @@ def _fixes(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _undoes(fault: Fault, row: dict[str, Any], arm: dict[str, Any]) -> bool:
-    """Whether a trial undoes the fault: by its mark, or in older rows without marks by its keys."""
+    """Whether a trial undoes the fault: as such, or in rows from before there was such one, as the fix of its keys."""
     if any(each.get("undoes") for each in row["trials"]):
         return bool(arm.get("undoes"))
     return {change.partition("=")[0] for change in arm["changes"]} >= set(fault.undo)
@@ -91,7 +91,7 @@ def _healed(fault: Fault, row: dict[str, Any]) -> list[str]:
 
 
 def _place(fault: Fault, row: dict[str, Any]) -> int | None:
-    """The rank, from 1, of a successful trial that undoes the fault."""
+    """The rank, from 1, of a trial that healed by undoing the fault."""
     found = enumerate(_fixes(row), 1)
     return next((place for place, arm in found if _undoes(fault, row, arm) and arm["verdict"] == HEALED), None)
 
@@ -118,7 +118,7 @@ def _not_healed(fault: Fault, row: dict[str, Any]) -> str:
 
 
 def _shown(changes: Sequence[str]) -> list[str]:
-    """Without settings that only accompany others."""
+    """Without the settings that only go with others."""
     return [each for each in changes if not each.startswith("reward.path") and "micro_batch" not in each]
 
 

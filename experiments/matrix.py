@@ -4,8 +4,8 @@ through the product. Results are kept in tests/data/matrix.json as they come; do
     python experiments/matrix.py [-j RUNS] [--again] [--page] [NAME ...]
 
 Two minutes a run on two cores; `-j` runs several side by side, which takes 2 GB of memory and two cores each. Rows
-that are there already are not run again without `--again`. Runs that the preflight refuses are forced, to confirm that veRL
-fails. experiments/cpu-host runs all of it in minutes on a larger host.
+that are there already are not run again without `--again`. What the preflight refuses is forced, to see that veRL
+cannot run it either. experiments/cpu-host runs all of it in minutes on a larger host.
 """
 
 import argparse
@@ -59,10 +59,10 @@ TRAINERS = {
     "sync": ((), "rollouts, then the update"),
     "colocate_async": (
         ("trainer.mode=colocate_async",),
-        "rollouts of the next batch continue during the update, on the same GPUs",
+        "rollouts of the next batch go on during the update, on the same GPUs",
     ),
-    "separate_async": (SEPARATE, "rollouts on separate GPUs"),
-    "legacy": (("trainer.use_v1=false",), "the legacy trainer, without TransferQueue"),
+    "separate_async": (SEPARATE, "rollouts on GPUs of their own"),
+    "legacy": (("trainer.use_v1=false",), "the trainer of veRL before 0.9"),
 }
 
 
@@ -82,12 +82,12 @@ REJECTING = (
 ROLLOUTS = {
     "several turns with a tool": (TOOLS, "each answer calls a tool, whose result the model answers again"),
     "weighed": (WEIGHED, "truncated importance weights for the difference between engine and trainer"),
-    "rejecting": (REJECTING, "tokens whose probability differs too much between engine and trainer are left out"),
+    "rejecting": (REJECTING, "tokens whose probability differs too much between engine and trainer are not learned"),
 }
 
 
 class Cell(NamedTuple):
-    """One run: what it trains, and its settings."""
+    """What one run trains, and the settings that it takes."""
 
     kind: str
     name: str
@@ -99,7 +99,7 @@ class Cell(NamedTuple):
 
 
 def cells() -> Iterator[Cell]:
-    """Estimators with the v1 trainer, losses with GRPO, trainers with PPO, recipes as they are."""
+    """Estimators with the trainer of veRL 0.9, losses with GRPO, trainers with PPO, recipes as they are."""
     for name in recipes():
         yield Cell("recipe", name, (f"recipe={name}",))
     for each in estimators().values():
@@ -107,7 +107,7 @@ def cells() -> Iterator[Cell]:
         settings = (f"algorithm={algorithm}", *GROUP[: each.group], *NEEDS.get(each.name, ()))
         yield Cell("estimator", each.name, settings)
         if each.lacks:
-            yield Cell("estimator", f"{each.name}, legacy trainer", (*settings, "trainer.use_v1=false"))
+            yield Cell("estimator", f"{each.name}, old trainer", (*settings, "trainer.use_v1=false"))
     for each in losses().values():
         settings = ("algorithm=grpo", *GROUP, f"actor.loss_mode={each.name}", *NEEDS.get(each.name, ()))
         yield Cell("loss", each.name, settings)
@@ -195,7 +195,7 @@ def _modes(kind: str, known: dict[str, tuple[tuple[str, ...], str]], rows: Seque
 
 
 def _algorithms(rows: Sequence[tuple[Cell, Any]], known: dict[str, Algorithm]) -> str:
-    head = ("name", "meaning", "arXiv", "veRL", "other settings", "on the CPU")
+    head = ("name", "meaning", "arXiv", "veRL", "settings beside the name", "on the CPU")
     return _table(
         head,
         [
@@ -236,7 +236,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 PAGE_TEXT = """# Algorithms
 
 Each row was run for three steps on `toy-cpu` with veRL 0.9.1, through `ppo-tui run`: by `make matrix`, which also
-writes this page (experiments/matrix.py; a test compares it). Runs that the preflight refuses were forced, and veRL failed.
+writes this page (experiments/matrix.py; a test compares it). What the preflight refuses was forced, and veRL failed.
 
 ## Recipes
 
@@ -276,7 +276,7 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     reader.add_argument("names", nargs="*", help="kinds or names; default: all")
     reader.add_argument("-j", "--jobs", type=int, default=1)
-    reader.add_argument("--again", action="store_true", help="also run rows that have a result")
+    reader.add_argument("--again", action="store_true", help="run rows that are there, too")
     reader.add_argument("--page", action="store_true", help="only write the page")
     args = reader.parse_args()
     chosen = [cell for cell in cells() if not args.names or {cell.kind, _bare(cell)} & set(args.names)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from launcher.console.causes import Cause, Level, catalog
+from launcher.console.causes import Cause, Level, catalogue
 from launcher.console.excerpt import parts
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
@@ -164,7 +164,7 @@ class Evidence:
         if inside and is_exception(text):
             self._add_exception(line, text)
         elif _any_line().match(text):
-            causes = tuple(cause for cause in catalog() if cause.line and _regex(cause.line).match(text))
+            causes = tuple(cause for cause in catalogue() if cause.line and _regex(cause.line).match(text))
             self._add(self._error(line, text, causes))
 
     def _take_mark(self, line: Marked) -> bool:
@@ -276,7 +276,7 @@ class Evidence:
         """The entries whose `raised` matches the text of an exception."""
         causes = self._known.get(text)
         if causes is None:
-            causes = tuple(cause for cause in catalog() if cause.raised and _regex(cause.raised).search(text))
+            causes = tuple(cause for cause in catalogue() if cause.raised and _regex(cause.raised).search(text))
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[text] = causes
@@ -344,5 +344,5 @@ def _quote(line: Marked) -> Quote:
 @functools.cache
 def _any_line() -> re.Pattern[str]:
     """All `line` patterns of the catalog as one."""
-    every = "|".join(f"(?:{cause.line})" for cause in catalog() if cause.line)
+    every = "|".join(f"(?:{cause.line})" for cause in catalogue() if cause.line)
     return re.compile(re.sub(r"\(\?P<\w+>", "(?:", every))

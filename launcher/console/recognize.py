@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
-from launcher.console.causes import catalog
+from launcher.console.causes import catalogue
 from launcher.console.diagnose import diagnose
 from launcher.console.scanner import Marked, Scanner
 
@@ -27,7 +27,7 @@ def is_verl_output(read: Callable[[], Iterable[bytes]]) -> bool:
     scanner = Scanner(metrics=False)
     if any(any(map(_is_verls, scanner.feed(chunk))) for chunk in read()) or any(map(_is_verls, scanner.close())):
         return True
-    return diagnose(read()).cause in {cause.id for cause in catalog()}
+    return diagnose(read()).cause in {cause.id for cause in catalogue()}
 
 
 def is_script(start: bytes) -> bool:

@@ -11,7 +11,7 @@ from console_logs import FAILED_PROMPT, JOB, SYNC, TASK, diagnosis_of, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.console.causes import catalog
+from launcher.console.causes import catalogue
 from launcher.console.diagnose import diagnose
 from launcher.console.diagnosis import LONGEST
 from launcher.console.tracebacks import Folders, Owner
@@ -245,7 +245,7 @@ def test_any_log_gets_a_diagnosis(
     lines = [(f"({source} pid=1) " if source else "") + text + "\n" for text, source in texts]
     data = "".join(lines).encode(errors="replace")
     found = diagnose([data], exit_code=exit_code, alive=alive, requested_by=requested_by)
-    known = {cause.id for cause in catalog()} | {"unknown", "stopped", "finished", "running"}
+    known = {cause.id for cause in catalogue()} | {"unknown", "stopped", "finished", "running"}
     assert found.cause in known
     assert all(1 <= item.line <= data.count(b"\n") for item in found.evidence)
     assert (exit_code == 0) <= (found.cause in ("finished", "stopped"))

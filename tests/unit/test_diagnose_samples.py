@@ -15,7 +15,7 @@ from causes_table import FILE, HELD_OUT, HeldOut, text
 from console_logs import SYNC, diagnosis_of
 from pydantic import TypeAdapter
 
-from launcher.console.causes import Cause, Level, Sample, catalog, read_causes
+from launcher.console.causes import Cause, Level, Sample, catalogue, read_causes
 from launcher.console.recognize import is_verl_output
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
@@ -185,7 +185,7 @@ def log(sample: Sample) -> list[str]:
 
 
 def cases() -> Iterator[Any]:
-    for cause in catalog():
+    for cause in catalogue():
         for number, sample in enumerate(cause.samples):
             for exit_code in dict.fromkeys((sample.exit_code, None)):
                 if sample.form not in ("hang", "waits") or exit_code is None:
@@ -216,7 +216,7 @@ def test_consoles_from_threads_that_the_catalogue_was_not_made_from(held: HeldOu
 
 
 def test_every_sample_is_taken_for_output_of_veRL() -> None:
-    samples = [*(sample for cause in catalog() for sample in cause.samples), *(held.sample for held in HELD_OUT)]
+    samples = [*(sample for cause in catalogue() for sample in cause.samples), *(held.sample for held in HELD_OUT)]
     written = {"\n".join(log(sample)).encode() for sample in samples}
     assert [text for text in written if not is_verl_output(lambda text=text: [text])] == []
 
@@ -227,9 +227,9 @@ def test_the_page_of_the_causes() -> None:
 
 
 def test_each_entry_is_typed_and_complete() -> None:
-    ids = [cause.id for cause in catalog()]
+    ids = [cause.id for cause in catalogue()]
     assert len(ids) == len(set(ids))
-    for cause in catalog():
+    for cause in catalogue():
         for row in (cause, *cause.samples, *cause.fixes, *(change for fix in cause.fixes for change in fix.changes)):
             for name, kind in get_type_hints(type(row)).items():
                 TypeAdapter(kind).validate_python(getattr(row, name), strict=True)
@@ -240,7 +240,7 @@ def test_each_entry_is_typed_and_complete() -> None:
             assert other in ids, f"{cause.id} explains {other}"
 
 
-@pytest.mark.parametrize("cause", catalog(), ids=lambda cause: cause.id)
+@pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.id)
 def test_the_patterns_of_an_entry_match_its_samples(cause: Cause) -> None:
     patterns = [re.compile(pattern) for pattern in (cause.raised, cause.line) if pattern]
     assert re.compile(cause.where) and re.compile(cause.cause_in)
@@ -251,7 +251,7 @@ def test_the_patterns_of_an_entry_match_its_samples(cause: Cause) -> None:
         assert sample.form == "hang" or any(pattern.search(line) for pattern in patterns for line in lines), sample
 
 
-@pytest.mark.parametrize("cause", catalog(), ids=lambda cause: cause.id)
+@pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.id)
 def test_the_threads_of_an_entry_are_addresses(cause: Cause) -> None:
     for sample in cause.samples:
         assert not sample.thread or re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+", sample.thread)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launcher.console.causes import catalog
+from launcher.console.causes import catalogue
 from launcher.console.fix import Fix, fix_of
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
@@ -10,7 +10,7 @@ from launcher.preset.remedy import Remedy, configuration, remedy
 from launcher.verl import defaults
 
 PRESET = load("gsm8k-0.5b-24gb").snapshot()
-FIXES = {fix.text: fix for cause in catalog() for fix in cause.fixes}
+FIXES = {fix.text: fix for cause in catalogue() for fix in cause.fixes}
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 
 

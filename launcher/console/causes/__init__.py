@@ -106,7 +106,7 @@ class Cause:
 
 
 @functools.cache
-def catalog() -> tuple[Cause, ...]:
+def catalogue() -> tuple[Cause, ...]:
     """All causes, read once."""
     causes = (cause for family in FAMILIES for cause in read_causes(Path(__file__).with_name(f"{family}.toml")))
     return tuple(replace(cause, place=place) for place, cause in enumerate(causes))
@@ -115,7 +115,7 @@ def catalog() -> tuple[Cause, ...]:
 @functools.cache
 def cause_of(id: str) -> Cause:
     """The cause with this id."""
-    return next(cause for cause in catalog() if cause.id == id)
+    return next(cause for cause in catalogue() if cause.id == id)
 
 
 def read_causes(path: Path) -> Iterator[Cause]:

@@ -12,7 +12,7 @@ from textual.app import App
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import clean, near_hint
 from tui.kit.actions.editing import edit_preset
 from tui.kit.actions.preset_saving import taken
@@ -102,7 +102,7 @@ def _script(text: str) -> tuple["Source", str]:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     if is_path(text):
         named = Path(unquoted(text)).expanduser()
-        raise UserError(f"no such file: {named}", near_hint(named.name, siblings(named)))
+        raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
     return Source(text, Path.cwd()), "imported"
 
 
