@@ -2,9 +2,9 @@
 
     .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
-The tables are of the unseen half; `--calibration` shows those of the other half, on which limits are chosen, `--gpu`
-those of a model of 135M on GPUs. `--write` puts the tables into docs/health-evaluation.md. experiments/cpu-host/bank.py
-describes the runs.
+The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
+of a model of 135M on GPUs. `--write`
+puts the tables into docs/health-evaluation.md. What the runs are: experiments/cpu-host/bank.py.
 """
 
 import argparse

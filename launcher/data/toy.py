@@ -230,7 +230,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
 
 
 def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) -> None:
-    """Builds the toy task, unless it exists, when the preset's path `model` is in it."""
+    """Builds the toy task when `model`, the path in a preset, lies in it; nothing when it is there already."""
     from launcher.core.paths import cache_dir
 
     if model and Path(model).is_relative_to(cache_dir() / "toy"):
