@@ -1,9 +1,9 @@
-"""The cost of the screen on a terminal, compared with its peers on the same metrics.
+"""What the screen costs on a terminal, beside its peers, on the same figures in the same run.
 
     python bench/terminal            about four minutes; writes the table of docs/performance.md
 
-ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same metrics; textual-plot only
-draws four of them. A peer that cannot be installed is left out with a note.
+ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same figures;
+textual-plot draws four of them and nothing else. A peer that cannot be installed is left out with a sentence.
 """
 
 import argparse
@@ -102,7 +102,7 @@ def table(results: dict[str, Costs]) -> str:
         [
             f"| | {' | '.join(results)} | budget |",
             f"| --- |{' --- |' * len(results)} --- |",
-            row(f"first frame with metrics, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
+            row(f"first frame with values, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
             *size_rows(HOME, "1,000"),
             *size_rows(LARGE, "4,000"),
             *(row(f"160x48, one step per second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),

@@ -69,7 +69,7 @@ def unknown(subject: Subject) -> Findings:
     if subject.config is None:  # the program may have any keys: no guess which ones were meant
         if lacking:
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-            message = f"veRL {subject.version} itself has no {names}: they are rejected unless this program has them"
+            message = f"veRL {subject.version} does not define {names}; the run fails unless your program does"
             yield warning("KEY-1", message, "check them against the configuration of the program", lacking)
         return
     for key in lacking:

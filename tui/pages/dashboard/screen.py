@@ -253,7 +253,7 @@ class DashboardScreen(RunPages):
 
     def refusal(self, action: str) -> str | None:
         if action == "page":
-            below = "the pinned charts stand below the others" if self.has_class("-tall") else None
+            below = "the pinned charts are below the others" if self.has_class("-tall") else None
             return below if self._pins else "no metric is pinned; press p in the metrics (m)"
         return super().refusal(action)
 
