@@ -1,9 +1,9 @@
-"""What the screen costs on a terminal, beside its peers, on the same figures in the same run.
+"""The cost of the screen on a terminal, compared with its peers on the same metrics.
 
     python bench/terminal            about four minutes; writes the table of docs/performance.md
 
-ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same figures;
-textual-plot draws four of them and nothing else. A peer that cannot be installed is left out with a sentence.
+ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same metrics; textual-plot only
+draws four of them. A peer that cannot be installed is left out with a note.
 """
 
 import argparse

@@ -73,8 +73,8 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
             return None
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(cache, done.stdout)
-    config: Tree = orjson.loads(cache.read_bytes())
-    return config
+    keys: Tree = orjson.loads(cache.read_bytes())
+    return keys
 
 
 @functools.cache
