@@ -278,7 +278,7 @@ def selftest(
     if not json:
         put_table(rows)
         put(
-            f"{told} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first faulty step"
+            f"{told} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first of them"
         )
 
 
