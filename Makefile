@@ -95,6 +95,7 @@ lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/lint-imports --no-cache --no-logo
+	@$(EXPERIMENT)/words.py
 
 types: setup
 	@.venv/bin/mypy

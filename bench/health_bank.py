@@ -27,16 +27,16 @@ BANK = ROOT / "tests" / "data" / "bank"
 DOCUMENT = ROOT / "docs" / "health-evaluation.md"
 MARKS = ("<!-- bank -->", "<!-- end of bank -->")
 HOST_GB, VOCABULARY = 251.6, 296  # of the lent host, without GPUs; of the toy's tokenizer
-OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2"})  # thirty runs share it: what they say is not of the run
-FIRST = 20  # steps in which a fault is to be found
-CUT, FELL = 0.5, 0.15  # mean share of cut responses in ten steps, and loss of reward at the end, that no sound run has
+OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2"})  # thirty runs share the host: these rules do not concern the run
+FIRST = 20  # steps within which a fault should be found
+CUT, FELL = 0.5, 0.15  # of a run that went wrong: mean share of cut responses in ten steps, loss of reward at the end
 
 
 @dataclass(frozen=True)
 class BankRun:
-    """A run of the bank: what was planted (`fault` is "" for healthy ones), its veRL keys, and its steps.
+    """A run of the bank: the planted fault ("" for healthy ones), its veRL keys, and its steps.
 
-    `before`: of a fork, the steps of its parent that it goes on from, which the rules know as they do in ppo-tui.
+    `before`: of a fork, the steps of its parent up to the fork, which the rules use as they do in ppo-tui.
     """
 
     name: str
@@ -60,7 +60,7 @@ class BankRun:
 
 def runs(half: str) -> list[BankRun]:
     manifest = json.loads((BANK / "manifest.json").read_text())
-    found = {
+    bank = {
         name: BankRun(
             name,
             about["fault"],
@@ -72,13 +72,13 @@ def runs(half: str) -> list[BankRun]:
         if about["half"] == half
     }
     for row in pq.read_table(BANK / "metrics.parquet").to_pylist():
-        if (run := found.get(row.pop("run"))) is not None:
+        if (run := bank.get(row.pop("run"))) is not None:
             step, t = row.pop("step"), row.pop("t")
             run.steps.append((step, t, {key: value for key, value in row.items() if value is not None}))
-    for name, run in found.items():
+    for name, run in bank.items():
         if parent := manifest["runs"][name].get("parent"):
-            run.before.extend(each for each in found[parent].steps if each[0] <= manifest["runs"][name]["at"])
-    return list(found.values())
+            run.before.extend(step for step in bank[parent].steps if step[0] <= manifest["runs"][name]["at"])
+    return list(bank.values())
 
 
 def raised(run: BankRun) -> Iterator[LevelChange]:
@@ -115,10 +115,10 @@ def per_thousand(count: int, steps: int) -> str:
 
 
 def gone_wrong(run: BankRun) -> str:
-    """What went wrong in a run in which nothing was planted, by its outcome; "" for a sound one.
+    """Describes the failure of a run without a planted fault, by its outcome; "" for a sound one.
 
     Half of its responses were cut at their limit for ten steps, or the mean reward of its last 20 steps is 0.15 below
-    that of its best 20. No rule is asked.
+    that of its best 20. No rule is involved.
     """
     limit = run.config.get("data.max_response_length") or math.inf
     cut, scores = list[float](), list[float]()

@@ -3,9 +3,9 @@
     .venv/bin/python bench/health_public.py FOLDER
 
 FOLDER has the logs and judgement.jsonl, a line for each: {"file": "owner__repo/run.log", "verdict": "healthy",
-"broken_from": null}. The verdict, `healthy`, `broken` or `unclear`, is somebody's who read the metrics and not our
-rules; `broken_from` is the first step at which they say that something is wrong. What speed and memory do is left out:
-the machine is not known.
+"broken_from": null}. The verdict, `healthy`, `broken` or `unclear`, comes from a person who read the metrics and not
+our rules; `broken_from` is the first step at which they see a problem. Speed and memory are left out, because the
+machine is unknown.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from launcher.runs.watch.source import resolve
 
 @dataclass(frozen=True)
 class PublicRun:
-    """A log, what a reader says of it, how many training steps it has, and each rise to WARN or above."""
+    """A log, its verdict, the number of its training steps, and each rise to WARN or above."""
 
     file: str
     verdict: str

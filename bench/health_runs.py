@@ -1,9 +1,9 @@
 """Runs for the evaluation of the health rules: the real ones, and longer ones generated from them.
 
 A generated run is a real one stretched in time. Each of its steps is a real step drawn (seeded) from the
-neighbourhood of the place it stands for, moved along the run's own trend: figures of one step stay
-together, the step-to-step noise is the real one, but nothing happens in it that did not happen in the
-short run, and all that goes by the count of steps (warm-up, a critic that learns) takes longer.
+neighborhood of its place, moved along the run's own trend: the metrics of one step stay together, and the
+step-to-step noise is real. No event is added to those of the short run, and all that depends on the number of
+steps (warm-up, a critic that learns) takes longer.
 """
 
 import gzip
@@ -16,7 +16,7 @@ from pathlib import Path
 from launcher.metrics.records import parse_record
 
 LOGS = Path(__file__).parents[1] / "tests" / "data" / "logs"
-GPU_GB, HOST_GB = (80.0, 256.0)  # assumed: the logs do not tell; the training processes used 23-27 GB and 54-108 GB
+GPU_GB, HOST_GB = (80.0, 256.0)  # assumed: not in the logs; the training processes used 23-27 GB and 54-108 GB
 
 Step = dict[str, float]
 

@@ -3,7 +3,7 @@
     python bench/open_run.py                a run of 10,000 steps of 100 keys: open, and draw four charts
     python bench/open_run.py --million      `import` of a metrics.jsonl of a million steps of ten keys
 
-Prints one line a figure. Budgets: open <= 1.5 s, <= 80 MB for the screen, redraw <= 30 ms.
+Prints one line per value. Budgets: open <= 1.5 s, <= 80 MB for the screen, redraw <= 30 ms.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from launcher.runs.watch.reader import RunReader
 
 
 def make_run(steps: int, keys: int) -> RunDir:
-    """A finished run whose figures wander like real ones."""
+    """A finished run whose metrics change like real ones."""
     run = create("bench")
     RunInfo(run.id, "bench", time.time()).write(run.run_yaml)
     RunState("finished", step=steps, total=steps, verdict="OK").write(run.state)

@@ -122,31 +122,31 @@ def rlwatch(python: Path, how: str, about: Sequence[BankRun]) -> list[list[Said]
 
 
 def runmedic(python: Path, about: Sequence[BankRun]) -> list[list[Said]]:
-    """By `runmedic diagnose FILE.jsonl --json`; a line a step, every figure a column."""
+    """By `runmedic diagnose FILE.jsonl --json`; one line per step, one column per metric."""
     answers = []
     with tempfile.TemporaryDirectory() as folder:
         for run in about:
             file = Path(folder) / "metrics.jsonl"
             file.write_text("\n".join(json.dumps({"step": step, **data}) for step, _, data in run.known))
             asked = [python, "-m", "runmedic", "diagnose", file, "--json"]
-            found = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
-            runs_read = found if isinstance(found, list) else [found]
-            answers.append(_said([finding for each in runs_read for finding in each["findings"]]))
+            answer = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+            runs_read = answer if isinstance(answer, list) else [answer]
+            answers.append(_said([finding for run_read in runs_read for finding in run_read["findings"]]))
     return answers
 
 
-def _said(found: Sequence[dict[str, object]]) -> list[Said]:
-    """A step that a program does not name is the last one it has seen: -1."""
+def _said(findings: Sequence[dict[str, object]]) -> list[Said]:
+    """A finding without a step is about the last one: -1."""
     said = []
-    for each in found:
-        if (level := LEVELS.get(str(each["severity"]))) is not None:
-            step = -1 if each["step"] is None else int(float(str(each["step"])))
-            said.append(Said(level, step, str(each["check"]), str(each["title"])))
-    return sorted(said, key=lambda each: (each.step < 0, each.step))
+    for finding in findings:
+        if (level := LEVELS.get(str(finding["severity"]))) is not None:
+            step = -1 if finding["step"] is None else int(float(str(finding["step"])))
+            said.append(Said(level, step, str(finding["check"]), str(finding["title"])))
+    return sorted(said, key=lambda one: (one.step < 0, one.step))
 
 
 def installed(scratch: Path) -> tuple[dict[str, Tool], list[str]]:
-    """The other programs that there are, and a sentence on each that there is not."""
+    """The other programs, and a sentence about each that cannot be installed."""
     python = scratch / "venv" / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)
@@ -171,12 +171,12 @@ def installed(scratch: Path) -> tuple[dict[str, Tool], list[str]]:
 
 
 def of_the_run(said: Said, run: BankRun) -> bool:
-    """Not about the steps of the parent that a fork goes on from, which every program has seen."""
+    """Not about the parent's steps before the fork, which every program has read."""
     return said.step < 0 or not run.before or said.step > run.planted
 
 
 def cell(said: Sequence[Said]) -> str:
-    """What a program says on a run: each check with the first step of each of its levels; no step where it has none."""
+    """A program's result on a run: each check with the first step of each of its levels, if it has one."""
     first = dict[str, dict[Level, str]]()
     for each in said:
         first.setdefault(each.what, {}).setdefault(each.level, "" if each.step < 0 else f" {each.step}")

@@ -1,8 +1,8 @@
-"""What veRL answered to the corpus. Its answer to the same arguments is the same each time, so it is asked once and
-recorded; `python experiments/corpus_answers.py` asks anew.
+"""veRL's recorded answers to the corpus: the same arguments always give the same answer, so veRL runs once per case.
+`python experiments/corpus_answers.py` records them again.
 
-An answer holds for the arguments, the version of veRL and the probe that it was recorded with: what is changed in a
-preset, in a translation or in the probe is asked again by the test.
+An answer is valid for its arguments, the version of veRL and the probe: after a change of a preset, a translation or
+the probe, the test asks veRL again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Answer = dict[str, str | None]
 
 
 def recorded(cases: Sequence[Case]) -> dict[str, Answer]:
-    """The answers on record, by the names of the cases; those that have changed since are left out."""
+    """The recorded answers by name of the case, without those that are outdated."""
     known = json.loads(gzip.decompress(FILE.read_bytes()))
     return {case.name: known[digest] for case in cases if (digest := _digest(case)) in known}
 
 
 def ask(cases: Sequence[Case]) -> dict[str, Answer]:
-    """What veRL says: one process for all, because veRL takes 10 s to be imported."""
+    """veRL's answers, from one process for all cases, because importing veRL takes 10 s."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, str(PROBE)],
@@ -48,10 +48,10 @@ def ask(cases: Sequence[Case]) -> dict[str, Answer]:
 
 
 def record(cases: Sequence[Case]) -> None:
-    """Asks veRL about all of them, and writes down what it says."""
+    """Asks veRL about all cases and records its answers."""
     answers = ask(cases)
-    found = {_digest(case): answers[case.name] for case in cases}
-    FILE.write_bytes(gzip.compress(json.dumps(found, indent=0, sort_keys=True).encode(), mtime=0))
+    by_digest = {_digest(case): answers[case.name] for case in cases}
+    FILE.write_bytes(gzip.compress(json.dumps(by_digest, indent=0, sort_keys=True).encode(), mtime=0))
 
 
 def _digest(case: Case) -> str:

@@ -1,7 +1,7 @@
-"""`make corpus`: the broken presets that only a real run can judge, on the CPU platform, one after the other.
+"""`make corpus`: runs the broken presets that need a real run, on the CPU platform, one after the other.
 
-Words on the command line choose cases by a part of their name. Prints a line a case; exit code 1 when veRL
-did otherwise than the corpus says.
+Words on the command line choose cases by a part of their name. Prints one line per case; exit code 1 when veRL
+behaved differently from the corpus.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHORT = ("trainer.total_training_steps=2", "trainer.val_before_train=False")
 
 
 def run(case: Case) -> tuple[bool, str]:
-    """Whether veRL did as the corpus says, and what it did."""
+    """Whether veRL behaved as in the corpus, and its result."""
     launch = case.launch()
     with tempfile.TemporaryDirectory() as folder:
         here, console = Path(folder), Path(folder) / "console.log"
@@ -41,11 +41,11 @@ def run(case: Case) -> tuple[bool, str]:
             code = None
         driver.stop(leader)
         process.wait()
-        said = console.read_text("utf-8", errors="replace")
+        log = console.read_text("utf-8", errors="replace")
     if case.stage == "hangs":
         return code is None, "hangs" if code is None else f"exit code {code}"
-    errors = [line for line in said.splitlines() if ERROR.search(line) and "Warning" not in line]
-    return code not in (None, 0) and case.says in said, f"exit code {code}: {(errors or [''])[-1][-150:]}"
+    errors = [line for line in log.splitlines() if ERROR.search(line) and "Warning" not in line]
+    return code not in (None, 0) and case.says in log, f"exit code {code}: {(errors or [''])[-1][-150:]}"
 
 
 def main() -> int:

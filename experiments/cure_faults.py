@@ -1,4 +1,4 @@
-"""The faults that `make cure` plants in the CPU toy, and where its results are."""
+"""The faults that `make cure` plants in the CPU toy, and the file of its results."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(os.environ.get("CURE") or ROOT / "tests" / "data" / "cure.json")
 REWARDS = ROOT / "tests" / "cpu-host" / "rewards.py"
-FORK, STEPS, MOST = 24, 14, 4  # the step at which a fault is planted, steps with it, fixes that are tried
+FORK, STEPS, MOST = 24, 14, 4  # the step at which a fault is planted, the steps with it, the number of tried fixes
 EARLY, SAVE = 8, 8  # the step at which a fault is planted that only harms what still learns; steps between checkpoints
 HEALTHY = "healthy"
 
@@ -24,9 +24,9 @@ BASES: dict[str, tuple[str, ...]] = {
 
 
 class Fault(NamedTuple):
-    """What is planted, in strengths that are tried in turn, and the settings that undo it together.
+    """A planted fault, in strengths that are tried in turn, and the settings that undo it.
 
-    `base` is the healthy run that it is planted in, from step `at` on, for `steps` steps.
+    It is planted in the healthy run `base` after step `at`, for `steps` steps.
     """
 
     name: str
@@ -59,5 +59,5 @@ FAULTS = (
 
 def read() -> dict[str, Any]:
     """The results by fault."""
-    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    return found
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    return results

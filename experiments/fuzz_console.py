@@ -109,7 +109,7 @@ def real_logs() -> list[list[bytes]]:
 
 
 def kinds_of(logs: list[list[bytes]]) -> list[bytes]:
-    """The lines that are alike but for their figures once, step lines oftener."""
+    """Lines that differ only in their numbers, once; step lines more often."""
     unique = {re.sub(rb"[0-9]+", b"0", line): line for log in logs for line in log}
     steps = [line for line in unique.values() if b"step:" in line]
     return [*unique.values(), *steps * (len(unique) // (8 * len(steps)))]

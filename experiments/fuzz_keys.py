@@ -2,8 +2,8 @@
 
     python experiments/fuzz_keys.py --presses 20000 --seed 0
 
-The screen may end only by `q` in the list or ctrl+q; no traceback, no empty screen. What goes wrong is printed with
-the keys of its round; `--seed` makes the same rounds again, `--page` keeps to one page.
+The screen may end only by `q` in the list or ctrl+q; no traceback, no empty screen. Errors are printed with
+the keys of their round; `--seed` makes the same rounds again, `--page` keeps to one page.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests/support python experiments/fuzz_runs.py --edits 1000 --seed 0
 
-Each edit damages one file of a whole run; then every command that reads runs is called on it, beside a sound run.
+Each edit damages one file of a whole run; then every command that reads runs is called on it and on a sound run.
 """
 
 import argparse

@@ -62,7 +62,7 @@ class HeldOut:
 
     @property
     def fails(self) -> bool | None:
-        """What veRL does, where it was read in its source or told by its first answer."""
+        """veRL's behavior, if it was read in its source or is its first answer."""
         if self.verl:
             return self.verl == "fails"
         return self.first in ("found", "missed") if self.first else None

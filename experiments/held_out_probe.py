@@ -1,5 +1,5 @@
 """As verl_probe.py, with more of a start: data sets and loaders, agent loop and tools, the reward function, and the
-metrics of a validation, before the models are built. Only the engine's tokens and the queue are ours.
+metrics of a validation, before the models are built. Only the engine's tokens and the queue are not veRL's.
 
 Slower than verl_probe.py: for experiments/held_out.py, not for `make test`.
 """

@@ -38,9 +38,9 @@ _WITHOUT_CRITIC |= {"reinforce_plus_plus_baseline", "optimal_token_baseline", "g
 
 @dataclass(frozen=True)
 class Outcome:
-    """`kind`: faithful, asked (after answering what it asked for), fixed (a value was given for what is random or
-    measured, such as a port), exec (by bash), told (bash does something else in this folder, and a note says so),
-    refused, silent (it differs, and nobody was told); `why` lists differences or the refusal.
+    """`kind`: faithful, asked (after an answer to its question), fixed (with a value for what is random or measured,
+    such as a port), exec (by bash), told (bash does something else in this folder, and a note reports it), refused,
+    silent (it differs, without a note); `why` lists differences or the refusal.
     """
 
     kind: str
@@ -68,7 +68,7 @@ def _words(argv: tuple[str, ...]) -> list[str]:
 
 
 def measured(path: Path, folder: Path) -> Outcome | None:
-    """What becomes of one script that is run in `folder`; None for one that starts no PPO training."""
+    """The outcome of one script that is run in `folder`; None if it starts no PPO training."""
     wanted = truth(path, folder)
     if wanted is None:
         return None
@@ -147,7 +147,7 @@ def _compared(wanted: Started, source: Source) -> Outcome:
 
 
 def _configuration(words: list[str], folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Value by key as the newest veRL calls it, and the words that are no settings."""
+    """Value by key as the newest veRL names it, and the words that are not settings."""
     settings: dict[str, Any] = {}
     options = []
     for word in filter(None, (each.strip() for each in words)):

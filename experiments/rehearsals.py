@@ -1,10 +1,10 @@
-"""What rehearsals find of the held-out settings (held_out.py): the failures that no rule found, and false alarms.
+"""Measures rehearsals on the held-out settings (held_out.py): the failures that no rule found, and false positives.
 
     PYTHONPATH=tests/support python experiments/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
 
 Rehearses every setting whose first answer was `missed`, and COUNT of those that run and were passed, in the order of a
-hash of their names; only those whose name has all words. Appends a line of JSON for each to RESULTS; what is there
-already is not asked again. A rehearsal takes two minutes on two cores; experiments/cpu-host has more of them.
+hash of their names; only those whose name has all words. Appends a line of JSON for each to RESULTS; settings in
+RESULTS are skipped. A rehearsal takes two minutes on two cores; experiments/cpu-host has more cores.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def wanted(passed: int) -> list[HeldOut]:
     import held_out
 
     os.environ.clear()
-    os.environ.update(ours)  # its probe is a worker of veRL, and a rehearsal is none
+    os.environ.update(ours)  # its probe is a worker of veRL, and a rehearsal is not
     cases = [case for file in sorted(held_out.LISTS.glob("held_out*.yaml")) for case in held_out.cases(file)]
     cases.sort(key=lambda case: hashlib.sha256(case.name.encode()).digest())
     missed, right = ([case for case in cases if case.first == first] for first in ("missed", "passed"))
@@ -46,14 +46,14 @@ def wanted(passed: int) -> list[HeldOut]:
 
 
 def asked(case: HeldOut, folder: Path) -> dict[str, Any]:
-    """What its rehearsal says. Presets for a GPU get the toy's model and data."""
+    """Rehearses a setting. Presets for a GPU get the toy's model and data."""
     own = paths.cache_dir() / "toy"
     base = [f"model.path={own}/model", f"data.train={own}/data/train.parquet", f"data.val={own}/data/test.parquet"]
     settings = [*(base if case.on != "toy-cpu" else ()), *case.settings(folder)]
     begin = time.monotonic()
     try:
-        found = rehearse(load(case.on, settings), lambda _: None)
-        level, said = (found.level, found.message) if found else ("", "")
+        finding = rehearse(load(case.on, settings), lambda _: None)
+        level, said = (finding.level, finding.message) if finding else ("", "")
     except UserError as refused:  # by the preset itself
         level, said = "refused", str(refused)
     row = {"name": case.name, "first": case.first, "level": level, "said": said[:400]}

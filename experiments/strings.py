@@ -1,7 +1,7 @@
 """`make strings`: every sentence that a user can read, file by file, so that they can be read in one go.
 
 Sentences of the code (strings with a blank between letters, without docstrings and regular expressions) and of its
-data files, then the comments of the shipped presets. What a program puts into a sentence stands as {}.
+data files, then the comments of the shipped presets. {} is the value that a program inserts.
 """
 
 import ast

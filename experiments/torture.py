@@ -53,8 +53,8 @@ with open(os.environ["VERL_FILE_LOGGER_PATH"], "ab", buffering=0) as file:
         time.sleep(pause)
         loss = "nan" if step == 7 else "0.1"
         print(f"step:{step} - critic/score/mean:0.5 - actor/pg_loss:{loss} - training/global_step:{step}", flush=True)
-        figures = '"critic/score/mean": 0.51234, "actor/pg_loss": %s' % ("null" if step == 7 else "0.11111")
-        file.write(('{"step": %d, "data": {%s}}\\n' % (step, figures)).encode())
+        metrics = '"critic/score/mean": 0.51234, "actor/pg_loss": %s' % ("null" if step == 7 else "0.11111")
+        file.write(('{"step": %d, "data": {%s}}\\n' % (step, metrics)).encode())
 if end == "raise":
     raise ValueError("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
 while end in ("stubborn", "waits"):
@@ -97,7 +97,7 @@ def wrong(run: RunDir, expected: str) -> list[str]:
     checks = {
         f"state {state.state}": state.state == expected,
         f"steps {[record.step for record in found]}": [record.step for record in found] == [*range(1, STEPS + 1)],
-        "figures": all(record.data.get("critic/score/mean") == 0.51234 for record in found),
+        "metrics": all(record.data.get("critic/score/mean") == 0.51234 for record in found),
         "times": [record.t for record in found] == sorted(record.t for record in found),
         f"flags of NUM-1 {flags}": flags[Level.CRITICAL] == 1,
         f"processes {run_processes(run.id)}": not run_processes(run.id),
@@ -107,7 +107,7 @@ def wrong(run: RunDir, expected: str) -> list[str]:
 
 
 def kills(chance: random.Random, many: int) -> tuple[int, list[str]]:
-    """SIGKILL of supervisors, up to four a run, while screens and commands that are killed, too, look at it."""
+    """SIGKILL of supervisors, up to four per run, while screens and commands look at it, which are also killed."""
     return _side_by_side(_killed_run, chance, many, 3)
 
 
@@ -192,7 +192,7 @@ def _stopped_run(chance: random.Random) -> tuple[int, list[str]]:
 
 
 def starts(chance: random.Random, many: int) -> tuple[int, list[str]]:
-    """Starts that are killed at any instant: what they leave is listed and comes to an end, or is gone."""
+    """Starts that are killed at any instant: a run that they leave is listed and ends, or is gone."""
     for _ in range(many):
         begun = subprocess.Popen(
             [*PPO_TUI, "replay", str(LOG), "--speed", "1000", "--detach"],

@@ -165,7 +165,7 @@ def read_texts(sources: tuple[Source, ...]) -> Iterator[Text]:
                 yield read_page(name, path.read_text("utf-8"))
             else:
                 for line, text in READERS[source.kind](path):
-                    yield Text(source.kind, name, line, text)
+                    yield Text(source.kind, name, line, SPAN.sub("`x`", text))
 
 
 def main() -> int:

@@ -39,7 +39,7 @@ from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
-from launcher.core.yaml_bounds import repair
+from launcher.core.yaml_bounds import mending
 
 CONSOLE_SIZE = 1 << 30  # bytes: the default
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
@@ -191,7 +191,7 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(
-            f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", repair(text, error)
+            f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", mending(text, error)
         ) from None
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise UserError(f"cannot read {path}: {clean(str(error))}") from None

@@ -1,9 +1,9 @@
-"""What the screen costs on a terminal, beside its peers, on the same figures in the same run.
+"""The cost of the screen on a terminal, compared with its peers on the same metrics.
 
     python bench/terminal            about four minutes; writes the table of docs/performance.md
 
-ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same figures;
-textual-plot draws four of them and nothing else. A peer that cannot be installed is left out with a sentence.
+ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same metrics; textual-plot only
+draws four of them. A peer that cannot be installed is left out with a note.
 """
 
 import argparse
@@ -35,8 +35,8 @@ Way = Callable[[list[str], Size], AbstractContextManager[Meter]]
 
 
 @dataclass
-class Figures:
-    """What was measured of one program."""
+class Costs:
+    """The measurements of one program."""
 
     first: float = 0.0
     memory: float = 0.0
@@ -45,29 +45,29 @@ class Figures:
     through: dict[str, Window] = field(default_factory=dict)
 
 
-def measure(subject: Subject, go: Path) -> Figures:
-    """All figures of one program; `go` makes the steps come."""
-    found = Figures()
+def measure(subject: Subject, go: Path) -> Costs:
+    """Measures one program; the file `go` starts the steps."""
+    costs = Costs()
     starts = []
     for _ in range(STARTS):
         with plain(subject.command, HOME) as meter:
             starts.append(meter.until(subject.mark))
-    found.first = statistics.median(starts)
+    costs.first = statistics.median(starts)
     for size in (HOME, LARGE):
         with plain(subject.command, size) as meter:
             meter.until(subject.mark)
             meter.settle(SETTLE)
-            found.idle[size] = meter.window(IDLE)
-            found.live[size] = _live(meter, go)
-            found.memory = max(found.memory, meter.memory())
+            costs.idle[size] = meter.window(IDLE)
+            costs.live[size] = _live(meter, go)
+            costs.memory = max(costs.memory, meter.memory())
     ways: dict[str, Way] = {"tmux": tmux, "mosh": mosh}
     for name, way in ways.items():
         if shutil.which(name):
             with way(subject.command, LARGE) as meter:
                 meter.until(subject.mark)
                 meter.settle(SETTLE)
-                found.through[name] = _live(meter, go)
-    return found
+                costs.through[name] = _live(meter, go)
+    return costs
 
 
 def _live(meter: Meter, go: Path) -> Window:
@@ -79,33 +79,33 @@ def _live(meter: Meter, go: Path) -> Window:
         go.unlink()
 
 
-def table(results: dict[str, Figures]) -> str:
+def table(results: dict[str, Costs]) -> str:
     """The table in Markdown."""
 
-    def row(label: str, text: Callable[[Figures], str], budget: str = "") -> str:
-        return f"| {label} | {' | '.join(text(figures) for figures in results.values())} | {budget} |"
+    def row(label: str, text: Callable[[Costs], str], budget: str = "") -> str:
+        return f"| {label} | {' | '.join(text(costs) for costs in results.values())} | {budget} |"
 
     def size_rows(size: Size, bytes_budget: str) -> list[str]:
         name = f"{size[0]}x{size[1]}"
         return [
-            row(f"{name}, a step a second: bytes/s", lambda f: f"{f.live[size].bytes_s:,.0f}", bytes_budget),
+            row(f"{name}, one step per second: bytes/s", lambda f: f"{f.live[size].bytes_s:,.0f}", bytes_budget),
             row(f"{name}: the same behind `ssh -C`", lambda f: f"{f.live[size].zlib_s:,.0f}"),
             row(f"{name}, no step: bytes/s", lambda f: f"{f.idle[size].bytes_s:,.0f}", "0"),
-            row(f"{name}, a step a second: CPU", lambda f: f"{f.live[size].cpu:.1f} %", "3 %"),
+            row(f"{name}, one step per second: CPU", lambda f: f"{f.live[size].cpu:.1f} %", "3 %"),
             row(f"{name}, no step: CPU", lambda f: f"{f.idle[size].cpu:.1f} %", "1 %"),
         ]
 
-    def through(way: str) -> Callable[[Figures], str]:
+    def through(way: str) -> Callable[[Costs], str]:
         return lambda f: f"{f.through[way].bytes_s:,.0f}" if way in f.through else "not measured"
 
     return "\n".join(
         [
             f"| | {' | '.join(results)} | budget |",
             f"| --- |{' --- |' * len(results)} --- |",
-            row(f"first frame with figures, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
+            row(f"first frame with values, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
             *size_rows(HOME, "1,000"),
             *size_rows(LARGE, "4,000"),
-            *(row(f"160x48, a step a second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
+            *(row(f"160x48, one step per second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
             row("resident memory, with its children", lambda f: f"{f.memory:.0f} MB", "80 MB"),
         ]
     )
@@ -122,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=["ppo-tui"], help="no peers; prints the table and writes nothing")
     only = parser.parse_args().only
-    results: dict[str, Figures] = {}
+    results: dict[str, Costs] = {}
     left_out: list[str] = []
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

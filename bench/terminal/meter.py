@@ -30,7 +30,7 @@ _ANSWERS = {
 
 @dataclass
 class Window:
-    """What happened in some seconds: bytes written, the same behind `ssh -C`, CPU in per cent of one core."""
+    """Rates in a window of time: bytes written, the same behind `ssh -C`, CPU in % of one core."""
 
     bytes_s: float
     zlib_s: float
@@ -97,12 +97,12 @@ class Meter:
         written = len(self.read(seconds))
         took = time.monotonic() - started
         packer = zlib.compressobj(6)
-        packed = sum(len(packer.compress(each) + packer.flush(zlib.Z_SYNC_FLUSH)) for each in self._packets)
+        packed = sum(len(packer.compress(packet) + packer.flush(zlib.Z_SYNC_FLUSH)) for packet in self._packets)
         return Window(written / took, packed / took, 100 * (_cpu(self.root) - before) / took)
 
     def memory(self) -> float:
         """Resident memory of the program and its children in MB."""
-        return sum(each.memory_info().rss for each in _tree(self.root)) / 1e6
+        return sum(process.memory_info().rss for process in _tree(self.root)) / 1e6
 
     def send(self, keys: str) -> None:
         """Types."""

@@ -1,4 +1,4 @@
-"""The programs that are measured, each on the same figures, and the ways to a terminal."""
+"""The programs that are measured, each on the same metrics, and the ways to a terminal."""
 
 import compileall
 import contextlib
@@ -28,7 +28,7 @@ _CACHE = cache_dir() / "bench"  # before the runs of the bench move elsewhere
 
 @dataclass(frozen=True)
 class Subject:
-    """A program: what starts it, and the text that only a painted figure shows."""
+    """A program: its command, and a text that shows a painted metric."""
 
     name: str
     command: list[str]
@@ -37,7 +37,7 @@ class Subject:
 
 @contextlib.contextmanager
 def ours(go: Path, scratch: Path) -> Iterator[Subject]:
-    """ppo-tui on a run with its real supervisor, whose driver prints the figures."""
+    """ppo-tui on a run with its real supervisor, whose driver prints the metrics."""
     from launcher.runs.act.stop import stop
 
     for package in ("launcher", "tui"):  # as an installation does, and PYTHONDONTWRITEBYTECODE does not
@@ -63,7 +63,7 @@ def ours(go: Path, scratch: Path) -> Iterator[Subject]:
 
 @contextlib.contextmanager
 def leet(go: Path, scratch: Path) -> Iterator[Subject]:
-    """W&B leet on the file that wandb writes meanwhile."""
+    """W&B leet on the file that wandb writes at the same time."""
     python = _environment("wandb")
     feed = subprocess.Popen(
         [python, FEEDS / "wandb_feed.py", go, scratch],
@@ -76,7 +76,7 @@ def leet(go: Path, scratch: Path) -> Iterator[Subject]:
         assert feed.stdout is not None
         run = feed.stdout.readline().strip()
         if not run:
-            raise RuntimeError("wandb did not write the figures")
+            raise RuntimeError("wandb did not write the metrics")
         name = f"W&B leet {_version(python, 'wandb')}"
         yield Subject(name, [str(python.with_name("wandb")), "leet", "run", run], "actor/")
     finally:
@@ -86,7 +86,7 @@ def leet(go: Path, scratch: Path) -> Iterator[Subject]:
 
 @contextlib.contextmanager
 def textual_plot(go: Path, scratch: Path) -> Iterator[Subject]:
-    """Four charts with textual-plot; it makes its own figures while it runs."""
+    """Four charts with textual-plot, which generates its metrics while it runs."""
     python = _environment("textual-plot")
     name = f"textual-plot {_version(python, 'textual-plot')}"
     yield Subject(name, [str(python), str(FEEDS / "plot_app.py"), str(go)], "1200")
@@ -97,7 +97,7 @@ def _environment(package: str) -> Path:
     python = _CACHE / package / "bin" / "python"
     done = python.parent / ".installed"
     if not done.exists():
-        print(f"installing {package} apart from ours", file=sys.stderr)
+        print(f"installing {package} into an environment of its own", file=sys.stderr)
         folder = python.parent.parent
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         pip = [python, "-m", "pip", "--disable-pip-version-check", "-q", "install", package]

@@ -134,7 +134,7 @@ class Run(NamedTuple):
 
     @property
     def line(self) -> list[str]:
-        """What `ppo-tui run toy-cpu` is given, or `ppo-tui fork`: the settings of the fault come last and win."""
+        """The settings for `ppo-tui run toy-cpu` or `ppo-tui fork`: those of the fault come last and win."""
         if self.parent:
             return [f"trainer.steps={self.steps}", *self.settings]
         settings = [*ALGORITHMS[self.algorithm], f"trainer.steps={self.steps}", f"data.seed={self.seed}"]
@@ -253,11 +253,11 @@ def pack(folder: Path, to: Path) -> None:
 
 
 def add(campaign: Path, to: Path, called: str = "") -> None:
-    """Adds the runs of a campaign that came to a fifth step: healthy ones, and the broken ones by their names.
+    """Adds the runs of a campaign with five steps or more: healthy ones, and the broken ones by their names.
 
-    Their half is `gpu`, their model one of 135M with real weights. `called` ends their names; runs of the bank that
-    have other names stay. The trials of a broken run that began with its start are runs of their own: the untouched
-    twin is as broken, the one with a fix healthy.
+    Their half is `gpu`, their model one of 135M with real weights. `called` is the end of their names; runs of the bank
+    with other names stay. Trials that start at the first step of a broken run are runs of their own: the control run
+    has the fault, one with a fix is healthy.
     """
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for path in sorted((campaign / "results").glob("*.json")):
@@ -312,7 +312,7 @@ def _parted(setting: str) -> tuple[str, str, str]:
 
 
 def _write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> None:
-    """What the bank has already stays, unless it is one of these runs."""
+    """Adds these runs to the bank; its other runs stay."""
     manifest = json.loads((to / "manifest.json").read_text())
     manifest["runs"] = dict(sorted((manifest["runs"] | kept).items()))
     (to / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")

@@ -15,7 +15,7 @@ from launcher.inside.ppo_tui_inside.probes import toy_task as toy
 
 
 class Task(NamedTuple):
-    """`right` and `habit`: shares of the right answer and of the favourite mistake after the warm-up."""
+    """`right` and `habit`: shares of the right answer and of the habitual mistake after the warm-up."""
 
     question: Callable[[int, int], str]
     total: Callable[[int, int], int]

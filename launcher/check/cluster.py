@@ -45,7 +45,9 @@ def checks(subject: Subject) -> Iterator[Finding]:
         yield from fitting.checks(replace(subject, machine=there))
     if queue and subject.is_v1 and subject.version != SUPPORTED:  # otherwise the run has a queue of its own
         message = "another veRL run is on this cluster, and both would use its TransferQueue: one of them fails"
-        fix = f"wait for its end, use another cluster, or veRL {SUPPORTED}, to which ppo-tui gives a queue of its own"
+        fix = (
+            f"wait until it ends, use another cluster, or veRL {SUPPORTED} (ppo-tui then gives each run its own queue)"
+        )
         yield of_software.error("CLUSTER-4", message, fix, _KEYS)
     yield from software(subject, view)
     yield from files(subject, view.nodes, mark)
@@ -131,7 +133,7 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
         folder = Path(mark).parent
         lacks = "each node keeps its part of a checkpoint: no run can resume from it" if len(answered) > 1 else ""
         if subject.loaded.preset.cluster.submit:
-            lacks = "samples, checkpoints and figures in full precision stay there"
+            lacks = "samples, checkpoints and metrics in full precision stay there"
         message = f"{folder} is not shared with {_nodes(without)}: {lacks}"
         if lacks:
             fix = "set PPO_TUI_HOME to a folder that all nodes share"

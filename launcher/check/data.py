@@ -14,7 +14,7 @@ from launcher.check.config.agents import TEMPLATE_ARGUMENTS
 from launcher.check.finding import Finding, of_data
 from launcher.check.subject import Subject
 from launcher.core import paths
-from launcher.core.files import read_json, siblings, write_atomic
+from launcher.core.files import beside, read_json, write_atomic
 from launcher.core.text import clean, did_you_mean
 from launcher.verl.config import MODEL_PATH
 
@@ -125,8 +125,8 @@ def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str,
         parts = [part.strip() for part in str(subject.get(key)).split(",")]
         return f"file not found: {file}: a comma does not separate files", f"use a list: [{','.join(parts)}]"
     if not path.is_file():
-        names = siblings(path)
-        hint = did_you_mean(path.name, names) if names else f" (the folder {path.parent} does not exist)"
+        siblings = beside(path)
+        hint = did_you_mean(path.name, siblings) if siblings else f" (the folder {path.parent} does not exist)"
         command = "ppo-tui data gsm8k" if "gsm8k" in file.lower() else "ppo-tui data"
         return f"file not found: {file}{hint}", f"correct the path, or write the file with `{command}`"
     if path.suffix not in suffixes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from launcher.check import models
 from launcher.check.finding import Finding, of_model
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.format import gib
 from launcher.core.text import clean, did_you_mean
 
@@ -66,7 +66,7 @@ def _nowhere(name: str, key: str) -> Finding:
     if path.is_file():
         message = f"{name} is a file; a model is a folder"
     elif name.startswith(("/", "~", ".")) or name.count("/") > 1:
-        near = did_you_mean(path.name, siblings(path))
+        near = did_you_mean(path.name, beside(path))
         message = f"folder not found: {name}{near}"
     else:
         message = f"'{name}' is neither a folder nor a valid model name"

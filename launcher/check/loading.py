@@ -224,7 +224,7 @@ def _here(item: Item) -> bool:
 
 def _finding(subject: Subject, key: str, item: Item, error: str, names: Sequence[str]) -> Iterator[Finding]:
     if "tools" in item:
-        message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no response is written"
+        message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no responses are generated"
         yield of_config.error("LOAD-1", message, "correct the file", (key,))
     elif "target" in item:
         message = f"{key}: {item['target']} cannot be loaded: {error}"

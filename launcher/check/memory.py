@@ -120,11 +120,11 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     if sizes.utilisation is not None and total is not None:
         awake = [
             Part("engine", rollout_memory.share(sizes, total), True),
-            Part("engine beyond its share", rollout_memory.beyond(sizes), False),
+            Part("engine overhead", rollout_memory.beyond(sizes), False),
         ]
     asleep = awake
     if sizes.sleeps:
-        asleep = [Part("engine asleep", rollout_memory.asleep(sizes), False)] if awake else []
+        asleep = [Part("engine, sleep mode", rollout_memory.asleep(sizes), False)] if awake else []
     scoring, waiting = _reward_model(sizes, total)
     context = Part("CUDA context", CONTEXT, False)
     first = sizes.reference_first
@@ -194,7 +194,7 @@ def _engine_alone(sizes: Plan, total: int | None) -> list[Phase]:
         share = rollout_memory.share(sizes, total)
     parts = (
         Part("engine", share, True),
-        Part("engine beyond its share", rollout_memory.beyond(sizes), False),
+        Part("engine overhead", rollout_memory.beyond(sizes), False),
         Part("weight buffers", sizes.transferred, False),
     )
     return [Phase("GPUs of the engine", parts)]
@@ -206,7 +206,7 @@ def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part
         return [], []
     scoring = [
         Part("reward model", int(sizes.reward_model * total), True),
-        Part("reward model beyond its share", rollout_memory.PROCESS, False),
+        Part("reward model overhead", rollout_memory.PROCESS, False),
     ]
     return scoring, [
         Part("reward model asleep", rollout_memory.PROCESS, False)

@@ -111,7 +111,7 @@ def loops(subject: Subject, key: str, found: Found) -> Iterator[Finding]:
         return
     message = (
         f"the column agent_name has '{clean(strange[0])}', and veRL has no agent loop of that name"
-        f"{did_you_mean(strange[0], [*known, *own])}: no response is written for these rows"
+        f"{did_you_mean(strange[0], [*known, *own])}: no responses are generated for these rows"
     )
     fix = f"use one of {', '.join([*known, *own])}, or register it in {LOOPS}"
     yield of_data.error("AGENT-1", message, fix, (key, LOOPS))
@@ -148,8 +148,8 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
         return
     if found["null"]:
         message = (
-            f"{file}: in {found['null']} of {found['measured']} rows, reward_model.ground_truth is null: no response "
-            "to them is ever right"
+            f"{file}: reward_model.ground_truth is null in {found['null']} of {found['measured']} rows, so they "
+            "always score 0"
         )
         fix = "write the right answer there, or set reward.path to your own reward function"
         yield report("REWARD-6", message, fix, (key,))

@@ -9,7 +9,7 @@ import typer
 from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import near_hint
 
 app = group("Copy, rename, delete, import and export presets.")
@@ -98,7 +98,7 @@ def import_(
         try:
             text = file.read_text("utf-8", errors="replace")
         except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}", near_hint(file.name, siblings(file))) from None
+            raise UserError(f"cannot read {file}: {error.strerror}", near_hint(file.name, beside(file))) from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")

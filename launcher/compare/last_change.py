@@ -20,7 +20,7 @@ _APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # wher
 
 @dataclass(frozen=True)
 class Change:
-    """Settings with their values before and now; `words` name it, as in "undoes the change of the fork"."""
+    """Settings with their values before and now; `words` name it, as in "undoes what the fork changed"."""
 
     words: str
     edits: tuple[Edit, ...]
@@ -41,7 +41,7 @@ def last_change(run: RunDir, onset: Onset) -> Change | None:
     if resumed and _new_since_resume(run, onset.rule) and (edits := _between(info, now)):
         return Change("the change of the resume", edits)
     if after is not None and onset.rule not in alarms(RunDir(paths.runs_dir() / Path(after.run).name)):
-        words = f"the change since {after.run}" if after.step is None else "the change of the fork"
+        words = f"the change since {after.run}" if after.step is None else "what the fork changed"
         if edits := _learning(after.diff):
             return Change(words, edits)
     earlier = _well_before(run, info, onset) if after is None else None

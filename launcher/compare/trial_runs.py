@@ -128,10 +128,7 @@ def plan(
         reasons, change = _to_try(run, onset, step, config)
         changes = [*reasons][:most]
         if not changes:
-            raise UserError(
-                f"no fix of {onset.rule} is a setting that could be tried",
-                f"name a setting: ppo-tui try {run.id} KEY=VALUE",
-            )
+            raise UserError(f"{onset.rule} suggests no setting to try", f"pass one: ppo-tui try {run.id} KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + _MORE)
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
     side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
@@ -186,14 +183,14 @@ def carry_out(
                 continue
             runs.append(run)
             going[run.id] = run, arm
-            narrate(f"queued {run.id}: {' '.join(arm) or 'the untouched twin'}")
+            narrate(f"queued {run.id}: {' '.join(arm) or 'the control run'}")
         while going:
             time.sleep(poll)
             for run, changes in list(going.values()):
                 if _over(run, changes, narrate):
                     del going[run.id]
             if going and _well(runs[0], planned.run):
-                narrate("the trouble did not come back in the untouched twin, so the fixes cannot be judged")
+                narrate("the unchanged control run did not repeat the flag, so no fix can be judged")
                 break
     finally:
         for run, _ in going.values():
@@ -211,13 +208,13 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
         if entry:
             entry.remove()
         if not changes:
-            raise UserError(f"the untouched twin cannot start: {reason}")
+            raise UserError(f"the control run cannot start: {reason}")
         narrate(f"left out {' '.join(changes)}: {reason}")
         return True
     state, facts = current(run, checks=False), facts_of(run)
     if not state.going:
         if not changes and state.failed and facts is not None and not facts.scores.steps:
-            raise UserError(f"the untouched twin {run.id} did not start: {state.error or state.state}", "try again")
+            raise UserError(f"the control run {run.id} did not start: {state.error or state.state}", "try again")
         return True
     if facts is None or not settled(facts):
         return False

@@ -1,4 +1,4 @@
-"""The resolved configuration, which veRL's task runner pretty-prints before it starts."""
+"""Reads the resolved configuration, which veRL's task runner pretty-prints before it starts."""
 
 import ast
 import json
@@ -13,7 +13,7 @@ from launcher.core.secrets import redacted
 
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
-# How a line of Python data begins, or what it is; Ray breaks lines anywhere outside of strings.
+# The start of a line of Python data, or all of it; Ray breaks lines anywhere outside of strings.
 _DATA = (
     rb" *(?=['\"{}\],:]|\[(?:['\"\[\]{0-9-]|None|True|False|-?inf|nan|\Z)"
     rb"|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},: ]*(?:\Z|(?<=[\]},: ])['\"\[{0-9NTF-]))"
@@ -22,10 +22,10 @@ _JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN",
 
 
 class ConfigCollector:
-    """Puts the dump together from the lines of its writer.
+    """Assembles the dump from the lines of its writer.
 
-    Warnings of the same process stand between them, and Ray breaks a line where the process paused; so lines
-    that do not begin like Python data are left to others, and the rest is joined without line ends.
+    Warnings of the same process come between them, and Ray breaks a line where the process paused. So lines that do
+    not start like Python data are not part of it, and the others are joined without line ends.
     """
 
     def __init__(self, prefix: bytes) -> None:
@@ -35,7 +35,7 @@ class ConfigCollector:
         self._tries = _MOST_TRIES
 
     def add(self, raw: bytes) -> bool:
-        """Keeps a line if it is part of the dump; whether it is."""
+        """Keeps a line if it is part of the dump, and returns whether it is."""
         match = self._data.match(raw)
         if match is None or self._room < 0:
             return False
@@ -45,22 +45,22 @@ class ConfigCollector:
 
     @property
     def failed(self) -> bool:
-        """Whether it has looked complete too often to be a configuration."""
+        """Whether it ended in a bracket too often without being complete."""
         return self._tries <= 0
 
     def read(self) -> dict[str, Any] | None:
-        """The configuration by veRL key; None as long as the dump is not complete."""
+        """The configuration by veRL key; None while the dump is incomplete."""
         self._tries -= 1
         value = _literal(b"".join(self._lines))
         return flatten(value) if isinstance(value, dict) else None
 
 
 def _literal(text: bytes) -> Any:
-    """The value that Python's `pprint` wrote as `text`, None if it is cut or odd.
+    """Parses a value that Python's `pprint` wrote; None if it is cut or odd.
 
-    As JSON it is read in a fraction of the time that Python's own parser takes.
+    Parsing it as JSON takes a fraction of the time of Python's own parser.
     """
-    parts = text.split(b"'")  # code, string, code, ...: as long as no other quotes and escapes are around
+    parts = text.split(b"'")  # code, string, code, ...: if it has no other quotes and escapes
     if b'"' not in text and b"\\" not in text and b"" not in parts[::2]:  # b"": a string in two parts
         code = b"'".join(parts[::2])
         for python, javascript in _JSON.items():
@@ -76,14 +76,14 @@ def _literal(text: bytes) -> Any:
 
 
 class _Numbers(ast.NodeTransformer):
-    """The numbers that are none in Python's own notation: `nan` and `inf` are names there."""
+    """Turns the names `nan` and `inf` into numbers: `ast.literal_eval` refuses them."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
 
 
 def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves by dotted veRL key; lists and empty mappings are leaves. Of a secret nothing but `***` is kept."""
+    """Leaves by dotted veRL key; lists and empty mappings are leaves. The value of a secret is `***`."""
     flat: dict[str, Any] = {}
     branches: list[tuple[str, Mapping[str, Any]]] = [("", tree)]
     while branches:

@@ -1,10 +1,10 @@
-"""Why a run ended, from its console log: the true cause, which is rarely the last line.
+"""Finds why a run ended, from its console log: the true cause, which is rarely the last line.
 
-The errors with which the driver ends (from "Error executing job" on) come first. What is only a symptom there, such
-as "Engine core initialization failed" or a collective operation that timed out, is traced to the lines of the
-processes and ranks in which its cause stands: of the errors since the last step the earliest that explains the later
-ones wins, and these are named as what followed. A run that finished, was stopped or still runs is no failure,
-whatever harmless tracebacks its log contains.
+The errors at the driver's end (after "Error executing job") come first. A symptom there, such as "Engine core
+initialization failed" or a collective operation that timed out, is traced to its cause in the lines of other processes
+and ranks: of the errors since the last step, the earliest that explains the later ones wins, and these are listed as
+its consequences. A run that finished, was stopped or still runs did not fail, whatever harmless tracebacks its log
+contains.
 """
 
 import re
@@ -20,7 +20,7 @@ from launcher.console.fix import Change, Fix
 from launcher.console.tracebacks import Owner, Quote
 
 STALLED = 90.0
-"""Seconds without a line after which a start-up that stands where Ray waits for CPUs is called stalled."""
+"""Seconds without a line after which a start-up that waits for CPUs counts as stalled."""
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
@@ -36,25 +36,25 @@ def diagnose(
     stalled_for: float | None = None,
     steps_total: int | None = None,
 ) -> Diagnosis:
-    """Reads the log, in chunks of any size, and says why the run ended.
+    """Reads the log, in chunks of any size, and returns why the run ended.
 
-    exit_code: of the driver, as a shell or as Popen gives it; None when not known.
-    requested_by: who asked for the stop (exit.json); None when nobody did.
-    alive: whether the driver still lives; None when not known, as for a log from elsewhere.
+    exit_code: of the driver, as a shell or as Popen returns it; None when unknown.
+    requested_by: who requested the stop (exit.json); None without a request.
+    alive: whether the driver still runs; None when unknown, as for a log from elsewhere.
     stalled_for: seconds since the log grew, when it may still grow.
-    steps_total: the last step, for a log that does not say it.
+    steps_total: the planned last step, for a log without it.
     """
     log = Evidence()
     log.read(chunks)
     log.total = log.total or steps_total
     code = 128 - exit_code if exit_code is not None and exit_code < 0 else exit_code
-    found = _decide(log, code, requested_by, alive, stalled_for)
+    diagnosis = _decide(log, code, requested_by, alive, stalled_for)
     left_out = f" {log.left_out >> 20:,} MiB in the middle of the log were not read." if log.left_out else ""
-    return replace(found, meaning=found.meaning + left_out, exit_code=code)
+    return replace(diagnosis, meaning=diagnosis.meaning + left_out, exit_code=code)
 
 
 def errors_so_far(chunks: Iterable[bytes]) -> Diagnosis | None:
-    """What the errors in the log of a run that goes on point to; None when it has none."""
+    """The diagnosis of the errors in the log of a run that continues; None without errors."""
     log = Evidence()
     log.read(chunks)
     cause = _find_cause(log, None)
@@ -78,7 +78,7 @@ def _decide(
         return stopped(log, stop)
     if not alive and code != 0 and (requested_by is not None or (code or 0) - 128 in _STOPPING):
         cause = _find_cause(log, code) if log.end is not None else None
-        if cause is None or cause[0].level is Level.SYMPTOM:  # workers die when a run is stopped
+        if cause is None or cause[0].level is Level.SYMPTOM:  # workers fail when a run is stopped
             return stopped(log, log.quote("last"))
     if code == 0:
         return finished(log)
@@ -101,11 +101,11 @@ def _decide(
 
 
 def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
-    """The entry that fits the end of a failed run best, with the line that shows it; None when none does."""
+    """The entry that matches the end of a failed run best, with its line; None without a match."""
     elsewhere = list(log.errors.values())
     final = likeliest((cause, error) for error in log.final_errors for cause in error.causes if error.fits(cause))
     if final is None and (log.final_errors or (code or 0) > 128):
-        # An exception that no entry knows, or a signal: exceptions elsewhere need not have to do with it.
+        # An exception without an entry, or a signal: exceptions elsewhere may be unrelated.
         return likeliest(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
     if final is None:
         return likeliest(elsewhere)
@@ -120,9 +120,9 @@ def _explains(cause: Cause, other: Cause) -> bool:
 
 
 def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) -> bool:
-    """Whether a log that was cut off most likely ended because of this: only a prompt can fail alone.
+    """Whether this most likely ended a run whose log stops: only the error of a prompt leaves the run intact.
 
-    over: the run is known to have ended; else what may be a symptom does not count.
+    over: the run is known to have ended; otherwise possible symptoms do not count.
     """
     step = log.quote("step")
     after = step is None or error.quote.line > step.line
@@ -131,9 +131,9 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
 
 
 def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None:
-    """What stands behind a symptom; another symptom when that came before it.
+    """The cause of a symptom; or an earlier symptom.
 
-    Errors that a step was done after are none, but for those of prompts, which veRL drops.
+    Errors before the last step do not count, except those of prompts, which veRL drops.
     """
     return likeliest(
         (cause, error)
@@ -146,7 +146,7 @@ def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None
 
 
 def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
-    """The diagnosis of a catalogue entry: its line, then others that say more, then the symptom it caused."""
+    """The diagnosis of a catalog entry: its line, further lines with details, then the symptom that it caused."""
     shown = [error]
     names = {_name(error)}
     same = [error]
@@ -165,7 +165,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
     # an exception that was raised and caught in a library shows no line of veRL; the one that followed does
     place = next((item.frame for item in same if item.owner is not Owner.LIBRARY), None)
     call = error.remote_call if cause.where and error.owner is not Owner.USER else None
-    if call is not None and "TaskRunner" in call.text:  # says nothing
+    if call is not None and "TaskRunner" in call.text:  # adds nothing
         call = None
     key = next((item.config_key for item in same if item.config_key), None)
     diagnosis = _diagnosis(cause, [*quotes, place, call, key, symptom], error.message)
@@ -173,18 +173,20 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
 
 
 def _after(log: Evidence, error: ErrorLine) -> str:
-    """Which symptoms followed, in their order."""
+    """The symptoms that followed, in their order."""
     every = [*log.errors.values(), *((cause, other) for other in log.final_errors for cause in other.causes)]
     first: dict[str, Candidate] = {}
     for cause, other in sorted(every, key=lambda pair: pair[1].quote.line):
         if cause.level is Level.SYMPTOM and other.fits(cause) and other.quote.line > error.quote.line:
             first.setdefault(cause.id, (cause, other))
-    told = [f"{cause.title} (line {other.quote.line})" for cause, other in first.values() if cause not in error.causes]
-    return f" What followed from it: {', '.join(told[:3])}." if told else ""
+    titles = [
+        f"{cause.title} (line {other.quote.line})" for cause, other in first.values() if cause not in error.causes
+    ]
+    return f" Consequences: {', '.join(titles[:3])}." if titles else ""
 
 
 def _others_on_the_gpu(log: Evidence, message: str) -> str:
-    """Who else held memory of the GPU: torch names the others by their pid only."""
+    """Other holders of the GPU's memory: torch names only their pids."""
     held = [
         f"{log.processes.get(int(pid), 'not a process of this log')} (pid {pid}) {size}"
         for pid, size in re.findall(r"Process (\d{1,9}) has ([\d.]+ .iB) memory in use", message)
@@ -197,7 +199,7 @@ def _name(error: ErrorLine) -> str:
 
 
 def _diagnosis(cause: Cause, quotes: Iterable[Quote | None], message: str = "") -> Diagnosis:
-    """The words of a catalogue entry, filled from the message that it matches."""
+    """A catalog entry as a diagnosis, filled from the message that it matches."""
     words: dict[str, str] = {}
     for pattern in (cause.raised, cause.line):
         match = re.search(pattern, message) if pattern else None
@@ -223,7 +225,7 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
         return Diagnosis(
             "unknown",
             f"Unknown failure: {root.message[:160]}",
-            "No entry of the catalogue matches. The quoted line is the innermost exception, followed by the line "
+            "No entry of the catalog matches. The quoted line is the innermost exception, followed by the line "
             "of your code or veRL's that led to it.",
             shorten([root.quote, root.told, root.frame, root.config_key]),
             (

@@ -1,4 +1,4 @@
-"""What is said about how a run ended."""
+"""The result of a diagnosis: why a run ended."""
 
 import re
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from launcher.console.tracebacks import Quote
 
 LONGEST = 400  # characters of one line of evidence
 _COMMAND = re.compile(r"(`ppo-tui \w+ )RUN\b")
-_LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
+_LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # the head of a line of vLLM
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a run ended. `cause` is a catalogue id, or unknown, stopped, finished, running."""
+    """Why a run ended. `cause` is an id of the catalog, or unknown, stopped, finished, running."""
 
     cause: str
     title: str
     meaning: str
     evidence: tuple[Quote, ...] = ()
-    """The most telling line first."""
+    """The decisive line first."""
     fixes: tuple[Fix, ...] = ()
     exit_code: int | None = None
     """As a shell shows it (134, not -6); None when unknown."""
@@ -32,7 +32,7 @@ class Diagnosis:
         return self.cause not in ("finished", "stopped", "running")
 
     def of_run(self, run: str) -> "Diagnosis":
-        """The same with the run's name in the commands of its fixes, ready to be pasted."""
+        """Inserts the run's name in the commands of the fixes, ready to be pasted."""
 
         def named(text: str) -> str:
             return _COMMAND.sub(rf"\g<1>{run}", text)
@@ -52,7 +52,7 @@ class Diagnosis:
 
 
 def shorten(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
-    """Each line once, cut, without vLLM's head, in the order given; None is left out."""
+    """Each line once, cut, without vLLM's head, in the given order; None is left out."""
     kept = {quote.line: _LOGGED.sub("", quote.text, count=1).strip() for quote in quotes if quote is not None}
     return tuple(Quote(line, _cut(text)) for line, text in kept.items())
 

@@ -1,4 +1,4 @@
-"""Ends that are no failures: a run that finished, was stopped, still runs, or stands still."""
+"""Diagnoses without a failure: a run that finished, was stopped, still runs, or hangs."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ LOST = "Run and supervisor ended without a message"
 
 
 def finished(log: Evidence) -> Diagnosis:
-    """The driver ended by itself without an error, which is not always what was planned."""
+    """The driver ended by itself without an error, perhaps before the planned end."""
     title, meaning, fixes = "Finished", "The run reached its last step.", list[Fix]()
     if log.step is not None and log.total is not None and log.step < log.total:
         title = f"Finished early at step {log.step} of {log.total}: the last epoch ended"
@@ -37,7 +37,7 @@ def finished(log: Evidence) -> Diagnosis:
 
 
 def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
-    """Somebody asked it to end; `shown` is the line that says so. What had gone wrong before is named too."""
+    """A user or a program stopped the run; `shown` is the line that shows it. Earlier problems are added."""
     fixes: list[Fix] = []
     reached = f"after step {log.step}" if log.step else "before its first step"  # 0: validated only
     meaning = f"The run was stopped {reached}."
@@ -45,7 +45,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     waits = waiting(log)
     if waits is not None and not log.step:
         quotes.append(waits[1])
-        meaning += f" The start-up was where {waits[0].title}, so it may have stalled."
+        meaning += f" Startup got no further than: {waits[0].title}. It may have stalled."
         fixes.append(replace(waits[0].fixes[0], when="if the start-up takes minutes at this point again"))
     hangs = hung(log)
     if hangs is not None:
@@ -68,7 +68,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
 
 
 def lost(log: Evidence) -> Diagnosis:
-    """Nobody saw how the driver ended, and it did not write why."""
+    """Neither the supervisor nor the log shows how the driver ended."""
     return Diagnosis(
         "unknown",
         LOST,
@@ -89,7 +89,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
     if alive:
         return Diagnosis("running", "Still running", "The driver is running.", shorten([shown]))
     meaning = "The log ends in the middle of the run: the run continues, or the log was cut off."
-    return Diagnosis("running", "No end in the log", meaning, shorten([shown]))
+    return Diagnosis("running", "Log stops mid-run", meaning, shorten([shown]))
 
 
 def complete(log: Evidence) -> bool:
@@ -104,12 +104,12 @@ def complete(log: Evidence) -> bool:
 
 
 def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
-    """Where the start-up stands when it is a place at which Ray waits for resources, and what is known of them."""
+    """The resource for which Ray makes the start-up wait, with the line that shows it."""
     if log.ready:
         return None
-    asked = likeliest(pair for pair in log.errors.values() if pair[0].waits)
-    if asked is not None:
-        return asked[0], asked[1].quote
+    waits = likeliest(pair for pair in log.errors.values() if pair[0].waits)
+    if waits is not None:
+        return waits[0], waits[1].quote
     if log.quote("group_created"):
         return None
     place = log.quote("worker_groups") or (None if log.quote("dataset") else log.quote("config_ends"))
@@ -117,7 +117,7 @@ def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
 
 
 def hung(log: Evidence) -> Candidate | None:
-    """What a run stands still of since its last step."""
+    """The error after the last step that makes a run hang."""
     step = log.quote("step")
     return likeliest(
         pair for pair in log.errors.values() if pair[0].hangs and (step is None or pair[1].quote.line > step.line)

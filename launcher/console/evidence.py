@@ -1,4 +1,4 @@
-"""One pass over a console log: everything in it that could explain how the run ended, in bounded memory."""
+"""One pass over a console log that collects all possible explanations of the run's end, in bounded memory."""
 
 import functools
 import re
@@ -14,13 +14,13 @@ from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
 from launcher.core.secrets import redact
 
-WRITERS = 4096  # processes that are followed at once
+WRITERS = 4096  # processes that are followed at a time
 KEPT = 200  # errors kept of the driver's end
 CACHED = 1024
-LONGEST = 1000  # characters of a line that are looked at and quoted
-MESSAGE_LINES = 8  # further lines of an exception's message that are looked at
+LONGEST = 1000  # characters of a line that are read and quoted
+MESSAGE_LINES = 8  # further lines of an exception's message that are read
 
-# What Ray's C++, torch and Python's logging put before their text, where no mark is looked for.
+# The heads of lines of Ray's C++, torch and Python's logging, which have no marks.
 _LOG_HEAD = re.compile(
     rb"(?:\[[^\[\]]{1,80}\]:? ?|\(raylet\) |(?:ERROR|WARNING|CRITICAL|INFO)[: ](?:[\d:,. /-]{4,30}[: ])?"
     rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|h|py):\d+(?:: | -- |\] ?))*"
@@ -33,13 +33,13 @@ _regex = functools.cache(re.compile)
 
 @dataclass
 class ErrorLine:
-    """A line that may be the cause of the run's end, with what surrounds it."""
+    """A line that may show the cause of the run's end, with its context."""
 
     quote: Quote
     message: str
     source: str
     causes: tuple[Cause, ...]
-    """The entries of the catalogue whose text it has, wherever they are looked for."""
+    """The entries of the catalog whose text it has, whatever their `where`."""
     raised: bool
     """It is the exception of a traceback."""
     context: str
@@ -49,10 +49,10 @@ class ErrorLine:
     owner: Owner = Owner.LIBRARY
     config_key: Quote | None = None
     told: Quote | None = None
-    """The further line of its message that says what happened, where the first does not."""
+    """The further line of its message that shows what happened, if the first does not."""
 
     def fits(self, cause: Cause) -> bool:
-        """Whether it stands where this cause is looked for."""
+        """Whether its context matches the `where` of this cause."""
         return not cause.where or _regex(cause.where).search(f"{self.context}\n{self.message}") is not None
 
 
@@ -60,58 +60,58 @@ Candidate = tuple[Cause, ErrorLine]
 
 
 def likeliest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The most telling entry of the catalogue, and the first line that shows it."""
+    """The entry closest to the root, with the first line that shows it."""
     return min(candidates, key=lambda pair: (pair[0].level, pair[1].quote.line, pair[0].place), default=None)
 
 
 class Evidence:
-    """What a log says about its run; `read` it once."""
+    """The evidence in one log; `read` is called once."""
 
     def __init__(self) -> None:
         self.left_out = 0
-        """Bytes of a log of gigabytes that were not looked at."""
-        self._scanner = Scanner(figures=False)
-        self._known: dict[str, tuple[Cause, ...]] = {}  # what the text of an exception matches
+        """Bytes of a large log that were not read."""
+        self._scanner = Scanner(metrics=False)
+        self._known: dict[str, tuple[Cause, ...]] = {}  # the entries that the text of an exception matches
         self._restart()
 
     def _restart(self) -> None:
         self.step: int | None = None
         self.total: int | None = None
         self.progress: tuple[int, int] | None = None
-        """Steps done and steps in all, as the progress bar says."""
+        """Steps done and the total, from the progress bar."""
         self.saved: str | None = None
         """The folder of the last checkpoint."""
         self.resumed: int | None = None
-        """The step of the checkpoint that training went on from."""
+        """The step of the checkpoint from which training continued."""
         self.only_validates = False
         self.failed_prompts = 0
         self.ready = False
         self.end: int | None = None
-        """The line from which on the run is certainly over."""
+        """The first line at which the run is certainly over."""
         self.final_errors: list[ErrorLine] = []
-        """What the driver printed from its last traceback on."""
+        """The errors of the driver since its last traceback."""
         self.chained = False
-        """They contain a "direct cause": the first exception is the root."""
+        """The final errors contain a "direct cause": the first exception is the root."""
         self.errors: dict[str, Candidate] = {}
-        """Of each cause the first line elsewhere since the last step, or else the first of all, by the cause's id."""
+        """By id of the cause: its first line elsewhere since the last step, or its first line of all."""
         self.unknown_errors: list[ErrorLine] = []
-        """The first exceptions elsewhere that no entry knows."""
+        """The first exceptions elsewhere that match no entry."""
         self.processes: dict[int, str] = {}
-        """Who wrote to the log, by pid."""
+        """The writers of the log, by pid."""
         self._lines: dict[str, Marked] = {}
-        self._ending = False  # the driver has printed a traceback, and nothing since that shows it alive
+        self._ending = False  # the driver has printed a traceback, and no sign of life since
         self._repeated = False
         self._tracebacks: dict[Writer, Traceback] = {}
         self._messages: dict[Writer, _Message] = {}
         self._folders = Folders()
 
     def quote(self, mark: str) -> Quote | None:
-        """The first line with a mark; of "step" and "progress" the last one, and so is "last" of all lines."""
+        """The first line with a mark; for "step" and "progress" the last one. "last" is the last line of all."""
         line = self._lines.get(mark)
         return None if line is None else _quote(line)
 
     def read(self, chunks: Iterable[bytes]) -> None:
-        """Takes in a log; of one larger than some 50 MB what `launcher.console.excerpt` finds worth it."""
+        """Reads a log; of one larger than 50 MB the parts that `launcher.console.excerpt` selects."""
         for part in parts(chunks):
             if part.read:
                 self._read(self._scanner.feed(part.data))
@@ -122,7 +122,7 @@ class Evidence:
 
     def _read(self, lines: list[Marked]) -> None:
         for line in lines:
-            if self._repeated:  # `ray job` shows the last lines once more
+            if self._repeated:  # `ray job` prints the last lines again
                 return
             self._take(line)
 
@@ -168,12 +168,12 @@ class Evidence:
             self._add(self._error(line, text, causes))
 
     def _take_mark(self, line: Marked) -> bool:
-        """Takes a line whose mark says all about it; whether it does."""
+        """Handles a line by its mark; returns whether that is all of it."""
         match, driver = line.match, not line.writer.source
         match line.mark.name:
             case "traceback" | "engine_traceback" as name:
                 self._begin_traceback(line)
-                return name == "traceback"  # the line of an engine may name a cause, too
+                return name == "traceback"  # the line of an engine may also show a cause
             case "config_call":
                 self._begin_traceback(line, "Error in call to target")
             case "job_error" | "hydra_end" | "ray_start" | "task_runner" | "job_repeats" as name:
@@ -245,7 +245,7 @@ class Evidence:
         return traceback
 
     def _begin_traceback(self, line: Marked, *calls: str) -> None:
-        """A traceback, or the line before one, of whichever process."""
+        """A traceback of any process begins here or in the next line."""
         traceback = self._traceback(line)
         traceback.begin(line.piece[0], *calls)
         ignored, traceback.ignored = traceback.ignored, False
@@ -273,7 +273,7 @@ class Evidence:
             self._messages[line.writer] = _Message(error)
 
     def _matching(self, text: str) -> tuple[Cause, ...]:
-        """The entries whose `raised` the text of an exception has."""
+        """The entries whose `raised` matches the text of an exception."""
         causes = self._known.get(text)
         if causes is None:
             causes = tuple(cause for cause in catalogue() if cause.raised and _regex(cause.raised).search(text))
@@ -283,7 +283,7 @@ class Evidence:
         return causes
 
     def _continue(self, message: "_Message", line: Marked, text: str) -> bool:
-        """Whether a line goes on with the message of the exception before it, which then may show its cause."""
+        """Whether a line continues the message of the exception before it, which then may match an entry."""
         if text.startswith('  File "') or remote_method(text) is not None or is_exception(text):
             return False
         error, text = message.error, text.strip()[:LONGEST]
@@ -323,13 +323,13 @@ class Evidence:
             self.unknown_errors.append(error)
 
     def survived(self, error: ErrorLine) -> bool:
-        """Whether a step was done after it."""
+        """Whether a step was done after this error."""
         step = self._lines.get("step")
         return step is not None and error.quote.line < step.piece[0]
 
 
 class _Message(NamedTuple):
-    """An exception whose message may go on in the next line, and how many lines more."""
+    """An exception whose message may continue, and the maximum number of further lines."""
 
     error: ErrorLine
     room: int = MESSAGE_LINES
@@ -343,6 +343,6 @@ def _quote(line: Marked) -> Quote:
 
 @functools.cache
 def _any_line() -> re.Pattern[str]:
-    """Any `line` of the catalogue."""
+    """All `line` patterns of the catalog as one."""
     every = "|".join(f"(?:{cause.line})" for cause in catalogue() if cause.line)
     return re.compile(re.sub(r"\(\?P<\w+>", "(?:", every))

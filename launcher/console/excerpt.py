@@ -1,26 +1,26 @@
-"""What of a log of gigabytes is read: its beginning, its end, and between them where errors and steps stand."""
+"""Selects the parts of a large log to read: its beginning, its end, and the errors and steps between them."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-HEAD = TAIL = MIDDLE = 16 << 20  # bytes that are read of each part; a parser takes a second for five of them
+HEAD = TAIL = MIDDLE = 16 << 20  # bytes that are read of each part; parsing takes a second per 80 MB
 _BLOCK = 1 << 18
 _STEP = b"step:"
 _TROUBLE = (b"Traceback (most", b"Error", b"out of memory", b"NCCL", b"SIGTERM", b"signal", b"Killed", b"No space")
 
 
 class Part(NamedTuple):
-    """Bytes that follow those before; `read` tells whether they are looked at or only counted, in whole lines."""
+    """Consecutive whole lines of a log, to be read or only counted."""
 
     data: bytes
     read: bool
 
 
 def parts(chunks: Iterable[bytes]) -> Iterator[Part]:
-    """A log in parts of which all that matters is read, and at most HEAD + MIDDLE + TAIL bytes and a line a block.
+    """Divides a log into parts: read are at most HEAD + MIDDLE + TAIL bytes and one line per block.
 
-    What is in memory at a time is no more than TAIL.
+    At most TAIL bytes are in memory at a time.
     """
     head, room = HEAD, MIDDLE
     waiting: deque[bytes] = deque()
@@ -44,7 +44,7 @@ def parts(chunks: Iterable[bytes]) -> Iterator[Part]:
 
 
 def _last_step(block: bytes) -> Iterator[Part]:
-    """A block that is left out, but for its last step line."""
+    """Leaves out a block except for its last step line."""
     at = block.rfind(_STEP)
     begin = block.rfind(b"\n", 0, at) + 1 if at >= 0 else len(block)
     end = block.find(b"\n", at) + 1 if at >= 0 else 0
@@ -53,7 +53,7 @@ def _last_step(block: bytes) -> Iterator[Part]:
 
 
 def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Whole lines, some 256 KiB at a time; a longer line comes in pieces."""
+    """Whole lines, about 256 KiB at a time; a longer line comes in pieces."""
     rest = b""
     for chunk in chunks:
         rest += chunk

@@ -1,4 +1,4 @@
-"""What to do about a cause: settings to change, and the words around them. The sentence is made from them here."""
+"""Fixes of a cause: settings to change and the words around them, rendered as a sentence here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 Operation = Literal["set", "lower", "raise", "remove", "choose"]
 
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-UNKNOWN = "..."  # in a value: what only the user knows
+UNKNOWN = "..."  # the part of a value that the user has to fill in
 _ARROWS = {"lower": "↓", "raise": "↑"}
 _VARIABLE = "env."
 
@@ -20,21 +20,21 @@ class Change:
     key: str
     operation: Operation
     values: tuple[str, ...] = ()
-    """Of "set" the values to choose from, the usual one first; of "lower" and "raise" examples in their order."""
+    """Of "set": the values to choose from, the usual one first; of "lower" and "raise": examples in their order."""
     words: str = ""
-    """Of "choose": which value, in words."""
+    """Of "choose": the value in words."""
 
 
 @dataclass(frozen=True)
 class Fix:
-    """One thing to try; without `changes` it is about something else than a preset."""
+    """One thing to try; without `changes` it does not concern a preset."""
 
     do: str = ""
     changes: tuple[Change, ...] = ()
     when: str = ""
     """The condition under which it helps."""
     why: str = ""
-    """What follows the changes in the sentence: a reason or a limit."""
+    """The end of the sentence: a reason or a limit."""
     alternative: bool = False
     """It replaces the fix before it."""
 
@@ -49,7 +49,7 @@ class Fix:
         return lead + ": ".join(filter(None, (self.do, changes))) + end
 
     def filled(self, fill: Callable[[str], str]) -> "Fix":
-        """The same with every text passed through `fill`."""
+        """Passes every text through `fill`."""
         changes = (
             Change(fill(change.key), change.operation, tuple(map(fill, change.values)), fill(change.words))
             for change in self.changes
@@ -61,7 +61,7 @@ class Fix:
 
 
 def fix_of(written: str | Mapping[str, Any]) -> Fix:
-    """A fix as a data file writes it: words, or a table with an operation per name and its settings below.
+    """Reads a fix of a data file: words, or a table with an operation per name and its settings below.
 
     `{set = {KEY = "8"}, why = "..."}`, `{or = true, when = "...", lower = {KEY = ["8", "1"]}}`,
     `{choose = {KEY = "an absolute path"}}`, `{remove = ["KEY"]}`.

@@ -1,8 +1,8 @@
-r"""A console log as clean lines: bytes in, cut anywhere; lines with their exact place in the file out.
+r"""Splits the bytes of a console log, cut anywhere, into clean lines with their exact place in the file.
 
-What Ray, vLLM and tqdm do to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes
-one after the other, progress bars redrawn with `\r`. mpirun and torchrun name the rank before all that. Prefixes are
-found in the bytes: only the rest of a line has to be decoded and cleaned, and only when somebody wants it.
+Ray, vLLM and tqdm add to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes one after
+the other, progress bars redrawn with `\r`. mpirun and torchrun put the rank before all of them. Prefixes are matched
+as bytes: the rest of a line is decoded and cleaned only when it is needed.
 """
 
 import re
@@ -15,8 +15,8 @@ from launcher.core.text import clean
 _PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
 LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
-# Logs pasted from a browser lose the escape character and keep the rest of a colour code.
-_COLOURS = rb"(?:\x1b?\[[0-9;]*m)*"
+# Logs pasted from a browser lose the escape character and keep the rest of a color code.
+_COLORS = rb"(?:\x1b?\[[0-9;]*m)*"
 _NAME = (
     rb"(?:([^()\s][^()=\n]{0,99}?)(?: rank=[0-9]{1,6})? )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
 )
@@ -27,12 +27,12 @@ _RANK = (
     rb"|(?:default|rank|trainer|worker)(?P<rank>[0-9]{1,6})\]): ?){0,2}"
 )
 PREFIX = re.compile(
-    rb"%b(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_RANK, _COLOURS, _NAME, _COLOURS)
+    rb"%b(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_RANK, _COLORS, _NAME, _COLORS)
 )
 
 
 class Writer(NamedTuple):
-    """Who wrote a line, as in `Line`; the pid of rank n of mpirun or torchrun, which all are drivers, is -1 - n."""
+    """The writer of a line, as in `Line`. Ranks of mpirun or torchrun are all drivers; the pid of rank n is -1 - n."""
 
     source: str
     pid: int
@@ -42,8 +42,8 @@ class Line(NamedTuple):
     """One line of a console log.
 
     `number` counts newlines from 1, `offset` is the byte where the line starts. `source` is the Ray actor or
-    process that wrote it ("TaskRunnerV1"; of nested ones the innermost, "EngineCore"), "worker" when Ray did
-    not know its name yet, "" for the driver; `pid` is 0 when unknown. `text` has neither prefix nor escapes.
+    process that wrote it ("TaskRunnerV1"; of nested ones the innermost, "EngineCore"), "worker" before Ray has
+    its name, "" for the driver; `pid` is 0 when unknown. `text` has neither prefix nor escapes.
 
     The parts of a line between carriage returns are lines of their own with the same number: on a terminal
     the later one overwrites the earlier.
@@ -57,19 +57,19 @@ class Line(NamedTuple):
 
 
 # A line, or its part up to a carriage return: number, offset, bytes without the end (at most LONGEST), and
-# for a later part the prefix that the line starts with. A bare tuple, for there are many.
+# for a later part the prefix of the line. A bare tuple, because there are many.
 Piece = tuple[int, int, bytes, bytes]
 
 
 class PieceSplitter:
-    r"""Cuts bytes into pieces at `\n` and `\r`; how the bytes are fed makes no difference."""
+    r"""Cuts bytes into pieces at `\n` and `\r`, independent of the chunks in which they arrive."""
 
     def __init__(self) -> None:
         self._number = 1
         self._offset = 0  # where the piece at the end of the last feed starts
         self._parts: list[bytes] = []  # its bytes
         self._room = LONGEST
-        self._dropped = 0  # those beyond LONGEST, which are only counted
+        self._dropped = 0  # bytes beyond LONGEST, which are only counted
         self._lead: bytes | None = None  # None in the first part of a line
 
     def feed(self, data: bytes) -> list[Piece]:
@@ -78,37 +78,37 @@ class PieceSplitter:
         if not end:
             self._keep(data)
             return []
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         number, offset, dropped = self._number, self._offset, self._dropped
         *lines, tail = (b"".join(self._parts) + data[:end]).split(b"\n")
         for line in lines:
             if self._lead is not None or b"\r" in line:
-                self._returns(line, number, offset, dropped, found)
+                self._returns(line, number, offset, dropped, pieces)
                 self._lead = None
             else:
-                found.append((number, offset, line[:LONGEST], b""))
+                pieces.append((number, offset, line[:LONGEST], b""))
             offset += len(line) + dropped + 1
             number += 1
             dropped = 0
         if tail:  # after the last newline, up to the last carriage return
-            self._returns(tail[:-1], number, offset, dropped, found)
+            self._returns(tail[:-1], number, offset, dropped, pieces)
             offset += len(tail) + dropped
         self._number, self._offset = number, offset
         self._parts, self._room, self._dropped = [], LONGEST, 0
         self._keep(data[end:])
-        return found
+        return pieces
 
     def skip(self, data: bytes) -> None:
-        """Counts what is not looked at. A line of which the beginning was is lost."""
+        """Counts lines without reading them. A line whose beginning was fed is lost."""
         self._number += data.count(b"\n")
         self._offset += sum(map(len, self._parts)) + self._dropped + len(data)
         self._parts, self._room, self._dropped, self._lead = [], LONGEST, 0, None
 
-    def _returns(self, line: bytes, number: int, offset: int, dropped: int, found: list[Piece]) -> None:
-        """Adds the parts of a line that has carriage returns; empty ones are not worth a line."""
+    def _returns(self, line: bytes, number: int, offset: int, dropped: int, pieces: list[Piece]) -> None:
+        """Adds the parts of a line that has carriage returns, without empty ones."""
         for part in line.split(b"\r"):
             if part:
-                found.append((number, offset, part[:LONGEST], self._lead or b""))
+                pieces.append((number, offset, part[:LONGEST], self._lead or b""))
             if self._lead is None:
                 prefix = PREFIX.match(part)
                 self._lead = prefix[0] if prefix else b""
@@ -116,7 +116,7 @@ class PieceSplitter:
             dropped = 0
 
     def close(self) -> Piece | None:
-        """What the end of the file left without a newline."""
+        """The last piece of a file that does not end in a newline."""
         raw = b"".join(self._parts)
         self._parts = []
         return (self._number, self._offset, raw, self._lead or b"") if raw else None
@@ -130,7 +130,7 @@ class PieceSplitter:
 
 
 class LineSplitter:
-    """A log as clean lines: `feed` returns those that are complete, `close` a last one without a newline."""
+    """Splits a log into clean lines: `feed` returns complete ones, `close` a last one without a newline."""
 
     def __init__(self) -> None:
         self._pieces = PieceSplitter()
@@ -144,16 +144,16 @@ class LineSplitter:
 
 
 def clean_line(piece: Piece) -> Line:
-    """The line of a piece, as people may see it: no escapes, no secrets."""
+    """The line of a piece, without escapes and secrets."""
     number, offset, raw, lead = piece
     prefix = PREFIX.match(raw)
-    assert prefix is not None  # it matches nothing as well
+    assert prefix is not None  # it also matches the empty text
     source, pid = writer_of(prefix[0], lead)
     return Line(number, offset, source, redact(clean_text(raw, prefix.end())), pid)
 
 
 def clean_text(raw: bytes, start: int) -> str:
-    """The text of a line from a byte on, without escapes."""
+    """The text of a line starting at a byte, without escapes."""
     raw = raw[start:]
     text = raw.decode(errors="replace")
     return clean(text) if raw.translate(None, _PRINTABLE) else text
@@ -161,12 +161,12 @@ def clean_text(raw: bytes, start: int) -> str:
 
 @lru_cache(maxsize=4096)
 def writer_of(prefix: bytes, lead: bytes = b"") -> Writer:
-    """The writer that a prefix names, or else `lead`, the prefix with which the whole line starts."""
+    """The writer that a prefix names; without one, that of `lead`, the prefix of the whole line."""
     match = PREFIX.fullmatch(prefix)
     mpi, rank, name, pid, daemon = match.groups() if match else (None,) * 5
     if daemon:
         return Writer(daemon.decode(), 0)
-    if pid is None:  # only colours, or a rank
+    if pid is None:  # only colors, or a rank
         rank = rank or mpi
         return Writer("", -1 - int(rank)) if rank else writer_of(lead) if lead else Writer("", 0)
     return Writer(name.decode(errors="replace") if name else "worker", int(pid))

@@ -71,7 +71,7 @@ def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:
     Further groups: Ray's `prefix`, vLLM's date and time `stamp`, and the empty `text` where the text starts.
     """
     match = _START.match(raw)
-    assert match is not None  # it matches nothing as well
+    assert match is not None  # it also matches the empty text
     return _AT_START[match.lastindex], match
 
 

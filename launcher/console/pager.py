@@ -1,7 +1,7 @@
-r"""Any line of a console log, however large the file: nothing but a count a block of 64 KiB is kept.
+r"""Reads any line of a console log of any size; kept in memory is one count per block of 64 KiB.
 
-A line is what stands between two newlines and is known by the byte where it starts, so the end of a log of a
-gigabyte is there at once. Numbers of lines come from the counts, which another thread may be making.
+A line is the text between two newlines, identified by the byte where it starts, so the end of a log of a gigabyte is
+shown at once. Line numbers come from the counts, which another thread may still be computing.
 """
 
 import os
@@ -22,10 +22,10 @@ _HALF = LONGEST // 2
 
 
 class RawLine(NamedTuple):
-    """A line as it stands in the file: from byte `offset` to `end`, its newline included.
+    """A raw line of the file: from byte `offset` to `end`, its newline included.
 
-    `raw` has no newline and at most LONGEST bytes: the first ones, or, of a line that was redrawn with
-    carriage returns, the first and the last ones.
+    `raw` has no newline and at most LONGEST bytes: the first ones, or the first and the last ones of a line that was
+    redrawn with carriage returns.
     """
 
     offset: int
@@ -34,7 +34,7 @@ class RawLine(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One line, or equal ones that follow each other, as shown: bytes `offset` to `end` of the file."""
+    """One line, or consecutive equal ones, as shown: bytes `offset` to `end` of the file."""
 
     offset: int
     end: int
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Entries in the order of the log. `reached`: how far was read to find them, when something ended it."""
+    """Entries in the order of the log. `reached`: the byte up to which they were searched."""
 
     entries: list[Entry]
     reached: int
@@ -58,9 +58,9 @@ Keep = Callable[[bytes], bool]
 
 
 class LogPager:
-    """A log that may still grow; `look` takes notice of what was added. Raises OSError without the file.
+    """A log that may still grow; `look` updates its size. Raises OSError without the file.
 
-    Threads may share it; the file is closed when the last of them has let go.
+    Threads may share it; the file is closed with the last reference.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,11 +70,11 @@ class LogPager:
         self._before = array("Q", [0])  # newlines before each block
         self._counting = threading.Lock()
         self.size = 0
-        self.gap = range(0)  # bytes without a newline that take long to read
+        self.gap = range(0)  # bytes without a newline, which are slow to read
         self.look()
 
     def look(self) -> bool:
-        """Whether the file has changed its size. One that shrank, or whose gap has grown, is counted anew."""
+        """Whether the size of the file changed. A file that shrank, or whose gap grew, is counted again."""
         size, before, missing = os.fstat(self._fd).st_size, self.size, gap.find(self._fd)
         if size < before or missing != self.gap:
             self._before = array("Q", [0])
@@ -82,11 +82,11 @@ class LogPager:
         return size != before
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes of the file as far as it is known."""
+        """Bytes of the file, up to the known size."""
         return os.pread(self._fd, max(min(size, self.size - offset), 0), offset)
 
     def count(self) -> None:
-        """Counts the lines of what was added since the last time."""
+        """Counts the lines that were added since the last call."""
         with self._counting:
             counts = self._before
             while len(counts) * BLOCK <= self.size:
@@ -101,14 +101,14 @@ class LogPager:
                     counts.append(counts[-1] + data.count(b"\n", start, start + BLOCK))
 
     def number_at(self, offset: int) -> int | None:
-        """The number of the line that holds a byte, from 1; None while that is not counted yet."""
+        """The number of the line that contains a byte, from 1; None until it is counted."""
         block = offset // BLOCK
         if block >= len(self._before):
             return None
         return self._before[block] + self.read(block * BLOCK, offset - block * BLOCK).count(b"\n") + 1
 
     def offset_of(self, number: int) -> int | None:
-        """Where a line starts; None when there is none of this number, or it is not counted yet."""
+        """The byte where a line starts; None beyond the last line, or until it is counted."""
         newlines = number - 1
         if newlines <= 0:
             return 0 if newlines == 0 and self.size else None
@@ -122,21 +122,21 @@ class LogPager:
         return offset if offset < self.size else None
 
     def start_of(self, offset: int) -> int:
-        """Where the line starts that holds a byte."""
+        """The start of the line that contains a byte."""
         end = min(max(offset, 0), self.size)
         while end > 0:
             if end - 1 in self.gap:
                 end = self.gap.start
             start = max(end - BLOCK, 0)
-            found = self.read(start, end - start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
+            newline = self.read(start, end - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
             end = start
         return 0
 
     def forward(self, start: int) -> Iterator[RawLine]:
         """The line that starts at `start` and those after it; the last one may lack its newline."""
-        at, head, length = start, b"", 0  # of the line that is not complete yet
+        at, head, length = start, b"", 0  # of the incomplete line
         while block := self.read(at, BLOCK):
             at += len(block)
             *lines, rest = block.split(b"\n")
@@ -152,7 +152,7 @@ class LogPager:
 
     def backward(self, end: int) -> Iterator[RawLine]:
         """The line that ends at `end`, then those before it."""
-        at, rest, length = end, b"", 0  # what is read of the line that ends at `end`
+        at, rest, length = end, b"", 0  # the part of the line before `end` that is read
         newline = 0  # bytes of its newline
         while at > 0:
             if at - 1 in self.gap:
@@ -170,7 +170,7 @@ class LogPager:
             yield self._line(0, end, rest)
 
     def _line(self, start: int, end: int, begin: bytes) -> RawLine:
-        """The line of which `begin` is all, or as much as was kept."""
+        """The line that starts with `begin`, which is all of it or as much as was kept."""
         if end - start > LONGEST + 1:  # the last redraw of a progress bar is what a terminal shows
             _, redrawn, last = self.read(end - _HALF, _HALF).removesuffix(b"\n").partition(b"\r")
             if redrawn:
@@ -178,17 +178,17 @@ class LogPager:
         return RawLine(start, end, begin[:LONGEST])
 
     def page(self, start: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
-        """Up to `rows` entries from `start` on, read from about `budget` bytes; only lines to keep."""
+        """Up to `rows` entries after `start`, from about `budget` bytes; only lines that `keep` accepts."""
         return _collect(self.forward(start), start, rows, keep, budget)
 
     def page_before(self, end: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
-        """Up to `rows` entries that end at `end` or before."""
+        """Up to `rows` entries before `end`."""
         page = _collect(self.backward(end), end, rows, keep, budget)
         return Page(page.entries[::-1], page.reached)
 
 
 def shown(line: RawLine) -> Entry:
-    r"""A line as a terminal would leave it: what `\r` overwrites is gone, escapes are gone."""
+    r"""A line as a terminal shows it: without escapes and without text that `\r` overwrites."""
     if b"\r" not in line.raw:
         source, text = clean_line((0, 0, line.raw, b""))[2:4]
         return Entry(line.offset, line.end, source, text)
@@ -198,7 +198,7 @@ def shown(line: RawLine) -> Entry:
 
 
 def _collect(lines: Iterator[RawLine], reached: int, rows: int, keep: Keep | None, budget: int) -> Page:
-    """Joins lines that are equal. One line more than the rows is read, for it may be equal to the last."""
+    """Joins equal lines. Reads one more line than the rows, because it may be equal to the last."""
     entries: list[Entry] = []
     begun = reached
     for line in lines:

@@ -1,4 +1,4 @@
-"""Events of a console log, read as it grows."""
+"""Reads the events of a console log while it grows."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from launcher.console.scanner import Marked, Scanner
 
 @dataclass(frozen=True)
 class StepLine:
-    """The figures of one step. `line` counts from 1; `offset` is the byte where the line starts.
+    """The metrics of one step. `line` counts from 1; `offset` is the byte where the line starts.
 
-    A step comes a second time, with more figures, when its line arrived in two parts: the later one is right.
+    A step is repeated with more metrics when its line arrived in two parts: the later one is right.
     """
 
     step: int
@@ -34,7 +34,7 @@ class PhaseChange:
 
 @dataclass(frozen=True)
 class Progress:
-    """veRL's progress bar: steps done and steps in all."""
+    """veRL's progress bar: steps done, and their total."""
 
     step: int
     total: int
@@ -42,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class RolloutCount:
-    """How many prompts of the rollout (or validation) are in which state."""
+    """Numbers of prompts of the rollout (or validation) by state."""
 
     pending: int
     running: int
@@ -52,14 +52,14 @@ class RolloutCount:
 
 @dataclass(frozen=True)
 class TotalSteps:
-    """The number of steps that this run will make."""
+    """The planned number of steps of this run."""
 
     total: int
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """Training goes on from the checkpoint of this step."""
+    """Training continues from the checkpoint of this step."""
 
     step: int
 
@@ -73,20 +73,20 @@ class ConfigDump:
 
 @dataclass(frozen=True)
 class Notable:
-    """A line that reports an error. Of a line that repeats, only the first ones are reported."""
+    """A line that reports an error. Of repeated lines only the first ones are reported."""
 
     line: Line
 
 
-_REPEATS = 20  # lines that differ in their digits alone, of which the first so many between two steps are told
-_KINDS = 1024  # of lines that are counted at once
-_BEGIN = 300  # bytes that tell one kind from another
+_REPEATS = 20  # reported lines between two steps that differ only in their digits
+_KINDS = 1024  # kinds of lines that are counted at a time
+_BEGIN = 300  # bytes of a line that make its kind
 
 Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed | ConfigDump | Notable
 
 
 class ConsoleReader:
-    """Reads a console log in chunks of any size; the events do not depend on where it is cut."""
+    """Reads a console log in chunks of any size; the events do not depend on the chunks."""
 
     def __init__(self) -> None:
         self._scanner = Scanner()

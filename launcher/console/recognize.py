@@ -24,7 +24,7 @@ _SCRIPT = re.compile(rb"\A#!|^[^#\n]*\bpython\S* .*(?:-m verl\.|main_ppo)", re.M
 
 def is_verl_output(read: Callable[[], Iterable[bytes]]) -> bool:
     """Whether a log holds any mark of veRL, or an error that ends its runs. `read` yields the log from its start."""
-    scanner = Scanner(figures=False)
+    scanner = Scanner(metrics=False)
     if any(any(map(_is_verls, scanner.feed(chunk))) for chunk in read()) or any(map(_is_verls, scanner.close())):
         return True
     return diagnose(read()).cause in {cause.id for cause in catalogue()}

@@ -1,4 +1,4 @@
-"""A console log line by line, each with what it means: the one pass that reader and diagnosis share."""
+"""Reads a console log line by line, each with its mark: the one pass that reader and diagnosis share."""
 
 import re
 from typing import Any, NamedTuple
@@ -8,16 +8,16 @@ from launcher.console.lines import LONGEST, Line, Piece, PieceSplitter, Writer, 
 from launcher.console.marks import PLAIN, SAMPLE_LINES, STEP_HINT, Mark, mark_at_start, marks_inside
 from launcher.console.steps import Step, complete_step, read_step
 
-_WRITERS = 4096  # of samples that are followed at once
-_CUT = (LONGEST, 4096)  # lengths of a line that may have been longer: ours, and that of wandb's output.log
-_ENOUGH = 300  # bytes of a step line, in which a few of its figures stand
+_WRITERS = 4096  # writers of samples that are followed at a time
+_CUT = (LONGEST, 4096)  # lengths of lines that may have been cut: by this program, by wandb's output.log
+_ENOUGH = 300  # bytes of a step line, with a few of its metrics
 
 
 class Marked(NamedTuple):
-    """A line and what it means; `mark` and `match` are those of `mark_at_start`, or the mark stands inside the line.
+    """A line with its mark; `mark` and `match` are from `mark_at_start`, or the mark is inside the line.
 
-    `step`: the figures of a step line, whatever stands before it. `config`: the resolved configuration by veRL key,
-    in the line that ends its printing.
+    `step`: the metrics of a step line, whatever precedes them. `config`: the resolved configuration by veRL key, in
+    the line that ends its dump.
     """
 
     piece: Piece
@@ -33,26 +33,26 @@ class Marked(NamedTuple):
 
 
 class Scanner:
-    """Reads a log in chunks of any size; the lines do not depend on where it is cut.
+    """Reads a log in chunks of any size; the lines do not depend on the chunks.
 
-    Left out are the configuration while it is printed, but for its first and last line, and the samples (prompt and
-    response): a model that writes code writes errors. A step line that came in two halves comes once more, whole.
+    Left out are the configuration dump except for its first and last line, and the samples (prompt and response): a
+    model that writes code writes errors. A step line that came in two halves is repeated whole.
     """
 
-    def __init__(self, *, figures: bool = True) -> None:
-        """Without `figures` a step line is read no further than it takes to know it for one."""
-        self._figures = figures
+    def __init__(self, *, metrics: bool = True) -> None:
+        """Without `metrics` only the beginning of a step line is read."""
+        self._metrics = metrics
         self._pieces = PieceSplitter()
         self._config: ConfigCollector | None = None
-        self._samples: dict[Writer, int] = {}  # who prints a sample, and its last line at most
-        self._begun: tuple[Marked, str] | None = None  # a step line, with its text, of which the rest may come
+        self._samples: dict[Writer, int] = {}  # writers that print a sample, with its maximum last line
+        self._begun: tuple[Marked, str] | None = None  # a step line, with its text, whose rest may follow
 
     def feed(self, data: bytes) -> list[Marked]:
         """The lines that `data` completes."""
         return self._scan(self._pieces.feed(data))
 
     def skip(self, data: bytes) -> None:
-        """Leaves out whole lines, which only count."""
+        """Leaves out whole lines, which are only counted."""
         self._pieces.skip(data)
         self._config, self._begun = None, None
 
@@ -65,7 +65,7 @@ class Scanner:
         lines: list[Marked] = []
         for piece in pieces:
             if self._config is None or not self._config.add(piece[2]):
-                line = self._recognise(piece, cut)
+                line = self._recognize(piece, cut)
             elif piece[2].endswith(b"}"):
                 line = self._end_config(piece)
             else:
@@ -75,7 +75,7 @@ class Scanner:
         _look_inside(lines)
         return lines
 
-    def _recognise(self, piece: Piece, cut: bool) -> Marked | None:
+    def _recognize(self, piece: Piece, cut: bool) -> Marked | None:
         raw = piece[2]
         mark, match = mark_at_start(raw)
         name = mark.name
@@ -103,7 +103,7 @@ class Scanner:
         return line
 
     def _end_config(self, piece: Piece) -> Marked | None:
-        """The line with the configuration, None if that is not complete."""
+        """The line with the configuration; None while that is incomplete."""
         assert self._config is not None
         config = self._config.read()
         if config is not None or self._config.failed:
@@ -114,9 +114,9 @@ class Scanner:
         return Marked(piece, writer_of(match[1], piece[3]), mark, match, config=config)
 
     def _step(self, line: Marked, cut: bool) -> Marked | None:
-        """The line with its figures, if it is a step line."""
+        """The line with its metrics, if it is a step line."""
         raw, start = line.piece[2], line.match.start("text")
-        if not self._figures and (step := read_step(clean_text(raw[:_ENOUGH], start), cut=True)):
+        if not self._metrics and (step := read_step(clean_text(raw[:_ENOUGH], start), cut=True)):
             return self._take_step(line._replace(step=step))
         text = clean_text(raw, start)
         step = read_step(text, cut=cut or len(raw) in _CUT)
@@ -128,7 +128,7 @@ class Scanner:
         return whole
 
     def _complete(self, rest: Piece) -> Marked | None:
-        """The whole step line, if `rest` is what its writer had not written yet."""
+        """The whole step line, if `rest` is its second half."""
         assert self._begun is not None
         line, text = self._begun
         self._begun = None
@@ -138,13 +138,13 @@ class Scanner:
         return self._take_step(line._replace(step=step)) if step else None
 
     def _take_step(self, line: Marked) -> Marked:
-        self._config = None  # what has not come by now does not come
+        self._config = None  # a dump without its end by now stays incomplete
         self._samples.clear()
         return line
 
 
 def _look_inside(lines: list[Marked]) -> None:
-    """Gives lines the marks that do not stand at their start."""
+    """Adds the marks that are not at the start of their lines."""
     plain = [index for index, line in enumerate(lines) if line.mark is PLAIN and line.step is None]
     for index, mark in zip(plain, marks_inside([lines[index].piece[2] for index in plain]), strict=True):
         if mark is not PLAIN:

@@ -1,4 +1,4 @@
-"""Finding lines in a log of any size: by text, by trouble, by who wrote them."""
+"""Finds lines in a log of any size: by text, by error, by writer."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ from launcher.console.pager import LogPager, RawLine, shown
 _REGION = 1 << 20
 
 SOURCES = ("all", "driver", "workers", "engine")
-_ENGINE = re.compile(r"EngineCore|vLLM|SGLang|sglang|Worker(?:_|$)")  # vLLM's own are `Worker`, `Worker_TP0`
+_ENGINE = re.compile(r"EngineCore|vLLM|SGLang|sglang|Worker(?:_|$)")  # vLLM's workers are `Worker`, `Worker_TP0`
 _DRIVER = re.compile(r"TaskRunner|$|raylet|autoscaler")
 
 
 class Wanted(NamedTuple):
-    """What to look for. A line that `test` takes contains one of the hints (in small letters if `lower`)."""
+    """A search. A line that `test` accepts contains one of the hints (in lower case if `lower`)."""
 
     test: Callable[[bytes], bool]
     hints: tuple[bytes, ...] = ()
@@ -24,19 +24,19 @@ class Wanted(NamedTuple):
 
 
 def containing(text: str) -> Wanted:
-    """Lines that show `text`, capital or small."""
+    """Lines that show `text`, in upper or lower case."""
     text = text.lower()
 
     def test(raw: bytes) -> bool:
         return text in shown(RawLine(0, 0, raw)).shown.lower()
 
-    # escapes may stand between words, so the longest word tells whether a look is worth it
+    # escapes may separate words, so the longest word is the hint
     words: list[str] = re.findall(r"[a-z0-9_]+", text)
     return Wanted(test, (max(words, key=len).encode(),) if words else (), lower=True)
 
 
 def written_by(group: str) -> Callable[[bytes], bool] | None:
-    """Whether a line is of one of SOURCES; None for "all"."""
+    """A test for lines of one of SOURCES; None for "all"."""
     if group == "all":
         return None
 
@@ -47,21 +47,21 @@ def written_by(group: str) -> Callable[[bytes], bool] | None:
 
 
 def group_of(source: str) -> str:
-    """Which of SOURCES wrote a line: veRL's driver with Ray's daemons, the engine, or another worker."""
+    """The group of a writer in SOURCES: veRL's driver with Ray's daemons, the engine, or another worker."""
     if _DRIVER.match(source):
         return "driver"
     return "engine" if _ENGINE.match(source) else "workers"
 
 
 def both(wanted: Wanted, keep: Callable[[bytes], bool] | None) -> Wanted:
-    """Lines that pass a filter as well."""
+    """Lines that also pass a filter."""
     if keep is None:
         return wanted
     return wanted._replace(test=lambda raw: keep(raw) and wanted.test(raw))
 
 
 class Search:
-    """One search through a log, in its own thread. `at` tells how far it is; `cancel` ends it."""
+    """One search through a log, in its own thread. `at` is its progress; `cancel` ends it."""
 
     def __init__(self, pager: LogPager, wanted: Wanted, start: int, *, forward: bool) -> None:
         self.pager, self.wanted, self.start, self.forward = pager, wanted, start, forward
@@ -73,32 +73,32 @@ class Search:
 
     @property
     def done(self) -> float:
-        """The part of the way that is behind it, 0 to 1."""
+        """The searched share, 0 to 1."""
         way = self.pager.size - self.start if self.forward else self.start
         return abs(self.at - self.start) / way if way else 1.0
 
     def run(self) -> int | None:
-        """Where the next line starts that is wanted: at `start` or after it, or else before it."""
+        """The start of the next match: at or after `start`, or before it in a search backward."""
         while not self.cancelled:
             region = self._region_after() if self.forward else self._region_before()
             if not region:
                 return None
             offset = self.at if self.forward else self.at - len(region)
-            if (found := self._inside(region, offset)) is not None:
-                return found
+            if (place := self._inside(region, offset)) is not None:
+                return place
             self.at = offset + len(region) if self.forward else offset
         return None
 
     def count(self) -> int:
-        """How many lines are wanted from `start` to the end of the log; those until it was cancelled."""
-        found = 0
+        """The number of matches from `start` to the end of the log, or until it is canceled."""
+        count = 0
         while not self.cancelled and (region := self._region_after()):
-            found += sum(1 for _ in self._wanted_in(region))
+            count += sum(1 for _ in self._wanted_in(region))
             self.at += len(region)
-        return found
+        return count
 
     def _region_after(self) -> bytes:
-        """Whole lines from `at` on; of the last line of the file, or one longer than a region, its start."""
+        """Whole lines after `at`; the start of the last line, or of one longer than a region."""
         if self.at in self.pager.gap:
             self.at = self.pager.gap.stop
         data = self.pager.read(self.at, _REGION)
@@ -113,16 +113,16 @@ class Search:
         return data[cut:] or data
 
     def _inside(self, region: bytes, offset: int) -> int | None:
-        """Where the first wanted line of a region starts, the last one of a search backward."""
-        found = None
+        """The start of the first match in a region, of the last one in a search backward."""
+        match = None
         for place in self._wanted_in(region):
-            found = place
+            match = place
             if self.forward:
                 break
-        return None if found is None else self.pager.start_of(offset + found)
+        return None if match is None else self.pager.start_of(offset + match)
 
     def _wanted_in(self, region: bytes) -> Iterator[int]:
-        """Where in a region the lines begin that are wanted."""
+        """The starts of the matching lines in a region."""
         wanted, place = self.wanted, 0
         looked = region.lower() if wanted.lower else region
         hints = [hint for hint in wanted.hints if hint in looked]
@@ -141,4 +141,4 @@ def is_trouble(raw: bytes) -> bool:
     return any(reports_trouble(piece[2]) for piece in pieces)
 
 
-TROUBLE = Wanted(is_trouble, TROUBLE_HINTS)  # what the health rule ERR-1 and the diagnosis see
+TROUBLE = Wanted(is_trouble, TROUBLE_HINTS)  # as the health rule ERR-1 and the diagnosis find them

@@ -1,7 +1,7 @@
-"""The traceback that a process is printing: which calls it went through, and whose code raised the exception.
+"""The traceback that a process is printing: its calls, and the owner of the code that raised the exception.
 
-Most tracebacks end in a library that did as it was asked. The frame that says more is the last one in the user's
-own code, a reward function above all, or else the last one in veRL.
+Most tracebacks end in a library. The decisive frame is the last one in the user's own code, such as a reward
+function; without one, the last one in veRL.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections import deque
 from enum import IntEnum
 from typing import NamedTuple
 
-LINES = 80  # of one process, after which an exception no longer belongs to the frames before it
+LINES = 80  # maximum distance of an exception from its frames, in lines of the process
 
 _FRAME = re.compile(r' +File "([^"]+)", line \d+, in (\S+)')
 _REMOTE_CALL = re.compile(r"ray::(\S+?)\(\) \(")
@@ -31,7 +31,7 @@ _FOLDERS = 16  # that are remembered
 
 
 class Owner(IntEnum):
-    """Whose code it is; the higher, the more it tells the user."""
+    """The owner of code; a higher value helps the user more."""
 
     LIBRARY = 0
     VERL = 1
@@ -39,7 +39,7 @@ class Owner(IntEnum):
 
 
 class Folders:
-    """Tells the owner of a file, and learns on the way where a log's libraries lie."""
+    """Finds the owner of a file, and collects the folders of a log's libraries."""
 
     def __init__(self) -> None:
         self._libraries: tuple[str, ...] = ()
@@ -62,22 +62,22 @@ class Quote(NamedTuple):
 
 
 class Traceback:
-    """What one process has printed of its traceback so far."""
+    """The traceback of one process, as far as it is printed."""
 
     def __init__(self) -> None:
         self.calls: deque[str] = deque(maxlen=64)
         """Frames (`verl/trainer/main_ppo.py:run`) and remote calls (`WorkerDict.update_actor`)."""
         self.ignored = False
-        """Python itself ignores the traceback that follows."""
+        """Python ignores the exception of the traceback that follows."""
         self._last_line = -LINES
         self._start(None)
 
     def _start(self, remote_call: Quote | None) -> None:
-        """Frames follow, of this process or of the remote call that it waited for."""
+        """Frames of this process follow, or of the remote call that it waited for."""
         self.code = ""
         self.remote_call = remote_call
         self.frame: Quote | None = None
-        """The frame that tells most."""
+        """The decisive frame."""
         self.owner = Owner.LIBRARY
 
     def begin(self, number: int, *calls: str) -> None:
@@ -91,7 +91,7 @@ class Traceback:
         self._last_line = -LINES
 
     def includes(self, number: int) -> bool:
-        """Whether a line is near enough to belong to it."""
+        """Whether a line is close enough to belong to it."""
         return number - self._last_line < LINES
 
     def add_remote_call(self, quote: Quote, method: str) -> None:

@@ -42,7 +42,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def siblings(path: Path) -> list[str]:
+def beside(path: Path) -> list[str]:
     """The names in the folder of a path; none when there is no such folder."""
     return [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
 

@@ -31,7 +31,7 @@ def refusal(text: str) -> str | None:
     return _measured(text)
 
 
-def repair(text: str, error: "MarkedYAMLError") -> str:
+def mending(text: str, error: "MarkedYAMLError") -> str:
     """The fix for invalid YAML, by what was open where its parser stopped."""
     from ruamel.yaml.constructor import DuplicateKeyError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from launcher.health.clauses import Clause
 from launcher.record.levels import Level
 
-LASTING = ", flagged if it lasts"  # of a row that is still OK: what it says is no complaint yet
+LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,7 +274,7 @@ def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
 def plugin() -> tuple[str, bytes]:
     """Name and content of the package that ppo-tui loads into veRL; the name contains the hash of the content.
 
-    The nodes of a cluster do not need ppo-tui.
+    The nodes of a cluster need not have ppo-tui.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -45,7 +45,7 @@ class _Text(NamedTuple):
         return cls(frozenset(pieces), grams, 1 - len(grams) / max(len(pieces) - 3, 1))
 
 
-class ResponseMetrics:
+class ResponseFigures:
     """Computes the metrics of a run's steps, in their order. The memory of its prompts is bounded."""
 
     def __init__(self) -> None:

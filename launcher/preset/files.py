@@ -10,9 +10,9 @@ from typing import Any, Literal
 import launcher
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import clean, hint_of, near_hint, nearest
-from launcher.core.yaml_bounds import refusal, repair
+from launcher.core.yaml_bounds import mending, refusal
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, preset_of, value_of
@@ -219,7 +219,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
             named = "'ppo-tui presets' lists those with a name"
-            raise UserError(f"preset file {str(path)!r} does not exist", near_hint(path.name, siblings(path), named))
+            raise UserError(f"preset file {str(path)!r} does not exist", near_hint(path.name, beside(path), named))
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:
@@ -257,7 +257,7 @@ def _document(path: Path, text: str) -> Mapping[Any, Any]:
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         problem = _first_line(error.problem or error)
-        raise UserError(f"{path}{line}: not valid YAML: {problem}", repair(text, error)) from None
+        raise UserError(f"{path}{line}: not valid YAML: {problem}", mending(text, error)) from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
     if not isinstance(document, Mapping | None):

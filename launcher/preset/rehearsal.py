@@ -26,11 +26,11 @@ def models(loaded: LoadedPreset) -> list[str]:
     config = configuration(loaded.snapshot())
     for engine in (config.text("model_engine"), config.text(f"{ACTOR}.strategy")):
         if engine in OTHER_ENGINES:
-            raise UserError(f"it runs on the CPU, where {engine} cannot; only FSDP can")
+            raise UserError(f"the CPU platform runs only FSDP, not {engine}")
     if config.flag(f"{REWARD_MODEL}.enable"):
-        raise UserError("it runs on the CPU, where a reward model has no engine")
+        raise UserError("the CPU platform has no engine for a reward model")
     if config.flag("distillation.enabled"):
-        raise UserError("it runs on the CPU, where the teacher of a distillation has no engine")
+        raise UserError("the CPU platform has no engine for the teacher of a distillation")
     named = [loaded.preset.model.path, loaded.preset.critic.path if config.has_critic else None]
     return list(dict.fromkeys(filter(None, named)))
 

@@ -31,7 +31,7 @@ class Origin(Record):
     """The run whose settings were edited for this one, and what was changed.
 
     `step` is that of the checkpoint of it that this one began with, 0 for its start: a fork. `trial` is the health
-    rule whose fix is tried, `undoes` what this trial undoes: "the change of the fork".
+    rule whose fix is tried, `undoes` what this trial undoes: "what the fork changed".
     """
 
     run: str

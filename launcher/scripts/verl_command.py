@@ -89,7 +89,9 @@ def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
             _tell(each, script)
     if not commands:
         if ended and not loose:
-            raise UserError(f"the script ends before it starts veRL: {ended}", "give its arguments behind the script")
+            raise UserError(
+                f"the script exits before it starts veRL: {ended}", "pass its arguments after the script name"
+            )
         script.overrides = [word.strip() for word in loose]
         return script
     _take(*commands[-1], script)

@@ -18,45 +18,16 @@ REQUIREMENTS_CPU = Path(__file__).with_name("requirements-cpu.txt")
 CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 """Distributions of the one package `cupy`."""
 
+_LIBRARIES = ("peft", "datasets", "pyarrow", "numpy", "orjson", "torchdata", "accelerate", "codetiming", "dill")
+_LOGGERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio", "weave")
 PACKAGES = (
-    "verl",
-    "vllm",
-    "sglang",
-    "torch",
-    "transformers",
-    "ray",
-    "flash-attn",
-    "flashinfer-python",
-    "TransferQueue",
-    "tensordict",
-    "trl",
-    "peft",
-    "datasets",
-    "pyarrow",
-    "numpy",
-    "orjson",
-    "torchdata",
-    "accelerate",
-    "codetiming",
-    "dill",
-    "hydra-core",
-    "pandas",
-    "liger-kernel",
-    *CUPY,
-    "nixl",
-    "mooncake-transfer-engine",
-    "nvidia-ml-py",
-    "pynvml",
-    "wandb",
-    "tensorboard",
-    "mlflow",
-    "swanlab",
-    "clearml",
-    "trackio",
-    "weave",
+    *("verl", "vllm", "sglang", "torch", "transformers", "ray", "flash-attn", "flashinfer-python", "TransferQueue"),
+    *("tensordict", "trl", *_LIBRARIES, "hydra-core", "pandas", "liger-kernel", *CUPY),
+    *("nixl", "mooncake-transfer-engine", "nvidia-ml-py", "pynvml", *_LOGGERS),
 )
+"""Packages whose versions the checks and `doctor` read, in the order in which `doctor` prints them."""
 
-# Asked without importing any of them: that would take half a minute.
+# Reads versions without importing a package, which would take half a minute.
 _PROBE = """
 import importlib.metadata as m, importlib.util as u, json, os, re, sys
 def version(name):

@@ -185,7 +185,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path
     log.write_text("Error executing job\nTraceback (most recent call last):\nValueError: größer\n", "utf-8")
     done = ppo_tui("diagnose", str(log), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "ValueError: gr??er" in done.stdout, done.stderr
-    assert "No entry of the catalogue matches." in done.stdout
+    assert "No entry of the catalog matches." in done.stdout
 
 
 @pytest.mark.slow

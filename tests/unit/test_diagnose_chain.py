@@ -34,7 +34,7 @@ def test_memory_of_one_rank_before_the_watchdog_of_another() -> None:
     text = STEP.format(1) + died + worker(WATCHDOG, 11) + JOB + "ray.exceptions.RayTaskError: ray::WorkerDict.x() (p\n"
     found = diagnosis_of(text + NCCL, exit_code=1)
     assert (found.cause, found.evidence[0].line) == ("gpu-oom-update", 4)
-    assert "What followed from it: Communication between GPUs failed (NCCL) (line 5)." in found.meaning
+    assert "Consequences: Communication between GPUs failed (NCCL) (line 5)." in found.meaning
     assert found.evidence[-1].text.startswith("torch.distributed.DistBackendError")
     assert diagnosis_of(STEP.format(1) + died + worker(WATCHDOG, 11)).cause == "gpu-oom-update"  # and nothing more
     assert diagnosis_of(died + STEP.format(1) + worker(WATCHDOG, 11) + JOB + NCCL, exit_code=1).cause == "nccl"

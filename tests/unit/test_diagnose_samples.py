@@ -1,4 +1,4 @@
-"""Every entry of the failure catalogue wins on a log in which its line is not the last one.
+"""Every entry of the failure catalog wins on a log in which its line is not the last one.
 
 The logs are written from the samples of the entries, in the forms in which veRL's failures reach a console: colors
 and prefixes of Ray, nested prefixes and loggers of vLLM, remote tracebacks, Hydra's short form, late lines of workers

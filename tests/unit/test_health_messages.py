@@ -64,7 +64,7 @@ def test_what_is_ok_does_not_complain(rule: str, steps: Steps, message: str) -> 
 def test_what_would_be_flagged_if_it_lasted_says_so_until_it_is(rule: str, steps: Steps, message: str) -> None:
     level, text = said(rule, steps)
     assert level == Level.OK
-    assert text.startswith(message) and text.endswith(", flagged if it lasts")
+    assert text.startswith(message) and text.endswith(", flagged if it persists")
     level, text = said(rule, steps + steps[-1:] * 5)
     assert level > Level.OK
     assert "if it lasts" not in text

@@ -17,7 +17,7 @@ from launcher.preset.files import load, shipped
 ROOT = Path(__file__).parents[2]
 PEAKS = json.loads((ROOT / "tests/data/memory/peaks.json").read_text())
 SUITE = PEAKS["suite"]
-NOT_TORCH = ("CUDA context", "engine", "engine beyond its share", "engine asleep", "engine weights")
+NOT_TORCH = ("CUDA context", "engine", "engine overhead", "engine, sleep mode", "engine weights")
 
 
 def assumed(preset: str, machine: str, *settings: str) -> Subject:

@@ -41,7 +41,7 @@ def test_sglang_takes_its_share_of_what_is_free() -> None:
     before = 4 * 3 * PARAMETERS  # actor, critic and reference, without Adam
     less = part(vllm, "rollout", "engine") - part(sglang, "rollout", "engine")
     assert less == pytest.approx(0.6 * before, rel=1e-3)
-    beyond = [part(each, "rollout", "engine beyond its share") for each in (vllm, sglang)]
+    beyond = [part(each, "rollout", "engine overhead") for each in (vllm, sglang)]
     assert beyond[1] - beyond[0] == 256 * 151_936 * 24  # it works beside its share
     none = assumed("1x24", "rollout.gpu_memory_utilization=0.05", "rollout.engine=sglang")
     levels = [each.level for each in fitting.checks(none)]

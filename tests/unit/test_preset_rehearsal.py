@@ -60,10 +60,10 @@ def test_separate_async_has_a_place_for_its_engine():
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
-        ("actor.strategy=megatron", "megatron cannot"),
-        ("model_engine=veomni", "veomni cannot"),
-        ("reward.use_model=true", "a reward model has no engine"),
-        ("+distillation.enabled=true", "the teacher of a distillation has no engine"),
+        ("actor.strategy=megatron", "only FSDP, not megatron"),
+        ("model_engine=veomni", "only FSDP, not veomni"),
+        ("reward.use_model=true", "no engine for a reward model"),
+        ("+distillation.enabled=true", "no engine for the teacher of a distillation"),
     ],
 )
 def test_what_no_cpu_can_rehearse_is_refused(setting: str, why: str):

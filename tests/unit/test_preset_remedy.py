@@ -1,4 +1,4 @@
-"""Fixes as changes of a preset: what the records of the catalogue come to."""
+"""Fixes as changes of a preset: the records of the catalog."""
 
 import pytest
 

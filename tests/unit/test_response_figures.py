@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from launcher.metrics import responses
 from launcher.metrics.glossary import UNKNOWN, describe
 from launcher.metrics.records import StepRecord
-from launcher.metrics.responses import ResponseMetrics
+from launcher.metrics.responses import ResponseFigures
 from launcher.record.layout import RunDir
 from launcher.runs.watch.responses import Dump, ToldByResponses, rows
 
@@ -29,8 +29,8 @@ def said(prompt: str, *outputs: str, truth: str = "7", right: int = 0) -> list[d
     ]
 
 
-def figures(*groups: list[dict[str, Any]], of: ResponseMetrics | None = None) -> dict[str, float]:
-    found = (of or ResponseMetrics()).of([row for group in groups for row in group])
+def figures(*groups: list[dict[str, Any]], of: ResponseFigures | None = None) -> dict[str, float]:
+    found = (of or ResponseFigures()).of([row for group in groups for row in group])
     return {key.removeprefix("responses/"): value for key, value in found.items()}
 
 
@@ -42,7 +42,7 @@ def test_real_dumps_of_a_run_that_learned() -> None:
     validation = figures(rows(real("validation", 10), 1 << 20))
     assert validation["unvaried_groups"] == 0 and validation["format_only"] == 1 / 8
     assert (validation["near_equal"], validation["equal_truths"]) == (0.25, 0.5)
-    told = ResponseMetrics()
+    told = ResponseFigures()
     early, late = (figures(rows(real("rollout", step), 1 << 20), of=told) for step in (1, 60))
     assert "unvaried_groups" not in early, "one response a prompt is no group"
     assert late["near_equal"] < 0.5 and late["prompt_copied"] == 0
@@ -90,7 +90,7 @@ def test_what_the_texts_are_like() -> None:
 
 
 def test_prompts_that_are_never_solved_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ResponseMetrics()
+    told = ResponseFigures()
     first = figures(said("a", "x", right=1), said("b", "x"), said("c", "x", right=1), of=told)
     assert "forgotten" not in first
     again = figures(said("a", "x", right=1), said("b", "x"), said("c", "x"), of=told)
@@ -109,7 +109,7 @@ ROW = st.dictionaries(st.sampled_from(["input", "output", "gts", "score", "uid",
 
 @given(st.lists(ROW, max_size=12))
 def test_any_rows_are_counted(found: list[dict[str, Any]]) -> None:
-    told = ResponseMetrics()
+    told = ResponseFigures()
     for _ in range(2):
         counted = told.of(found)
         assert math.isfinite(counted.pop("responses/audit", 0.0))

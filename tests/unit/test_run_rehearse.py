@@ -91,7 +91,7 @@ def test_what_cannot_be_rehearsed_says_why(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rehearse, "_smaller", SMALLER)
     found = rehearse.rehearse(load("toy-cpu", ["actor.strategy=megatron"]), lambda _: None)
     assert found is not None and found.level == "warning"
-    assert found.message == "no rehearsal: it runs on the CPU, where megatron cannot; only FSDP can"
+    assert found.message == "no rehearsal: the CPU platform runs only FSDP, not megatron"
     assert list(all_runs()) == []
 
 

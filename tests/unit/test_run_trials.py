@@ -157,9 +157,9 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     planned = plan(run, "KL-4", at=0)
     back = ("actor.entropy_coeff=null", "actor.ppo_mini_batch_size=32", "data.train_batch_size=64")
     assert planned.arms[:2] == ((), back) and len(planned.arms) == 4, planned.arms
-    assert planned.lines[1].endswith("data.train_batch_size=64 (undoes the change of the fork)")
+    assert planned.lines[1].endswith("data.train_batch_size=64 (undoes what the fork changed)")
     _, after = planned_fork(run, back, step=0, trial="KL-4", undoes=planned.undoes(back))
-    assert after.undoes == "the change of the fork"
+    assert after.undoes == "what the fork changed"
 
     def make(settings: Sequence[str], first: int, last: int) -> Figures:
         return healthy(first, last, reward=0.02) if len(settings) > 2 else recorded(first, last)
@@ -169,11 +169,11 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     (found,) = trials_of(run.id)
     twin, first = found.arms[:2]
     assert (twin.verdict, first.verdict, set(first.changes)) == ("repeated", "healed", set(back)), found.arms
-    assert first.told.startswith("undoes the change of the fork; no flag"), first.told
+    assert first.told.startswith("undoes what the fork changed; no flag"), first.told
     assert last_change(sound, planned.onset) is None
     EventLog(run.events).add(LevelChange(3, "KL-4", Level.OK, Level.WARN))
     EventLog(run.events).add(Action("resume", step=4, settings=("actor.lr=1e-3",)))
-    assert last_change(run, planned.onset).words == "the change of the fork", "the flag was up before the resume"
+    assert last_change(run, planned.onset).words == "what the fork changed", "the flag was up before the resume"
     EventLog(sound.events).add(LevelChange(9, "KL-4", Level.OK, Level.WARN))
     assert last_change(run, planned.onset) is None, "its parent had the flag, too"
 
@@ -231,7 +231,7 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     assert [run.read_info().after.trial for run in runs] == ["KL-1"]  # type: ignore[union-attr]
     assert "left out actor.lr=1e-5: no room" in said
     assert any(line.startswith("left out trainer.gpus=2: trainer.n_gpus_per_node cannot change") for line in said)
-    with pytest.raises(UserError, match="the untouched twin cannot start: no room"):
+    with pytest.raises(UserError, match="the control run cannot start: no room"):
         carry_out(planned, begin=skipped, force=True, poll=0.05)
     assert not queued.entries(), "those that still wait are withdrawn"
 
@@ -323,7 +323,7 @@ def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:
 def test_of_healed_trials_the_better_reward_is_first_where_it_can_be_told_else_the_undoing() -> None:
     twin = facts((), Level.CRITICAL, [0.2] * 12)
     noise = [0.01 * (step % 3) for step in range(14)]
-    undoing = replace(facts(("a=1",), Level.OK, [0.5 + each for each in noise]), undoes="the change of the fork")
+    undoing = replace(facts(("a=1",), Level.OK, [0.5 + each for each in noise]), undoes="what the fork changed")
     alike = facts(("b=1",), Level.OK, [0.51 - each for each in noise])
     better = facts(("c=1",), Level.OK, [0.8 + each for each in noise])
     other = facts(("reward.function=x",), Level.OK, [-1.0] * 14)

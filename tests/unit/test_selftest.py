@@ -39,7 +39,7 @@ def test_a_run_that_is_flagged_already(ppo_tui: Command) -> None:
         "fault": "KL jumps (×8 + 0.8)",
         "at": 17,
         "steps": 10,
-        "skipped": "KL-1 is on already",
+        "skipped": "KL-1 is already raised",
     }
     assert lines["NaN in the policy loss, once"]["critical"] == {"rule": "NUM-1", "after": 0}
 

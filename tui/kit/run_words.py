@@ -123,7 +123,7 @@ def _end_or_stall(state: RunState) -> tuple[str, str] | None:
     name, error, step, total = state.state, state.error, state.step, state.total
     if state.live:
         if minutes := state.silent_minutes:
-            return "warn", f"no update from the supervisor for {minutes} min; the figures shown are old"
+            return "warn", f"no update from the supervisor for {minutes} min; the values shown are old"
         return ("warn", state.stall) if state.stall else None
     at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before the first step"
     if name == "failed":
@@ -132,7 +132,7 @@ def _end_or_stall(state: RunState) -> tuple[str, str] | None:
         return "critical", f"lost: {error}"
     if name == "lost":
         alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
-        return "critical", f"lost{at}: the supervisor ended without a record; {alive}"
+        return "critical", f"lost{at}: the supervisor died; {alive}"
     if name == "stopped":
         by = state.exit and state.exit.requested_by
         return "dim", f"stopped{at}" + (f" {by_whom(by)}" if by else "") + (f": {error}" if error else "")

@@ -1,6 +1,6 @@
-"""The same figures for every program: the recorded PPO run of tests/data, stretched over many steps.
+"""The same metrics for every program: the recorded PPO run of tests/data, stretched over many steps.
 
-Needs the standard library alone: the peers' environments import it, too.
+Needs only the standard library: the peers' environments also import it.
 """
 
 import gzip
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 RECORDING = Path(__file__).resolve().parents[3] / "tests" / "data" / "logs" / "cpu-toy.jsonl.gz"
-HISTORY = 1000  # steps that are there when a program starts
+HISTORY = 1000  # steps that exist when a program starts
 TOTAL = 1400
 FOUR = ("critic/score/mean", "actor/kl_loss", "actor/entropy", "perf/throughput")
 
 
 def step(number: int, rows: list[dict[str, float]]) -> dict[str, float]:
-    """All figures of step 1...TOTAL: between two recorded ones, with 3 % of noise."""
+    """All metrics of step 1...TOTAL: between two recorded ones, with 3 % of noise."""
     place = (number - 1) / (TOTAL - 1) * (len(rows) - 1)
     before, share = rows[int(place)], place % 1
     after = rows[min(int(place) + 1, len(rows) - 1)]
@@ -34,7 +34,7 @@ def recorded() -> list[dict[str, float]]:
 
 
 def paced(go: Path) -> Iterator[tuple[int, dict[str, float]]]:
-    """The history at once; then a step a second while the file `go` is there."""
+    """The history at once; then one step per second while the file `go` exists."""
     rows = recorded()
     for number in range(1, TOTAL + 1):
         if number > HISTORY:

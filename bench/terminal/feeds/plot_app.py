@@ -1,4 +1,4 @@
-"""Four charts of the same figures with textual-plot, in its own environment: its widgets and no more."""
+"""Four charts of the same metrics with textual-plot, in its own environment: its widgets and no more."""
 
 import sys
 import threading

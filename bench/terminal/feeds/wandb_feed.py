@@ -1,4 +1,4 @@
-"""The same figures into a `.wandb` file, in wandb's own environment; prints where the run lies."""
+"""Logs the same metrics into a `.wandb` file, in wandb's own environment; prints the folder of the run."""
 
 import sys
 from pathlib import Path

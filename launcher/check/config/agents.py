@@ -45,7 +45,7 @@ def loop(subject: Subject) -> Findings:
         yield info("AGENT-1", f"{message}: {MODEL}.external_lib must register it", "", [LOOP])
         return
     fix = f"set rollout.agent_loop to one of {', '.join([*known, *own])}"
-    yield error("AGENT-1", f"{message}, and {where}: no response is written", fix, [LOOP, LOOPS])
+    yield error("AGENT-1", f"{message}, and {where}: no responses are generated", fix, [LOOP, LOOPS])
 
 
 def loop_file(subject: Subject) -> Findings:

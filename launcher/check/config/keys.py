@@ -10,7 +10,7 @@ from pathlib import Path
 
 from launcher.check.config.base import Findings, error, info, warning
 from launcher.check.subject import Subject
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import did_you_mean, nearest, perhaps
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import defaults, hydra, versions
@@ -48,7 +48,7 @@ def named_files(subject: Subject) -> Findings:
         path = path.removeprefix("file://") if isinstance(path, str) else path
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
-        message = f"{key}: file not found: {path}{did_you_mean(Path(path).name, siblings(Path(path)))}"
+        message = f"{key}: file not found: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
         yield error("FILE-1", message, f"correct {key}, or remove it", [key])
     if subject.get(f"{MANAGER}.source") == "importlib" and not subject.get(f"{MANAGER}.module.path"):
         fix = f"set {MANAGER}.module.path to the Python file with the class"
@@ -69,7 +69,7 @@ def unknown(subject: Subject) -> Findings:
     if subject.config is None:  # the program may have any keys: no guess which ones were meant
         if lacking:
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-            message = f"veRL {subject.version} itself has no {names}: they are rejected unless this program has them"
+            message = f"veRL {subject.version} does not define {names}; the run fails unless your program does"
             yield warning("KEY-1", message, "check them against the configuration of the program", lacking)
         return
     for key in lacking:

@@ -1,7 +1,7 @@
-"""The failure catalogue: one entry per cause, in the TOML files of this folder, grouped by what they concern.
+"""The catalog of failures: one entry per cause, in the TOML files of this folder, grouped by subject.
 
-A pattern is a regular expression or a list of alternatives. `(?&NAME)` in it stands for a pattern of the file's
-[patterns]; `{use = "NAME"}` among the fixes stands for the file's [fixes] of that name.
+A pattern is a regular expression or a list of alternatives. `(?&NAME)` in it inserts a pattern of the file's
+[patterns]; `{use = "NAME"}` among the fixes inserts the file's [fixes] of that name.
 """
 
 import functools
@@ -15,7 +15,7 @@ from typing import Any
 from launcher.console.fix import Fix, fix_of
 from launcher.core.tables import read_tables, record
 
-# Order matters only between two entries of the same level that match the same line: the first one wins.
+# Of two entries with the same level that match the same line, the first one wins.
 FAMILIES = (
     *("memory", "versions", "engine", "model", "kernels", "data", "reward", "batch", "checkpoint", "logger", "network"),
     *("cluster", "scheduler", "process", "numeric", "config"),
@@ -26,18 +26,18 @@ _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 class Level(IntEnum):
     """How close to the root an entry is; the lowest level that matches wins."""
 
-    ROOT = 0  # explains itself
+    ROOT = 0  # the cause itself
     GENERAL = 1  # right only when nothing more precise matches
-    SYMPTOM = 2  # a consequence: the cause stands elsewhere in the log
+    SYMPTOM = 2  # a consequence: the cause is elsewhere in the log
 
 
 @dataclass(frozen=True)
 class Sample:
     """A failure that shows a cause; a test writes its console and expects the cause, with this text as evidence.
 
-    `form` is the way in which it reaches the console (`tests/unit/test_diagnose_samples.py`), which decides what
-    else is needed: the remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's
-    `target` and `key`, the lines `before` it, the exception raised from it (`then`), `steps` done until then.
+    `form` is its way to the console (`tests/unit/test_diagnose_samples.py`). It decides which other fields apply: the
+    remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's `target` and `key`,
+    the lines `before` it, the exception raised from it (`then`), `steps` done until then.
     """
 
     text: str
@@ -53,11 +53,11 @@ class Sample:
     steps: int = 0
     exit_code: int = 1
     first: str = ""
-    """What the first line of evidence has, if not the first line of `text`."""
+    """A part of the first line of evidence, if that is not the first line of `text`."""
     told: str = ""
-    """What the second line of evidence has."""
+    """A part of the second line of evidence."""
     words: str = ""
-    """What the title has, filled from the message."""
+    """A part of the title, filled from the message."""
     thread: str = ""
     """The URL of the public thread from which the entry was made."""
     seen: str = ""
@@ -66,13 +66,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Cause:
-    """A way for a run to end, how to recognize it in the console, and what to do about it.
+    """A reason for a run to end, its marks in the console, and its fixes.
 
     `raised` is searched in an exception's line (`ValueError: text`, `ValueError("text")`), `line` is matched
-    at the start of any line. Both see the text without the prefixes of Ray and of loggers, and never the
-    answers that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes.
+    at the start of any line. Both apply to the text without the prefixes of Ray and of loggers, and never to the
+    responses that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes.
 
-    `where` must be found in the line or in what surrounds it: the frames
+    `where` must match in the line or its context: the frames
     (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`), the worker methods
     (`WorkerDict.actor_rollout_ref_update_actor`), the code line, `full_key: ...`, the source of the line and
     whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`).
@@ -88,21 +88,21 @@ class Cause:
     where: str = ""
     level: Level = Level.ROOT
     cause_in: str = ""
-    """Of a symptom: the sources (regular expression) in whose lines the real cause stands."""
+    """Of a symptom: the sources (regular expression) whose lines contain the real cause."""
     fatal: bool = False
-    """Of `line`: written by the driver or the shell, it proves by itself that the run is over."""
+    """Of `line`: from the driver or the shell, it proves that the run is over."""
     hangs: bool = False
-    """After it the run stands still instead of ending."""
+    """The run hangs after it instead of ending."""
     waits: bool = False
-    """Ray waits for what it will not get; the run stands still in its start-up."""
+    """Ray waits for resources that never become free; the run hangs in its start-up."""
     explains: str = ""
-    """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
+    """Ids (regular expression) of entries that are a consequence when this one precedes them."""
     announced: bool = False
-    """A batch system says that it ends the run; the signal that it sends says less."""
+    """A batch system announces the end of the run; its signal says less."""
     check: str = ""
     """The rules of `ppo-tui check` that find it before the start."""
     place: int = 0
-    """In the catalogue."""
+    """The index in the catalog."""
 
 
 @functools.cache
@@ -119,7 +119,7 @@ def cause_of(id: str) -> Cause:
 
 
 def read_causes(path: Path) -> Iterator[Cause]:
-    """Reads one file of the catalogue. A wrong or missing name raises TypeError with the entry that has it."""
+    """Reads one file of the catalog. A wrong or missing name raises TypeError with its entry."""
     tables = read_tables(path)
     for table in tables["cause"]:
         try:
@@ -141,7 +141,7 @@ def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping
 
 
 def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[str]]) -> str:
-    """One regular expression of the alternatives, with the named ones in their places."""
+    """One regular expression from the alternatives, with the named patterns inserted."""
     whole = written if isinstance(written, str) else "|".join(written)
     return _NAMED.sub(lambda name: f"(?:{_pattern(named[name[1]], named)})", whole)
 

@@ -138,7 +138,7 @@ class LowEntropy(Rule):
         start = entropy.start or 0.0
         share = entropy.ema / start if start else 1.0
         waited, most = reward.steps_since_best, self.limits.raising["notice.steps"]
-        said = f"share of its initial value after {number(most)} steps without a better reward"
+        said = f"entropy / initial entropy, no reward gain for {number(most)} steps"
         reading = self.compare(
             f"entropy is {number(100 * share)} % of its initial value",
             lambda limits: [Clause(share if waited > most else math.nan, ladder(limits, "start", "<"), said)],

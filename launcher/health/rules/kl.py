@@ -27,10 +27,7 @@ class _ReferenceRule(Rule):
 
     def not_applicable(self) -> str | None:
         if self.config.kl_in_reward is False and self.config.kl_in_loss is False:
-            return (
-                "no KL in this run: set algorithm.use_kl_in_reward=True or "
-                "actor_rollout_ref.actor.use_kl_loss=True to measure the drift"
-            )
+            return "no KL logged; set use_kl_loss or use_kl_in_reward"
         return None
 
 
@@ -178,7 +175,7 @@ class UnrewardedDrift(_ReferenceRule):
         found = []
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
-            figure = f"KL rise while the reward gains < {number(worth)}"
+            figure = f"KL rise (reward gain < {number(worth)})"
             counted = rise if gain < worth else math.nan
             full = reward.room(reward.ema) < worth  # a reward at its ceiling cannot gain as much
             most = Level.WARN if full or reward.gained_slowly else Level.CRITICAL

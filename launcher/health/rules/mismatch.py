@@ -139,7 +139,7 @@ class FirstUpdate(Rule):
         clipped = frame.get(keys.CLIPPED)
         shown = f", {number(100 * clipped)} % of tokens clipped" if clipped is not None else ""
         return self.compare(
-            f"drift {number(abs(drift))} within the only update{shown}",
+            f"ppo_kl {number(abs(drift))} on the only update (expected 0){shown}",
             lambda limits: [
                 Clause(abs(drift), ladder(limits, "drift", ">"), "size of ppo_kl", keys.PPO_KL, POSITIVE, fixed=True),
                 Clause(

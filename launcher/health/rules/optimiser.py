@@ -119,7 +119,7 @@ class LearningRate(Rule):
 
     def rate(self, frame: Frame, x: float) -> Reading:
         if frame.three_decimals:
-            return not_judged("the log has three decimals, so 0.000 may not be 0")
+            return not_judged("the log rounds to 3 decimals")
         ending = self.config.total_steps is not None and frame.step > self.config.total_steps - 2
         counts = frame.count >= 2 and frame.step > self.config.warmup_steps and not ending
         self._run = self._run + 1 if x == 0 and counts else 0

@@ -31,7 +31,7 @@ class UnvariedGroups(Rule):
         self._last: deque[float] = deque(maxlen=_RECENT)
 
     def not_applicable(self) -> str | None:
-        return "advantages do not compare responses" if self.config.group_based is False else None
+        return "this estimator has no groups" if self.config.group_based is False else None
 
     def rate(self, frame: Frame, x: float) -> Reading:
         self._last.append(x)
@@ -51,8 +51,8 @@ class UnvariedGroups(Rule):
 _TEXTS = (  # name of the limit, what the share is of, the key
     ("alike", "of responses are nearly the same text", keys.NEAR_EQUAL),
     ("copied", "of responses repeat their prompt", keys.COPIED),
-    ("repeated", "of word runs in a response are repetitions", keys.REPEATED),
-    ("format", "of responses mark an answer and give none", keys.FORMAT_ONLY),
+    ("repeated", "of 4-grams in a response are repeats", keys.REPEATED),
+    ("format", "of responses have an empty answer field", keys.FORMAT_ONLY),
 )
 
 

@@ -21,7 +21,7 @@ _REASONS = (  # name of the limit, what the groups were, the keys that count the
     ("unvaried", "had equal rewards", keys.FILTERED),
     ("stale", "were too old", keys.EVICTED),
     ("failed", "failed", keys.FAILED),
-    ("surplus", "were surplus", keys.SURPLUS),
+    ("surplus", "did not fit in the batch", keys.SURPLUS),
 )
 _RECENT = 5  # steps that a share is the median of
 _MODE = "trainer.v1.trainer_mode"

@@ -50,7 +50,7 @@ class StallReport:
     def _write(self, driver: ProcessId | None) -> None:
         with contextlib.suppress(OSError):
             write_atomic(self._attempt.stall, report(self._run, self._attempt, driver, self._id).encode())
-            self._note(f"what the processes were doing when the run stalled is in {self._attempt.stall.absolute()}")
+            self._note(f"stacks of the processes at the time of the stall: {self._attempt.stall.absolute()}")
 
 
 def report(run: RunDir, attempt: AttemptDir, driver: ProcessId | None, id: str) -> str:

@@ -91,20 +91,20 @@ def _tested(
 ) -> Tested:
     meant = [check for check in checklist.checks() if check.rule in fault.rules]
     if meant[0].level >= Level.WARN:
-        return Tested(fault.name, f"{meant[0].rule} is on already")
+        return Tested(fault.name, f"{meant[0].rule} is already raised")
     if all(check.level == Level.N_A for check in meant):
         return Tested(fault.name, f"{meant[0].rule} is not judged: {meant[0].message}")
     after = after[: _WATCHED_SLOW if fault.slow else _WATCHED]
     faulty = [StepRecord(record.step, record.t, None, dict(record.data)) for record in after]
     try:
         if not fault.fits(start):
-            return Tested(fault.name, "this run's figures leave no room for it")
+            return Tested(fault.name, "the metric is already at that value")
         for n, record in enumerate(faulty):
             fault.change(record.data, n, start)
     except KeyError as missing:
         return Tested(fault.name, f"{missing.args[0]} is not logged")
     if all(new.data == old.data for new, old in zip(faulty, after, strict=True)):
-        return Tested(fault.name, "the figure is not logged, or already there")
+        return Tested(fault.name, "the metric is not logged, or already at that value")
     alarms: dict[Level, Alarm] = {}
     for n, (now, without) in enumerate(zip(_levels(copy.deepcopy(checklist), faulty), usual, strict=False)):
         new = {rule: level for rule, level in now.items() if level > max(without[rule], Level.OK)}

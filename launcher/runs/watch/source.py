@@ -10,7 +10,7 @@ from typing import IO
 
 from launcher.core import gap
 from launcher.core.errors import UserError
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import near_hint
 from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
@@ -38,7 +38,7 @@ def resolve(word: str) -> RunDir | LogFile:
         raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
         sources = "use a console log, a metrics.jsonl or a run"
-        raise UserError(f"no file named '{word}'", near_hint(path.name, siblings(path), sources))
+        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), sources))
     return find(word)
 
 
@@ -46,7 +46,7 @@ def log_file(word: str) -> LogFile:
     """A file from elsewhere, as `import` and `replay` need it."""
     found = Path(word).expanduser()
     if not found.is_file():
-        raise UserError(f"no file named '{word}'", near_hint(found.name, siblings(found), f"{_EXPECTED}, plain or .gz"))
+        raise UserError(f"no file named '{word}'", near_hint(found.name, beside(found), f"{_EXPECTED}, plain or .gz"))
     return _of_verl(found)
 
 

@@ -91,7 +91,7 @@ def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
     if state.going:
         return Turn(entry, f"after {run.id}, which is {state.state}")
     if state.state == "failed" and _ending(run, state):
-        return Turn(entry, f"after {run.id}, which is {state.state} and may be retried", outside=True)
+        return Turn(entry, f"waits for {run.id} ({state.state}, may be retried)", outside=True)
     if state.state != "finished":
         return Turn(entry, f"run {run.id}, which had to finish first, is {state.state}", lost=True)
     return None

@@ -161,5 +161,5 @@ def _logged(store: SeriesStore) -> Plot:
             plot.curves.append(Curve(found[1], role=role, label=label, sign=sign))
             plot.headline.append([(f"{label} {number(found[1].last)}", "title")])
     if not plot.curves:
-        plot.note = "veRL logged no memory figures either"
+        plot.note = "veRL also logged no memory metrics"
     return plot

@@ -13,7 +13,7 @@ from textual.app import App
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import clean, near_hint
 from launcher.scripts.verl_command import Source
 from tui.kit.actions.background import in_background, narrator, reported
@@ -96,7 +96,7 @@ def _script(text: str) -> tuple[Source, str]:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     if is_path(text):
         named = Path(unquoted(text)).expanduser()
-        raise UserError(f"no such file: {named}", near_hint(named.name, siblings(named)))
+        raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
     return Source(text, Path.cwd()), "imported"
 
 
