@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/health.py [--write]
 
-`--write` puts the tables into docs/health-evaluation.md. About a minute on one core.
+`--write` puts the tables into docs/evidence/health.md. About a minute on one core.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from launcher.health.faults import FAULTS, Fault, Step
 from launcher.health.settings import FACTORS
 from launcher.record.levels import Level
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "health-evaluation.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "evidence" / "health.md"
 MARKS = ("<!-- figures -->", "<!-- end of figures -->")
 SEEDS = range(1, 6)
 WITHIN = 10  # steps
