@@ -24,7 +24,7 @@ from launcher.health.settings import FACTORS
 from launcher.record.levels import Level
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "evidence" / "health.md"
-MARKS = ("<!-- figures -->", "<!-- end of figures -->")
+MARKS = ("<!-- tables -->", "<!-- end of tables -->")
 SEEDS = range(1, 6)
 WITHIN = 10  # steps
 
@@ -183,7 +183,7 @@ def cost() -> list[str]:
     return [
         "### Cost",
         "",
-        f"{middle:.2f} ms a step (median; 95 % below {slow:.2f} ms): {keys} keys, {len(judge.checks())} rules.",
+        f"{middle:.2f} ms per step (median; 95 % below {slow:.2f} ms): {keys} keys, {len(judge.checks())} rules.",
         "",
     ]
 

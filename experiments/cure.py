@@ -6,7 +6,7 @@ All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it
 `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the first that is
 flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
 Results are kept in tests/data/cure.json as they come, with the day and the machine; `make pages` puts them into
-docs/evidence/cure.md.
+docs/evidence/advice.md.
 Faults that are named are run anew, and nothing else; without names those that are not there yet.
 """
 

@@ -1,4 +1,4 @@
-"""The tables of docs/evidence/cure.md, from the results of `make cure`."""
+"""The tables of docs/evidence/advice.md, from the results of `make cure`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from launcher.runs.watch.trials import BROKE, HEALED, NOTHING, PARTLY, REPEATED
 NOTES = {  # of faults that nothing healed
     "entropy coefficient below 0": (
         "At -20 the first gradients were about 15 times as large as usual: a WARN in the planted run, a NOTICE in its "
-        "control run. The reward rose to 0.90 and 0.82 all the same. Values of -0.2, -1 and -5 raised no flag. The toy "
+        "control run. The reward still rose to 0.90 and 0.82. Values of -0.2, -1 and -5 raised no flag. The toy "
         "learns the answer soon and needs no entropy, so nothing was harmed. `check` warns before the start (VALUE-5)."
     )
 }
@@ -46,7 +46,7 @@ def _faults() -> str:
 
 
 def _advice() -> str:
-    return table(("advised fix", "trials", HEALED, PARTLY, NOTHING, BROKE), _by_key(_flagged()))
+    return table(("advised fix", "trials", *(_code([verdict]) for verdict in (HEALED, PARTLY, NOTHING, BROKE))), _by_key(_flagged()))
 
 
 def _left() -> str:
@@ -127,4 +127,4 @@ def _code(settings: Sequence[str]) -> str:
     return " ".join(f"`{each}`" for each in settings)
 
 
-PARTS: dict[str, Callable[[], str]] = {"counts": _counts, "faults": _faults, "advice": _advice, "left": _left}
+PARTS: dict[str, Callable[[], str]] = {"counts": _counts, "faults": _faults, "fixes": _advice, "left": _left}

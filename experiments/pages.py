@@ -32,7 +32,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": page_runs.metrics,
     "records": page_runs.records,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
-    **{f"cure-{name}": part for name, part in cure_page.PARTS.items()},
+    **{f"advice-{name}": part for name, part in cure_page.PARTS.items()},
 }
 
 

@@ -88,10 +88,10 @@ def table(results: dict[str, Figures]) -> str:
     def size_rows(size: Size, bytes_budget: str) -> list[str]:
         name = f"{size[0]}x{size[1]}"
         return [
-            row(f"{name}, a step a second: bytes/s", lambda f: f"{f.live[size].bytes_s:,.0f}", bytes_budget),
+            row(f"{name}, one step per second: bytes/s", lambda f: f"{f.live[size].bytes_s:,.0f}", bytes_budget),
             row(f"{name}: the same behind `ssh -C`", lambda f: f"{f.live[size].zlib_s:,.0f}"),
             row(f"{name}, no step: bytes/s", lambda f: f"{f.idle[size].bytes_s:,.0f}", "0"),
-            row(f"{name}, a step a second: CPU", lambda f: f"{f.live[size].cpu:.1f} %", "3 %"),
+            row(f"{name}, one step per second: CPU", lambda f: f"{f.live[size].cpu:.1f} %", "3 %"),
             row(f"{name}, no step: CPU", lambda f: f"{f.idle[size].cpu:.1f} %", "1 %"),
         ]
 
@@ -102,10 +102,10 @@ def table(results: dict[str, Figures]) -> str:
         [
             f"| | {' | '.join(results)} | budget |",
             f"| --- |{' --- |' * len(results)} --- |",
-            row(f"first frame with figures, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
+            row(f"first frame with values, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
             *size_rows(HOME, "1,000"),
             *size_rows(LARGE, "4,000"),
-            *(row(f"160x48, a step a second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
+            *(row(f"160x48, one step per second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
             row("resident memory, with its children", lambda f: f"{f.memory:.0f} MB", "80 MB"),
         ]
     )

@@ -1,4 +1,4 @@
-"""The results behind docs/evidence/cure.md (`make cure`)."""
+"""The results behind docs/evidence/advice.md (`make cure`)."""
 
 from cure_faults import FAULTS, HEALTHY, read
 
