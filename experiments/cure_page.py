@@ -46,7 +46,10 @@ def _faults() -> str:
 
 
 def _advice() -> str:
-    return table(("advised fix", "trials", *(_code([verdict]) for verdict in (HEALED, PARTLY, NOTHING, BROKE))), _by_key(_flagged()))
+    return table(
+        ("advised fix", "trials", *(_code([verdict]) for verdict in (HEALED, PARTLY, NOTHING, BROKE))),
+        _by_key(_flagged()),
+    )
 
 
 def _left() -> str:

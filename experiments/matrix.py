@@ -61,10 +61,10 @@ TRAINERS = {
     "sync": ((), "rollouts, then the update"),
     "colocate_async": (
         ("trainer.mode=colocate_async",),
-        "rollouts of the next batch go on during the update, on the same GPUs",
+        "rollouts of the next batch are requested ahead and pause during the update, on the same GPUs",
     ),
     "separate_async": (SEPARATE, "rollouts on GPUs of their own"),
-    "legacy": (("trainer.use_v1=false",), "the trainer of veRL before 0.9"),
+    "legacy": (("trainer.use_v1=false",), "the legacy trainer (veRL 0.8 and older)"),
 }
 
 
@@ -195,7 +195,7 @@ def _algorithms(rows: Sequence[tuple[Cell, Any]], known: dict[str, Algorithm]) -
         head,
         [
             (
-                f"`{cell.name}`",
+                f"`{_bare(cell)}`{_trainer(cell)}",
                 known[_bare(cell)].meaning,
                 f"[{known[_bare(cell)].paper}](https://arxiv.org/abs/{known[_bare(cell)].paper})",
                 known[_bare(cell)].since,
@@ -209,6 +209,10 @@ def _algorithms(rows: Sequence[tuple[Cell, Any]], known: dict[str, Algorithm]) -
 
 def _bare(cell: Cell) -> str:
     return cell.name.partition(",")[0]
+
+
+def _trainer(cell: Cell) -> str:
+    return ", legacy trainer" if cell.name != _bare(cell) else ""
 
 
 def _settings(settings: Sequence[str]) -> str:

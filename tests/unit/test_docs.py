@@ -15,6 +15,7 @@ from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, c
 from page_program import EXAMPLES, tree
 from pages import PARTS, filled, parts
 
+from launcher.console.causes import catalogue
 from launcher.core.tables import read_tables
 from launcher.health.limits import TABLE
 from launcher.preset.files import recipes, shipped
@@ -108,6 +109,13 @@ def test_health_rules_and_findings_are_described() -> None:
         id for group in read_tables(ROOT / "launcher/check/findings.toml").values() for id in group if id != "about"
     ]
     assert sorted(described) == sorted(used)
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_counts_are_right(page: Path) -> None:
+    text = prose(page)
+    assert set(re.findall(r"(\d+) health rules", text)) <= {str(len(TABLE))}
+    assert set(re.findall(r"(\d+) causes", text)) <= {str(len(catalogue()))}
 
 
 def test_the_readme_is_short() -> None:
