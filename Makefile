@@ -32,10 +32,12 @@ STAMP := .venv/.installed-$(EXTRA)
 # tests again
 export PYTHONDONTWRITEBYTECODE :=
 # pip installs torch: it alone finds a build that lies on the machine. uv installs the rest in a quarter of pip's time
+# Of the extra `docs`, which only `make docs` needs
+SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test test-all lint types fast pytest pages cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -103,9 +105,12 @@ types: setup
 pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
 
-pages: setup  # the pages of docs/ that are written from tables, samples and results
-	@for page in causes_table.py corpus_table.py fields_table.py keys_table.py "cure.py --page" "matrix.py --page"; do \
-	  $(EXPERIMENT)/$$page; done
+pages: setup  # the generated parts of docs/, from the code, its tables and recorded results
+	@$(EXPERIMENT)/pages.py
+
+docs: setup pages  # the documentation as static HTML with search, in site/
+	@.venv/bin/zensical --version > /dev/null 2>&1 || $(PIP) -q -c <(grep -hv '^--' launcher/verl/requirements-cpu.txt requirements-dev.txt) '$(SITE)'
+	@.venv/bin/zensical build --clean
 
 cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
 	@$(EXPERIMENT)/cure.py $(ARGS)
@@ -145,5 +150,5 @@ fuzz: setup
 	@$(EXPERIMENT)/fuzz_keys.py --presses 20000 $(ARGS)
 
 clean:  # everything generated here except .venv
-	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html
+	rm -rf build dist site .cache *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

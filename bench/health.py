@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/health.py [--write]
 
-`--write` puts the tables into docs/health-evaluation.md. About a minute on one core.
+`--write` puts the tables into docs/evidence/health.md. About a minute on one core.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from launcher.health.faults import FAULTS, Fault, Step
 from launcher.health.settings import FACTORS
 from launcher.record.levels import Level
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "health-evaluation.md"
-MARKS = ("<!-- figures -->", "<!-- end of figures -->")
+DOCUMENT = Path(__file__).parents[1] / "docs" / "evidence" / "health.md"
+MARKS = ("<!-- tables -->", "<!-- end of tables -->")
 SEEDS = range(1, 6)
 WITHIN = 10  # steps
 
@@ -183,7 +183,7 @@ def cost() -> list[str]:
     return [
         "### Cost",
         "",
-        f"{middle:.2f} ms a step (median; 95 % below {slow:.2f} ms): {keys} keys, {len(judge.checks())} rules.",
+        f"{middle:.2f} ms per step (median; 95 % below {slow:.2f} ms): {keys} keys, {len(judge.checks())} rules.",
         "",
     ]
 

@@ -4,7 +4,7 @@
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
 of a model of 135M on GPUs. `--write`
-puts the tables into docs/health-evaluation.md. What the runs are: experiments/cpu-host/bank.py.
+puts the tables into docs/evidence/health.md. What the runs are: experiments/cpu-host/bank.py.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from launcher.record.levels import Level
 
 ROOT = Path(__file__).parents[1]
 BANK = ROOT / "tests" / "data" / "bank"
-DOCUMENT = ROOT / "docs" / "health-evaluation.md"
+DOCUMENT = ROOT / "docs" / "evidence" / "health.md"
 MARKS = ("<!-- bank -->", "<!-- end of bank -->")
 HOST_GB, VOCABULARY = 251.6, 296  # of the lent host, without GPUs; of the toy's tokenizer
 OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2"})  # thirty runs share the host: these rules do not concern the run

@@ -1,4 +1,4 @@
-"""Bytes that veRL's passes need for each token and word of the vocabulary: the table in docs/memory.md.
+"""Bytes that veRL's passes need for each token and word of the vocabulary: the table in docs/evidence/memory.md.
 
     python bench/logit_memory.py        with a GPU, torch and transformers; a minute
 

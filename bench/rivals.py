@@ -4,7 +4,7 @@
 
 The others are installed from the package index into a scratch environment and run with their defaults; nothing of
 theirs is kept here. The logs: the unseen half and the GPU runs of tests/data/bank, and all other recorded runs of
-tests/data; none is left out. `--write` puts the tables into docs/health-evaluation.md.
+tests/data; none is left out. `--write` puts the tables into docs/evidence/health.md.
 """
 
 import argparse
@@ -57,7 +57,7 @@ for line in sys.stdin:
     said = [dict(severity=each.severity, step=each.step, check=each.detector, title=each.message) for each in found]
     print(json.dumps(said))
 """
-TRUTH = {  # recorded runs that are not healthy (docs/health-evaluation.md, docs/gpu.md)
+TRUTH = {  # recorded runs that are not healthy (docs/evidence/health.md, docs/evidence/gpus.md)
     "nan": "NaN gradients in step 1",
     "kl-blowup": "learning rate 1e-4",
     "07dc01": "learning rate 1e-4",
@@ -239,6 +239,8 @@ def main() -> None:
     unseen = [run for run in about if not run.name.startswith(("log ", "H200 ", "gpu "))]
     lines = [*missing, "", "The unseen half of the bank:", "", *totals(answers, unseen)]
     lines += ["All runs:", "", *totals(answers, about), *rules(answers, about)]
+    text = "\n".join(lines)
+    print(text)
     for healthy, group in groupby(sorted(about, key=lambda run: bool(run.fault)), key=lambda run: not run.fault):
         rows = [
             [run.name, *([] if healthy else [f"{run.fault} {run.strength}".strip()]), len(run.steps)]
@@ -246,9 +248,7 @@ def main() -> None:
             for run in group
         ]
         head = ("run", *(() if healthy else ("fault",)), "steps", *tools)
-        lines += [f"#### {'Healthy' if healthy else 'Faulty'} runs", "", *table(head, rows)]
-    text = "\n".join(lines)
-    print(text)
+        print("\n".join([f"#### {'Healthy' if healthy else 'Faulty'} runs", "", *table(head, rows)]))  # not on the page
     if asked.write:
         before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
         DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")

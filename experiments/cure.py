@@ -1,11 +1,12 @@
 """`make cure`: does the advice cure? Faults are planted in the CPU toy, flagged, and their advised fixes tried.
 
-    python experiments/cure.py [-j RUNS] [--page] [NAME ...]
+    python experiments/cure.py [-j RUNS] [NAME ...]
 
 All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui fork`), and
 `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the first that is
 flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
-Results are kept in tests/data/cure.json as they come, with the day and the machine; docs/cure.md is written from them.
+Results are kept in tests/data/cure.json as they come, with the day and the machine; `make pages` puts them into
+docs/evidence/advice.md.
 Faults that are named are run anew, and nothing else; without names those that are not there yet.
 """
 
@@ -22,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, SAVE, STEPS, Fault, read
-from cure_page import PAGE, text
 
 from launcher.compare.trial_runs import Plan, carry_out
 from launcher.compare.trial_verdicts import alarms, trials_of
@@ -231,17 +231,13 @@ def main() -> None:
     reader.add_argument("names", nargs="*", help="words of the names of faults, or 'healthy'")
     reader.add_argument("-j", "--jobs", type=int, default=1)
     reader.add_argument("--most", type=int, default=MOST, help="fixes that are tried of each flag")
-    reader.add_argument("--page", action="store_true", help="only write the page")
     args = reader.parse_args()
 
     def chosen(name: str) -> bool:
         return any(word in name for word in args.names) if args.names else name not in read()
 
-    if not args.page:
-        wanted = [fault for fault in FAULTS if chosen(fault.name)]
-        conduct(wanted, chosen(HEALTHY), args.jobs, args.most)
-    if PAGE.parent.is_dir():
-        PAGE.write_text(text(), "utf-8")
+    wanted = [fault for fault in FAULTS if chosen(fault.name)]
+    conduct(wanted, chosen(HEALTHY), args.jobs, args.most)
 
 
 if __name__ == "__main__":

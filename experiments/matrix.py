@@ -1,7 +1,8 @@
 """`make matrix`: every estimator, every loss with GRPO, every trainer and every recipe for three steps on the CPU toy,
-through the product. Results are kept in tests/data/matrix.json as they come; docs/algorithms.md is written from them.
+through the product. Results are kept in tests/data/matrix.json as they come; `make pages` puts them into
+docs/reference/algorithms.md.
 
-    python experiments/matrix.py [-j RUNS] [--again] [--page] [NAME ...]
+    python experiments/matrix.py [-j RUNS] [--again] [NAME ...]
 
 Two minutes a run on two cores; `-j` runs several side by side, which takes 2 GB of memory and two cores each. Rows
 that are there already are not run again without `--again`. What the preflight refuses is forced, to see that veRL
@@ -15,10 +16,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from page_words import table
 
 from launcher.preset.files import recipe_about, recipes
 from launcher.record.layout import RunDir
@@ -28,7 +31,6 @@ from launcher.verl.algorithms import Algorithm, estimators, losses
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(os.environ.get("MATRIX") or ROOT / "tests" / "data" / "matrix.json")
-PAGE = ROOT / "docs" / "algorithms.md"
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
 PATIENCE = float(os.environ.get("MATRIX_PATIENCE") or 1800)  # seconds, then a run hangs
 SHORT = ("trainer.steps=3", "trainer.validate_first=false", "trainer.validate_every=-1", "cluster.cpus=6")
@@ -59,10 +61,10 @@ TRAINERS = {
     "sync": ((), "rollouts, then the update"),
     "colocate_async": (
         ("trainer.mode=colocate_async",),
-        "rollouts of the next batch go on during the update, on the same GPUs",
+        "rollouts of the next batch are requested ahead and pause during the update, on the same GPUs",
     ),
     "separate_async": (SEPARATE, "rollouts on GPUs of their own"),
-    "legacy": (("trainer.use_v1=false",), "the trainer of veRL before 0.9"),
+    "legacy": (("trainer.use_v1=false",), "the legacy trainer (veRL 0.8 and older)"),
 }
 
 
@@ -170,37 +172,30 @@ def read() -> dict[str, Any]:
     return found
 
 
-def text() -> str:
-    """The page, from the results."""
-    known, by_kind = read(), {}
-    for cell in cells():
-        by_kind.setdefault(cell.kind, []).append((cell, known.get(cell.key)))
-    return PAGE_TEXT.format(
-        recipes=_table(
-            ("recipe", "meaning", "on the CPU"),
-            [(f"`{cell.name}`", recipe_about(cell.name).rstrip("."), _said(row)) for cell, row in by_kind["recipe"]],
-        ),
-        estimators=_algorithms(by_kind["estimator"], estimators()),
-        losses=_algorithms(by_kind["loss"], losses()),
-        trainers=_modes("trainer", TRAINERS, by_kind["trainer"]),
-        rollouts=_modes("rollout", ROLLOUTS, by_kind["rollout"]),
-    )
+def _rows(kind: str) -> list[tuple[Cell, Any]]:
+    known = read()
+    return [(cell, known.get(cell.key)) for cell in cells() if cell.kind == kind]
+
+
+def _recipes() -> str:
+    rows = [(f"`{cell.name}`", recipe_about(cell.name).rstrip("."), _said(row)) for cell, row in _rows("recipe")]
+    return table(("recipe", "meaning", "on the CPU"), rows)
 
 
 def _modes(kind: str, known: dict[str, tuple[tuple[str, ...], str]], rows: Sequence[tuple[Cell, Any]]) -> str:
-    return _table(
+    return table(
         (kind, "meaning", "settings", "on the CPU"),
         [(f"`{cell.name}`", known[cell.name][1], _settings(cell.settings), _said(row)) for cell, row in rows],
     )
 
 
 def _algorithms(rows: Sequence[tuple[Cell, Any]], known: dict[str, Algorithm]) -> str:
-    head = ("name", "meaning", "arXiv", "veRL", "settings beside the name", "on the CPU")
-    return _table(
+    head = ("name", "meaning", "arXiv", "veRL", "further settings", "on the CPU")
+    return table(
         head,
         [
             (
-                f"`{cell.name}`",
+                f"`{_bare(cell)}`{_trainer(cell)}",
                 known[_bare(cell)].meaning,
                 f"[{known[_bare(cell)].paper}](https://arxiv.org/abs/{known[_bare(cell)].paper})",
                 known[_bare(cell)].since,
@@ -216,6 +211,10 @@ def _bare(cell: Cell) -> str:
     return cell.name.partition(",")[0]
 
 
+def _trainer(cell: Cell) -> str:
+    return ", legacy trainer" if cell.name != _bare(cell) else ""
+
+
 def _settings(settings: Sequence[str]) -> str:
     return " ".join(f"`{each}`" for each in settings)
 
@@ -229,47 +228,14 @@ def _said(row: dict[str, Any] | None) -> str:
     return f"refused by {row['check']}; veRL: {outcome}" if row["check"] else outcome
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
-
-
-PAGE_TEXT = """# Algorithms
-
-Each row was run for three steps on `toy-cpu` with veRL 0.9.1, through `ppo-tui run`: by `make matrix`, which also
-writes this page (experiments/matrix.py; a test compares it). What the preflight refuses was forced, and veRL failed.
-
-## Recipes
-
-Published settings that any preset takes: `ppo-tui run gsm8k-0.5b-24gb recipe=dapo`, `recipe: dapo` in a file, `C` in
-the editor. A recipe sets the objective; model, data, batch, learning rates and GPUs are those of the preset, and values
-in a file win over its recipe. The sources are in the files, `presets/recipes/NAME.yaml`. Recipes of your own go to the
-folder `recipes` of your presets.
-
-{recipes}
-
-## Advantage estimators
-
-`algorithm: NAME`, with `ppo` for `gae`. A name that a module of yours registers is passed on.
-
-{estimators}
-
-## Policy losses
-
-`actor.loss_mode`, run with GRPO and `rollout.n=4`.
-
-{losses}
-
-## Trainers
-
-{trainers}
-
-## Rollouts
-
-With PPO. The tool is ppo-tui's own (`$PPO_TUI_TOOLS/toy_check.py`), called by veRL's `tool_agent`; the toy model
-can write nothing but an answer, so the file also has the parser that reads one as a call.
-
-{rollouts}
-"""
+PARTS: dict[str, Callable[[], str]] = {
+    "recipes": _recipes,
+    "estimators": lambda: _algorithms(_rows("estimator"), estimators()),
+    "losses": lambda: _algorithms(_rows("loss"), losses()),
+    "trainers": lambda: _modes("trainer", TRAINERS, _rows("trainer")),
+    "rollouts": lambda: _modes("rollout", ROLLOUTS, _rows("rollout")),
+}
+"""The tables of docs/reference/algorithms.md."""
 
 
 def main() -> None:
@@ -277,14 +243,10 @@ def main() -> None:
     reader.add_argument("names", nargs="*", help="kinds or names; default: all")
     reader.add_argument("-j", "--jobs", type=int, default=1)
     reader.add_argument("--again", action="store_true", help="run rows that are there, too")
-    reader.add_argument("--page", action="store_true", help="only write the page")
     args = reader.parse_args()
     chosen = [cell for cell in cells() if not args.names or {cell.kind, _bare(cell)} & set(args.names)]
     done = read()
-    if not args.page:
-        run([cell for cell in chosen if args.again or cell.key not in done], args.jobs)
-    if PAGE.parent.is_dir():
-        PAGE.write_text(text(), "utf-8")
+    run([cell for cell in chosen if args.again or cell.key not in done], args.jobs)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Kills, freezes and stops at random instants, with what must hold afterwards; `make torture`.
 
-Each part prints its seed and one row of the table in docs/reliability.md. A failure prints the folder of its run,
-which is kept. The driver of most runs is a script that prints steps as veRL does; `--real N` adds runs of toy-cpu.
+Each part prints its seed and one row of the table in docs/evidence/reliability.md. A failure prints the folder of its
+run, which is kept. The driver of most runs is a script that prints steps as veRL does; `--real N` adds runs of toy-cpu.
 """
 
 import argparse

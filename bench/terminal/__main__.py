@@ -1,6 +1,6 @@
 """The cost of the screen on a terminal, compared with its peers on the same metrics.
 
-    python bench/terminal            about four minutes; writes the table of docs/performance.md
+    python bench/terminal            about four minutes; writes the table of docs/evidence/performance.md
 
 ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same metrics; textual-plot only
 draws four of them. A peer that cannot be installed is left out with a note.
@@ -26,7 +26,7 @@ import psutil
 from meter import Meter, Window
 from subjects import Size, Subject, leet, mosh, ours, plain, textual_plot, tmux
 
-PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "performance.md"
 BEGIN, END = "<!-- bench/terminal: begin -->", "<!-- bench/terminal: end -->"
 HOME, LARGE = (80, 24), (160, 48)
 STARTS = 5

@@ -20,7 +20,7 @@ REHEARSAL = "REHEARSAL"
 class Finding:
     """One thing that stops a run (error), harms it (warning) or should be known (info).
 
-    `id` names the rule (V3 and P12 of docs/preflight.md, or the module's own DATA-2), `keys` the veRL keys it is about.
+    `id` names the rule (V3, P12 and DATA-2 of docs/reference/findings.md), `keys` the veRL keys it is about.
     `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
     field -> value. `rename` is a mistyped key or field of the preset and the right one.
     """

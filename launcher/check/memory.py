@@ -2,7 +2,7 @@
 
 Two figures for each phase. The certain one is there whatever the data are: weights, Adam, gradients, what the
 engine reserves. The likely one adds activations and logits for micro-batches full of the longest rows, CUDA's
-own memory and what a sleeping engine keeps. docs/memory.md compares both with real runs.
+own memory and what a sleeping engine keeps. docs/evidence/memory.md compares both with real runs.
 """
 
 from dataclasses import dataclass

@@ -142,7 +142,7 @@ def plan(subject: Subject) -> Plan | None:
 def logit_bytes(subject: Subject) -> tuple[float, float]:
     """Bytes that the actor's update and its log-probability pass need for each token and word.
 
-    Measured on an H100 and on real runs (docs/memory.md). One copy of the logits in bf16 is 2. The backward
+    Measured on an H100 and on real runs (docs/evidence/memory.md). One copy of the logits in bf16 is 2. The backward
     pass of torch's log-softmax keeps another in fp32, flash-attn's works in place. Without remove-padding
     veRL gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the
     logits, their softmax and the product in fp32.

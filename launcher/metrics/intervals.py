@@ -40,7 +40,7 @@ def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
     Blocks of consecutive steps have means that depend on each other less, the longer the blocks are. The error is
     that of the block means with the widest interval over all block lengths that leave four blocks (Flyvbjerg and
     Petersen, J. Chem. Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block
-    bootstrap has too narrow intervals for as few steps as runs have; docs/compare.md has the figures.
+    bootstrap has too narrow intervals for as few steps as runs have; docs/evidence/compare.md has the figures.
     """
     if len(values) < FEWEST:
         return None

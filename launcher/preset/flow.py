@@ -1,6 +1,6 @@
 """How a preset's data are cut: prompts, responses, mini- and micro-batches, optimizer steps; what a run comes to.
 
-Counted as veRL counts (rules P6 to P13 of docs/preflight.md): batch sizes are prompts, `rollout.n` makes
+Counted as veRL counts (rules P6 to P13 of docs/reference/findings.md): batch sizes are prompts, `rollout.n` makes
 responses of them, and only then are they shared out to GPUs.
 """
 

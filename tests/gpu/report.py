@@ -1,4 +1,4 @@
-"""The tables of docs/gpu.md, from the results of run.sh.
+"""The tables of docs/evidence/gpus.md, from the results of run.sh.
 
 PYTHONPATH=tests/support python tests/gpu/report.py RESULTS
 """

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh: everything of docs/gpu.md, unattended, on a host with GPUs and no network. Marks its way with "== ".
+# run.sh: everything of docs/evidence/gpus.md, unattended, on a host with GPUs and no network. Marks its way with "== ".
 #
 #   tests/gpu/run.sh [NAME ...]  on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit)
 #   FLASH=1 tests/gpu/run.sh ... the same with flash-attn, its kernels by PyTorch (flash_attn_2_cuda.py)
@@ -7,7 +7,7 @@
 #   tests/gpu/run.sh rehearse [second [NAME ...]]  the same flow on this machine's CPU with toy-cpu, in about ten minutes
 #
 # Results, as they come: $KIT/results/*.json, captures/*.txt and runs.tgz; `python tests/gpu/report.py` makes
-# the tables of docs/gpu.md of them. A queue a GPU, side by side; what does not come off is recorded, tried once
+# the tables of docs/evidence/gpus.md of them. A queue a GPU, side by side; what does not come off is recorded, tried once
 # more at the end, and the rest goes on. Four cold starts side by side take four to five minutes to their first step.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from keys_table import FILE, text
 from owners import owners, page_of, pages_beside
 from pilots import message
 from textual.binding import Binding
@@ -180,10 +179,3 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
     several = {key: said for key, said in actions.items() if len(said) > 1}
     # the page of responses compares them, the log has nothing to edit
     assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}}
-
-
-@pytest.mark.nightly("docs/screen.md", "experiments/keys_table.py", "tui/kit/keys.py")
-def test_the_page_about_the_screen_has_the_letters_as_they_are() -> None:
-    page = FILE.read_text("utf-8")
-    assert page == text(page), "make pages"
-    assert "| `m` | metrics | dashboard |" in page

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from causes_table import FILE, HELD_OUT, HeldOut, text
 from console_logs import SYNC, diagnosis_of
+from page_runs import HELD_OUT, HeldOut
 from pydantic import TypeAdapter
 
 from launcher.console.causes import Cause, Level, Sample, catalogue, read_causes
@@ -219,11 +219,6 @@ def test_every_sample_is_taken_for_output_of_veRL() -> None:
     samples = [*(sample for cause in catalogue() for sample in cause.samples), *(held.sample for held in HELD_OUT)]
     written = {"\n".join(log(sample)).encode() for sample in samples}
     assert [text for text in written if not is_verl_output(lambda text=text: [text])] == []
-
-
-@pytest.mark.nightly("docs/diagnosis.md", "experiments/causes_table.py", "launcher/console/", "tests/data/failures/")
-def test_the_page_of_the_causes() -> None:
-    assert FILE.read_text("utf-8") == text(), "make pages"
 
 
 def test_each_entry_is_typed_and_complete() -> None:

@@ -72,7 +72,7 @@ def test_samples_within_a_step_go_to_the_phase_that_verl_timed(measure: ModuleTy
 
 @pytest.mark.slow
 def test_the_documentation_says_what_was_measured_of_watching(report: ModuleType) -> None:
-    page = (ROOT / "docs/gpu.md").read_text()
+    page = (ROOT / "docs/evidence/gpus.md").read_text()
     for line in (ROOT / "tests/data/gpu/watching.jsonl").read_text().splitlines():
         assert "| " + " | ".join(map(str, report.watching(json.loads(line)))) + " |" in page
 

@@ -1,4 +1,4 @@
-"""What the product recorded of veRL on H200s and an H100 (tests/data/gpu, docs/gpu.md), without the consoles.
+"""What the product recorded of veRL on H200s and an H100 (tests/data/gpu, docs/evidence/gpus.md), without the consoles.
 
 A run that learned, stopped after 42 steps and resumed from the checkpoint of step 40; one whose entropy
 collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights; 133 steps of

@@ -1,4 +1,4 @@
-"""Intervals of autocorrelated steps and of few seeds: how often they leave out the truth (docs/compare.md)."""
+"""Intervals of autocorrelated steps and of few seeds: how often they leave out the truth (docs/evidence/compare.md)."""
 
 import gzip
 import json

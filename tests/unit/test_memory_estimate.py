@@ -124,7 +124,7 @@ def test_host_memory_meets_the_suite(host: dict[str, Any]) -> None:
 
 
 def suite_table() -> str:
-    """The suite's measurements and the estimate, as docs/memory.md shows them."""
+    """The suite's measurements and the estimate, as docs/evidence/memory.md shows them."""
     lines = ["| run | phase | seen by | measured GiB | estimated GiB | off |", "| --- | --- | --- | --- | --- | --- |"]
     for row in SUITE["rows"]:
         phases = of_suite(row)
@@ -141,7 +141,7 @@ def suite_table() -> str:
 
 
 def table() -> str:
-    """Estimate and measurement, as docs/memory.md shows them."""
+    """Estimate and measurement, as docs/evidence/memory.md shows them."""
     lines = ["| run | longest row | measured GiB | estimated GiB | off |", "| --- | --- | --- | --- | --- |"]
     for run in PEAKS["runs"]:
         found = memory.estimate(as_run(run))
@@ -156,7 +156,7 @@ def table() -> str:
 
 
 def nvml_table() -> str:
-    """What NVML saw while the engine started and while it wrote, as docs/memory.md shows it."""
+    """What NVML saw while the engine started and while it wrote, as docs/evidence/memory.md shows it."""
     lines = ["| run | phase | measured GiB | estimated GiB |", "| --- | --- | --- | --- |"]
     for row in PEAKS["nvml"]["rows"]:
         phases = nvml_phases(row)
@@ -183,7 +183,7 @@ def test_the_estimate_meets_what_nvml_saw(row: dict[str, Any]) -> None:
 
 
 def test_the_documentation_shows_these_tables() -> None:
-    page = (ROOT / "docs/memory.md").read_text()
+    page = (ROOT / "docs/evidence/memory.md").read_text()
     assert table() in page and nvml_table() in page and suite_table() in page
 
 

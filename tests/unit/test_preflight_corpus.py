@@ -4,7 +4,6 @@ import re
 
 import pytest
 from corpus import Case, cases, machine
-from corpus_table import FILE, text
 
 from launcher.check.checks import quick
 from launcher.check.config import RULES
@@ -64,8 +63,3 @@ def test_a_shipped_preset_is_not_refused_on_suitable_hardware(name: str):
     needs = NEEDS.search(load(name).preset.needs)
     findings = quick(subject(load(name), on=machine(f"{needs[1]}x{needs[2]}" if needs else "0x0")))
     assert [finding for finding in findings if finding.level == "error"] == []
-
-
-@pytest.mark.nightly("docs/preflight.md", "experiments/corpus_table.py", "launcher/check/", "tests/data/preflight/")
-def test_the_page_about_it_is_up_to_date():
-    assert FILE.read_text("utf-8") == text(), "make pages"

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -299,16 +298,6 @@ def test_liger_is_asked_for_where_the_preset_wants_it() -> None:
     found = [each for each in software.checks(what) if each.keys == (software.LIGER,)]
     installed = "liger-kernel" in verl_env.probe(what.python).packages
     assert [each.level for each in found] == ([] if installed or not what.verl else ["error"])
-
-
-def test_the_page_names_every_finding() -> None:
-    """docs/preflight-machine.md, against the names in the source."""
-    root = Path(__file__).parents[2]
-    source = "".join(path.read_text() for path in (root / "launcher/check").glob("*.py"))
-    used = set(re.findall(r'"((?:[A-Z]+-|P)\d+b?)"', source))
-    page = (root / "docs/preflight-machine.md").read_text()
-    named = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
-    assert used == named
 
 
 def test_doctor(ppo_tui: Callable[..., object]) -> None:

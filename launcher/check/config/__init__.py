@@ -1,6 +1,6 @@
 """Rules that the configuration decides: V where veRL exits at the start, P where it fails later.
 
-One small function a rule. The first line of its docstring is the rule's line in docs/preflight.md.
+One small function per rule; findings.toml says what each finding means.
 """
 
 from launcher.check.config import (

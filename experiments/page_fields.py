@@ -1,0 +1,63 @@
+"""Pages about presets: their fields, the shipped ones, recipes."""
+
+from itertools import groupby
+from pathlib import Path
+
+from page_words import cell, code, sentence, table
+
+import presets as shipped_files
+from launcher.core.format import number
+from launcher.preset.fields import Spec
+from launcher.preset.files import load, recipe_about, shipped
+from launcher.preset.files import recipes as known_recipes
+from launcher.preset.schema import FIELDS, Preset
+
+FILES = Path(shipped_files.__path__[0])
+
+
+def fields() -> str:
+    """Every field, group by group."""
+    lines = []
+    for group, specs in groupby(FIELDS.values(), key=lambda spec: spec.path[0] if len(spec.path) > 1 else ""):
+        model = Preset.model_fields[group].annotation if group else None
+        about = sentence((model.__doc__ or "").partition("\n\n")[0]) if model else "Fields at the top of the file."
+        lines += [f"## {group or 'top level'}\n", about, ""]
+        lines += [table(("field", "veRL key", "meaning", "values", "default"), map(_row, specs))]
+    return "\n".join(lines)
+
+
+def _row(spec: Spec) -> tuple[str, ...]:
+    unit = f" ({spec.unit})" if spec.unit else ""
+    default = "veRL's" if spec.default is None and spec.key else _value(spec.default)
+    if spec.follows and spec.default is None:
+        default = f"that of {code(spec.follows)}"
+    return (code(spec.name), code(spec.key), cell(spec.about), cell(spec.allowed + unit), default)
+
+
+def _value(value: object) -> str:
+    if value in (None, "", {}, []):
+        return "none"
+    return code(str(value).lower() if isinstance(value, bool) else number(value) if isinstance(value, float) else value)
+
+
+def presets() -> str:
+    """The shipped presets with their files."""
+    names = list(shipped())
+    about = {name: load(name).preset for name in names}
+    rows = [(f"[`{name}`](#{_anchor(name)})", about[name].needs, cell(about[name].description)) for name in names]
+    return "\n".join([table(("preset", "needs", "description"), rows), *_files(names, FILES)])
+
+
+def recipes() -> str:
+    """The shipped recipes with their files."""
+    names = [name for name in known_recipes() if (FILES / "recipes" / f"{name}.yaml").exists()]
+    rows = [(f"[`{name}`](#{_anchor(name)})", cell(recipe_about(name))) for name in names]
+    return "\n".join([table(("recipe", "what it sets"), rows), *_files(names, FILES / "recipes")])
+
+
+def _files(names: list[str], folder: Path) -> list[str]:
+    return [f"### {name}\n\n```yaml\n{(folder / f'{name}.yaml').read_text('utf-8').strip()}\n```\n" for name in names]
+
+
+def _anchor(name: str) -> str:
+    return name.replace(".", "")

@@ -1,0 +1,65 @@
+"""Pages about the program: commands and keys."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from page_words import cell, code, sentence, table
+
+import launcher.cli
+from launcher.cli.root import app
+from launcher.core.tables import read_tables
+from tui.kit.key_words import pages
+from tui.kit.keys import KEYS, LETTERS
+
+EXAMPLES = Path(launcher.cli.__path__[0]) / "examples.toml"
+
+
+def tree() -> dict[str, tuple[Any, Any]]:
+    """Every command by its words (`queue add`), with its parsing context."""
+    root = typer.main.get_command(app)
+    context = root.make_context("ppo-tui", [], resilient_parsing=True)
+    return {" ".join(path): found for path, *found in _below(root, context)}  # type: ignore[misc]
+
+
+def _below(group: Any, context: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
+    for name, command in group.commands.items():
+        own = command.make_context(name, [], parent=context, resilient_parsing=True)
+        yield (*path, name), command, own
+        if hasattr(command, "commands"):
+            yield from _below(command, own, (*path, name))
+
+
+def commands() -> str:
+    """Every command, in groups: use, meaning, words and options, two examples."""
+    known, lines = tree(), []
+    for group, examples in read_tables(EXAMPLES).items():
+        lines.append(f"## {group}\n")
+        for name, shown in examples.items():
+            command, context = known[name]
+            lines += [f"### {name}\n", sentence(command.help or ""), ""]
+            lines += [f"`{command.get_usage(context).removeprefix('Usage: ')}`\n"]
+            found = [each.get_help_record(context) for each in command.get_params(context)]
+            rows = [(code(words), cell(about)) for words, about in filter(None, found) if "--help" not in words]
+            lines += [table(("argument or option", "meaning"), rows), "```sh", *shown, "```\n"]
+    return "\n".join(lines)
+
+
+def letters() -> str:
+    """A row per letter; the letter that opens a page also closes it, which is not repeated."""
+    rows = sorted((letter.lower(), letter.isupper(), letter, meaning) for meaning, letter in LETTERS.items())
+    return table(
+        ("letter", "meaning", "pages"),
+        [(code(letter), meaning, ", ".join(pages(letter))) for _, _, letter, meaning in rows],
+    )
+
+
+def keys() -> str:
+    """Every key by its id, once, page by page."""
+    found = {
+        str(binding.id): (code(binding.key), cell(binding.tooltip or binding.description))
+        for bindings in KEYS.values()
+        for binding in bindings
+    }
+    return table(("id", "keys", "meaning"), [(code(id), *found[id]) for id in sorted(found)])

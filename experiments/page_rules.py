@@ -1,0 +1,129 @@
+"""Pages about what is judged: health rules, findings of the preflight, and the corpus behind these."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from corpus import Case, cases
+from page_words import cell, code, sentence, table
+
+import launcher.check
+import launcher.health
+from launcher.core.format import number
+from launcher.core.tables import read_tables
+from launcher.health.families import FAMILIES
+from launcher.health.fixes import FIXES
+from launcher.health.limits import TABLE
+from launcher.health.rules import ALL
+from launcher.record.levels import FLAGS
+
+ROOT = Path(__file__).parents[1]
+EVIDENCE = ROOT / "docs" / "evidence" / "health.md"
+MEANINGS = Path(launcher.health.__path__[0]) / "meanings.toml"
+FINDINGS = Path(launcher.check.__path__[0]) / "findings.toml"
+_HEALTHY = re.compile(r"^\| (?P<rule>[A-Z]+-\d) (?:\([^|]*\) )?\| (\d+): [^|]*\| (\d+): [^|]*\| (\d+): ", re.MULTILINE)
+_STEPS = re.compile(r"^(\d+) healthy runs, (\d+) steps", re.MULTILINE)
+_FAULT = re.compile(r"^\| ([^|]+) \| ([A-Z]+-\d)[^|]* \| (\d+/\d+) \| \d+ \| ([\d.]+|–) \|", re.MULTILINE)
+
+
+def rules() -> str:
+    """Every health rule: meaning, metrics, limits, advice, and how often it is wrong."""
+    meanings, evidence, lines = read_tables(MEANINGS), EVIDENCE.read_text("utf-8"), []
+    for family, about in FAMILIES.items():
+        lines += [f"## {family.capitalize()}\n", about.meaning, ""]
+        lines += [f"* Healthy: {_lower(about.healthy)}", f"* Bad: {_lower(about.bad)}", ""]
+        for rule in (each for each in ALL if each.family == family):
+            meaning = meanings[rule.id]
+            lines += [f"### {rule.id}\n", f"**{rule.name}.** {meaning['about']}\n"]
+            if rule.needs:
+                lines += ["Judges " + "; ".join(" or ".join(map(code, names)) for names in rule.needs) + ".", ""]
+            lines += [_limits(rule.id, meaning["limits"]), _debounce(rule.id), ""]
+            if advice := [each.note or each.key for each in FIXES.get(rule.id, ()) if each]:
+                lines += [
+                    "What to try:",
+                    "",
+                    *(f"* {line}" for line in dict.fromkeys(map(_advice, FIXES[rule.id]))),
+                    "",
+                ]
+                assert advice
+            lines += [*_measured(rule.id, evidence), ""]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _limits(rule: str, meanings: dict[str, str]) -> str:
+    limits = TABLE[rule].limits
+    names = list(dict.fromkeys(name.partition(".")[2] for name in limits))
+    levels = [name for _, name in FLAGS]
+    rows = [
+        (
+            code(name),
+            meanings[name],
+            *(number(limits[at].value) if (at := f"{level}.{name}") in limits else "" for level in levels),
+        )
+        for name in names
+    ]
+    return table(("limit", "what it is", *map(str.upper, levels)), rows)
+
+
+def _debounce(rule: str) -> str:
+    (count, window), release = TABLE[rule].raised, TABLE[rule].release
+    rises = "The flag rises at once" if window == 1 else f"The flag rises when {count} of {window} steps cross a limit"
+    return f"{rises}. It clears after {release} good step{'s' * (release > 1)}."
+
+
+def _advice(fix: object) -> str:
+    key, direction = getattr(fix, "key", ""), getattr(fix, "direction", "check")
+    words = getattr(fix, "words", "") or getattr(fix, "note", "")
+    if not key:
+        return sentence(words)
+    verb = {"raise": "raise", "lower": "lower", "set": "set", "check": "look at"}[direction]
+    to = " to" if direction == "set" else ":" if words else ""
+    return sentence(f"{verb} {code(key)}{to} {words}".strip())
+
+
+def _measured(rule: str, evidence: str) -> Iterator[str]:
+    """How often the rule was wrong, and what it found, from the tables of the evidence."""
+    steps = _STEPS.search(evidence)
+    healthy = next((found for found in _HEALTHY.finditer(evidence) if found["rule"] == rule), None)
+    if steps:
+        counts = healthy.groups()[1:] if healthy else ("0", "0", "0")
+        flags = ", ".join(f"{n} {level}" for n, level in zip(counts, ("CRITICAL", "WARN", "NOTICE"), strict=True))
+        yield f"False positives in {int(steps[2]):,} [healthy steps](../evidence/health.md#healthy-runs): {flags}."
+    found = [
+        f"{name} ({share}, after {_steps(delay)})" for name, of, share, delay in _FAULT.findall(evidence) if of == rule
+    ]
+    if found:
+        yield f"Found [planted faults](../evidence/health.md#injected-faults): {'; '.join(found)}."
+
+
+def _steps(delay: str) -> str:
+    return f"{delay} step" if delay == "1" else f"{delay} steps"
+
+
+def findings() -> str:
+    """Every finding of the preflight by its group: what is required, and how severe it is."""
+    lines = []
+    for group, rows in read_tables(FINDINGS).items():
+        about = rows.pop("about")
+        lines += [f"## {group.capitalize()}\n", about, ""]
+        for id, row in rows.items():
+            lines += [f"### {id}\n", f"{row['level']} · {row['text']}\n"]
+    return "\n".join(lines)
+
+
+def corpus() -> str:
+    """The presets that were broken on purpose: what the preflight finds, and what veRL does."""
+    return table(("preset and settings", "preflight", "veRL"), map(_case, cases()))
+
+
+def _case(case: Case) -> tuple[str, str, str]:
+    settings = "<br>".join(map(code, case.set))
+    milder = [f"{name} (warning)" for name in case.warns] + [f"{name} (info)" for name in case.notes]
+    says = f"{case.stage}: {code(case.says)}" if case.says else case.stage or "–"
+    how = "" if case.by == "probe" else f" ({case.by})" if case.by != "run" else " (*run*)"
+    found = ", ".join([*case.finds, *milder])
+    return (f"{case.on}{'<br>' if settings else ''}{settings}", cell(found), f"{says}{how}")

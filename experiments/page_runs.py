@@ -1,0 +1,149 @@
+"""Pages about runs: causes of failures, metrics, the files of a run."""
+
+import re
+from dataclasses import Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from console_logs import DATA
+from page_words import cell, code, sentence, table
+from ruamel.yaml import YAML
+
+import launcher.record
+from launcher.console import causes as catalogue_files
+from launcher.console.causes import FAMILIES, Cause, Sample, catalogue, read_causes
+from launcher.core.tables import read_tables, record
+from launcher.metrics.glossary import GLOSSARY
+from launcher.record.attempt import Exit, LaunchRecord
+from launcher.record.check import Bound, Check
+from launcher.record.control import Request
+from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
+from launcher.record.info import Origin, RunInfo
+from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.queue import Queued
+from launcher.record.state import RunState
+
+
+class HeldOut(NamedTuple):
+    """A console that was written after the catalogue, to measure it: the cause, and the first diagnosis if wrong."""
+
+    cause: str
+    said: str | None
+    sample: Sample
+
+
+def _held_out(row: dict[str, Any]) -> HeldOut:
+    cause, said = row.pop("cause"), row.pop("said", None)
+    lines = {"text": "\n".join(row.pop("lines"))} if "lines" in row else {}
+    return HeldOut(cause, said, record(Sample, row, **lines))
+
+
+HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
+RECORD_MEANINGS = Path(launcher.record.__path__[0]) / "meanings.toml"
+_BLOCKS = "actor_rollout_ref|critic|data|algorithm|trainer|reward|reward_model|ray_kwargs|env|rollout|actor"
+_GENERAL = ("cuda-error", "unknown", "prompts-all-failed", "engine-failed")
+RECORDS = {
+    "run.yaml": (RunInfo, Origin),
+    "state.json": (RunState, Check, Bound),
+    "attempts/N/launch.json": (LaunchRecord,),
+    "attempts/N/exit.json": (Exit,),
+    "events.jsonl": (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note),
+    "gpu.jsonl": (MachineSample, GpuSample),
+    "control/*.json": (Request,),
+    "queue/ID.json": (Queued,),
+}
+
+
+def counts() -> str:
+    """How many of the held-out consoles were named rightly at first sight."""
+    right = sum(held.said is None for held in HELD_OUT)
+    first = sum(held.said is None for held in HELD_OUT[:15])
+    shown = sum(held.said in _GENERAL for held in HELD_OUT)
+    rows = [
+        ("right cause", str(right)),
+        ("of the first 15", str(first)),
+        ("of the second 15, after the misses of the first were fixed", str(right - first)),
+        ("too general or unknown, with the decisive line shown", str(shown)),
+        ("wrong cause", str(len(HELD_OUT) - right - shown)),
+        ("consoles", str(len(HELD_OUT))),
+    ]
+    return table(("first diagnosis", "consoles"), rows)
+
+
+def causes() -> str:
+    """The catalogue of causes, family by family."""
+    lines, known = [], {cause.id: cause for cause in catalogue()}
+    for family in FAMILIES:
+        lines.append(f"## {family.capitalize()}\n")
+        for each in read_causes(Path(catalogue_files.__path__[0]) / f"{family}.toml"):
+            lines += _cause(known[each.id])
+    return "\n".join(lines)
+
+
+def _cause(cause: Cause) -> list[str]:
+    samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
+    places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
+    lines = [f"### {cause.id}\n", f"**{cell(cause.title)}.** {sentence(cause.meaning)}\n"]
+    lines += [f"* {_fix(fix.text)}" for fix in cause.fixes]
+    if cause.check:
+        found = ", ".join(f"[{id}](findings.md#{id.lower()})" for id in re.split(r"[ ,|]+", cause.check))
+        lines.append(f"* Found before a start by {found}")
+    if places:
+        lines.append(f"* Seen in {', '.join(places)}")
+    return [*lines, ""]
+
+
+def _fix(text: str) -> str:
+    """A fix with its settings as code: they begin with a block of veRL's configuration."""
+    return re.sub(rf"(?<![`\w.])(\+*(?:{_BLOCKS})\.[\w.]+(?:=[^\s,:]+)?)", r"`\1`", text)
+
+
+def _place(sample: Sample) -> str:
+    """A link to the thread of a sample, or where else it was seen."""
+    if address := re.fullmatch(r"https://github\.com/([^/]+/[^/]+)/issues/(\d+)", sample.thread):
+        return f"[{address[1]}#{address[2]}]({sample.thread})"
+    return sample.thread or sample.seen
+
+
+def metrics() -> str:
+    """What the metrics of a step mean, section by section."""
+    lines = []
+    for section, rows in read_tables(GLOSSARY).items():
+        lines.append(f"## {section.capitalize()}\n")
+        body = [(code(key), row.get("unit", ""), cell(sentence(row["meaning"]))) for key, row in rows.items()]
+        lines.append(table(("metric", "unit", "meaning"), body))
+    return "\n".join(lines)
+
+
+def records() -> str:
+    """The fields of the files of a run, from their types."""
+    meanings, lines = read_tables(RECORD_MEANINGS), []
+    for file, kinds in RECORDS.items():
+        lines.append(f"## {file}\n")
+        for kind in kinds:
+            event = getattr(kind, "kind", "")
+            words = meanings["events"] if event else meanings[kind.__name__]
+            about = meanings["event_kinds"][event] if event else words["about"]
+            hints = get_type_hints(kind)
+            rows = [
+                (code(key := _key(each)), _type(hints[each.name]), words.get(key) or words.get(each.name, ""))
+                for each in fields(kind)
+            ]
+            lines += [f"**{event or kind.__name__}.** {about}\n", table(("field", "type", "meaning"), rows)]
+    return "\n".join(lines)
+
+
+def _key(field: Field[Any]) -> str:
+    return str(field.metadata.get("key", field.name))
+
+
+def _type(hint: Any) -> str:
+    if args := get_args(hint):
+        words = [_type(each) for each in args if each not in (type(None), Ellipsis)]
+        null = " or null" if type(None) in args else ""
+        kind = getattr(hint, "__origin__", None)
+        if kind is tuple:
+            return f"list of {words[0]}"
+        return ("object" if kind is dict else " or ".join(words)) + null
+    names = {str: "text", int: "integer", float: "number", bool: "true or false"}
+    return names.get(hint) or (hint.__name__ if is_dataclass(hint) else "text")

@@ -1,0 +1,63 @@
+"""`make pages`: writes the generated parts of docs/ from the code, its tables and recorded results.
+
+A page has its own words; a part between `<!-- begin NAME -->` and `<!-- end NAME -->` is written here.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cure_page
+import matrix
+import page_fields
+import page_program
+import page_rules
+import page_runs
+
+DOCS = Path(__file__).parents[1] / "docs"
+PART = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": page_program.commands,
+    "keys": page_program.keys,
+    "letters": page_program.letters,
+    "fields": page_fields.fields,
+    "presets": page_fields.presets,
+    "recipes": page_fields.recipes,
+    "rules": page_rules.rules,
+    "findings": page_rules.findings,
+    "preflight-corpus": page_rules.corpus,
+    "causes": page_runs.causes,
+    "diagnosis-counts": page_runs.counts,
+    "metrics": page_runs.metrics,
+    "records": page_runs.records,
+    **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
+    **{f"advice-{name}": part for name, part in cure_page.PARTS.items()},
+}
+
+
+def pages() -> Iterator[Path]:
+    """All pages of the documentation."""
+    yield from sorted(DOCS.rglob("*.md"))
+
+
+def parts(text: str) -> list[str]:
+    """The names of the generated parts of a page."""
+    return [found[2] for found in PART.finditer(text)]
+
+
+def filled(text: str) -> str:
+    """The page with its generated parts as they are now."""
+    return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", text)
+
+
+def main() -> None:
+    for page in pages():
+        before = page.read_text("utf-8")
+        if (now := filled(before)) != before:
+            page.write_text(now, "utf-8")
+            print(page.relative_to(DOCS.parent))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The pages of the documentation as tests read them: links, anchors, blocks of code, and commands in these."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+ALL = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
+MARK = re.compile(r"^ *\*(?:Needs|Opens|Takes)\b.*\.\*$")
+"""A line before a block that no quick test runs: `*Needs a GPU.*`."""
+MINUTES = "*Takes minutes on two cores.*"
+_FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
+_SAVED = re.compile(r"as `([\w./-]+)`:\s*$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its lines without the indentation, the line before it."""
+
+    language: str
+    text: str
+    before: str
+
+    @property
+    def marked(self) -> bool:
+        """Whether it says that it cannot be run at once."""
+        return bool(MARK.match(self.before))
+
+    @property
+    def saved_as(self) -> str | None:
+        """The file that the reader is asked to write it to."""
+        found = _SAVED.search(self.before)
+        return found[1] if found else None
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page in their order."""
+    text = page.read_text("utf-8")
+    for found in _FENCE.finditer(text):
+        before = next((line for line in reversed(text[: found.start()].splitlines()) if line.strip()), "")
+        lines = [line.removeprefix(found[1]) for line in found[3].splitlines()]
+        yield Block(found[2], "\n".join(lines), before.strip())
+
+
+def prose(page: Path) -> str:
+    """The page without its fenced blocks."""
+    return _FENCE.sub("", page.read_text("utf-8"))
+
+
+def links(page: Path) -> Iterator[str]:
+    """The targets of links and pictures that are no addresses."""
+    for found in _LINK.finditer(prose(page)):
+        target = found[1] or found[2]
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings, as GitHub and the site make them."""
+    found: set[str] = set()
+    for line in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower()).strip().replace(" ", "-")
+        found.add(words)
+    return found
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """Every call of ppo-tui in a block or in code, as words without the program's name."""
+    shells = [each.text.replace("\\\n", " ") for each in blocks(page) if each.language in ("sh", "console")]
+    lines = [line.removeprefix("$ ") for text in shells for line in text.splitlines()]
+    for line in (*lines, *re.findall(r"`([^`\n]+)`", prose(page))):
+        if line.startswith("ppo-tui ") and "..." not in line:
+            yield shlex.split(line.replace("'ppo-tui[", "").strip(), comments=True)[1:]

@@ -1,0 +1,189 @@
+"""The documentation against the program: generated parts, links, commands, names, and blocks that are run."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from console_logs import stored
+from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
+from page_program import EXAMPLES, tree
+from pages import PARTS, filled, parts
+
+from launcher.console.causes import catalogue
+from launcher.core.tables import read_tables
+from launcher.health.limits import TABLE
+from launcher.preset.files import recipes, shipped
+from launcher.preset.layers import ROOTS
+from launcher.preset.schema import FIELDS
+from launcher.settings import _NAMES
+
+WITH_CONSOLE = [page for page in PAGES if any(each.language == "console" and not each.marked for each in blocks(page))]
+ON_THE_TOY = [page for page in PAGES if any(each.before == MINUTES for each in blocks(page))]
+GROUPS = {"data", "preset", "queue", "reward"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if parts(page.read_text("utf-8"))], ids=name)
+def test_generated_parts_are_up_to_date(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text == filled(text), "make pages"
+
+
+def test_every_generated_part_has_a_place() -> None:
+    assert sorted(part for page in PAGES for part in parts(page.read_text("utf-8"))) == sorted(PARTS)
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert page not in PAGES or target.is_relative_to(DOCS), f"{link} leaves the site"
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_site_has_every_page() -> None:
+    named = re.findall(r'= "([\w./-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8"))
+    assert sorted(named) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if page.name != "CHANGELOG.md"], ids=name)
+def test_commands_can_be_typed(page: Path) -> None:
+    """Commands, options and settings that a page names."""
+    known = tree()
+    for words in commands(page):
+        words = words[2:] if words[:1] == ["--host"] else words
+        if not words or words[0].startswith("-") or words[0] == "COMMAND":
+            continue
+        path = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
+        assert path in known, words
+        command = known[path][0]
+        options = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
+        for word in words[len(path.split()) :]:
+            if word.startswith("-") and len(word) > 1:
+                assert word.partition("=")[0] in options, f"{path} has no {word}"
+            elif setting := re.fullmatch(r"([a-z+~][\w.+]*)=.*", word):
+                key = setting[1].lstrip("+~")
+                blocks_of_ours = {"health", "env", "sweep", "overrides", "port"}
+                assert key in FIELDS or key.partition(".")[0] in {*ROOTS, *blocks_of_ours}, word
+
+
+def test_every_command_has_two_examples() -> None:
+    examples = {name: shown for group in read_tables(EXAMPLES).values() for name, shown in group.items()}
+    assert set(examples) == set(tree()) - (GROUPS - {"queue"})
+    for path, shown in examples.items():
+        assert len(shown) == 2 and all(line.startswith(f"ppo-tui {path}") for line in shown), path
+
+
+def test_every_setting_of_ppo_tui_is_described() -> None:
+    page = (DOCS / "reference/config.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| .*\| .*\| .*\|$", page, re.MULTILINE)) >= set(_NAMES)
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_names_exist(page: Path) -> None:
+    """Rules, findings and presets that a page mentions."""
+    findings = {id for group in read_tables(ROOT / "launcher/check/findings.toml").values() for id in group}
+    text = prose(page)
+    known = {*TABLE, *findings, "UTF-8", "UTF-16", "SHA-256"}
+    assert {id for id in re.findall(r"(?<![\w/-])[A-Z]{2,}-\d+\b", text) if id not in known} == set()
+    presets = {*shipped(), *recipes()}
+    named = re.findall(r"`((?:gsm8k|math|toy)-[\w.-]+)`", text)
+    assert {each for each in named if not each.endswith((".log", ".sbatch", ".py")) and each not in presets} == set()
+
+
+def test_health_rules_and_findings_are_described() -> None:
+    meanings = read_tables(ROOT / "launcher/health/meanings.toml")
+    assert set(meanings) == set(TABLE)
+    for rule, meaning in meanings.items():
+        assert set(meaning["limits"]) == {limit.partition(".")[2] for limit in TABLE[rule].limits}, rule
+    source = "".join(path.read_text() for path in (ROOT / "launcher/check").rglob("*.py"))
+    used = set(re.findall(r'"((?:[A-Z]+-|P|V)\d+b?)"', source)) | {"PRESET", "REHEARSAL", "CHECK"}
+    described = [
+        id for group in read_tables(ROOT / "launcher/check/findings.toml").values() for id in group if id != "about"
+    ]
+    assert sorted(described) == sorted(used)
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_counts_are_right(page: Path) -> None:
+    text = prose(page)
+    assert set(re.findall(r"(\d+) health rules", text)) <= {str(len(TABLE))}
+    assert set(re.findall(r"(\d+) causes", text)) <= {str(len(catalogue()))}
+
+
+def test_the_readme_is_short() -> None:
+    text = re.sub(r"<[^>]+>|\]\([^)]*\)|[#|`*>-]", " ", (ROOT / "README.md").read_text("utf-8"))
+    assert len(text.split()) <= 600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_CONSOLE, ids=name)
+def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None:
+    """Blocks without a mark, in their order and in one folder."""
+    _follow(page, tmp_path, lambda block: not block.marked)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("page", ON_THE_TOY, ids=name)
+def test_blocks_on_the_toy(page: Path, tmp_path: Path, toy_build: Any) -> None:
+    """The same with those that train the toy."""
+    _follow(page, tmp_path, lambda block: not block.marked or block.before == MINUTES, toy_build.cache)
+
+
+def _follow(page: Path, folder: Path, wanted: Callable[[Block], bool], toy: Path | None = None) -> None:
+    for log in re.findall(r"<!-- logs: (.*) -->", page.read_text("utf-8")):
+        for each in log.split():
+            (folder / f"{each}.log").write_bytes(stored(each))
+    if toy is not None:
+        shutil.copytree(toy, folder / "home" / "cache")
+    for block in blocks(page):
+        if block.saved_as:
+            (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
+        elif block.language == "console" and wanted(block):
+            for command, shown in _session(block.text):
+                _compare(command, shown, _run(command, folder))
+
+
+def _session(text: str) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def _run(command: str, folder: Path) -> list[str]:
+    environment = {**os.environ, "PPO_TUI_HOME": str(folder / "home"), "HOME": str(folder), "COLUMNS": "100"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    return done.stdout.decode("utf-8", "replace").splitlines()
+
+
+def _compare(command: str, shown: list[str], printed: list[str]) -> None:
+    """Each line that is shown comes in the output, in this order; `...` stands for anything."""
+    assert not any(line.startswith("Traceback") for line in printed), printed
+    place = 0
+    for line in shown:
+        if line.strip() == "...":
+            continue
+        pattern = re.compile(".*".join(re.escape(" ".join(part.split())) for part in line.split("...")))
+        left = [" ".join(each.split()) for each in printed[place:]]
+        found = next((n for n, each in enumerate(left) if pattern.fullmatch(each)), None)
+        assert found is not None, f"$ {command}\ndoes not print {line!r}:\n" + "\n".join(printed)
+        place += found + 1
