@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cure_faults import FAULTS, Fault, read
+from launcher.runs.watch.trials import REPEATED
 from page_words import table
 
-from launcher.runs.watch.trials import BROKE, HEALED, NOTHING, PARTLY, REPEATED
-from launcher.compare.trial_verdicts import BROKE, DIFFERENT, HEALED, NOTHING, PARTLY, REPEATED, UNTOLD
+from launcher.compare.trial_verdicts import BROKE, HEALED, NOTHING, PARTLY, REPEATED
 
 NOTES = {  # of faults that nothing healed
     "entropy coefficient below 0": (

@@ -10,7 +10,7 @@ from page_words import cell, code, sentence, table
 import launcher.cli
 from launcher.cli.root import app
 from launcher.core.tables import read_tables
-from tui.kit.key_words import pages
+from tui.kit.keymap import pages
 from tui.kit.keys import KEYS, LETTERS
 
 EXAMPLES = Path(launcher.cli.__path__[0]) / "examples.toml"

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corpus import Case, cases
+from launcher.health.limits import TABLE
 from page_words import cell, code, sentence, table
 
 import launcher.check
 import launcher.health
+from launcher.console.causes import FAMILIES
 from launcher.core.format import number
 from launcher.core.tables import read_tables
-from launcher.health.families import FAMILIES
 from launcher.health.fixes import FIXES
-from launcher.health.limits import TABLE
 from launcher.health.rules import ALL
 from launcher.record.levels import FLAGS
 

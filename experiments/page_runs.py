@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from console_logs import DATA
+from launcher.record.queue import Queued
 from page_words import cell, code, sentence, table
 from ruamel.yaml import YAML
 
@@ -20,7 +21,6 @@ from launcher.record.control import Request
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.info import Origin, RunInfo
 from launcher.record.machine import GpuSample, MachineSample
-from launcher.record.queue import Queued
 from launcher.record.state import RunState
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from console_logs import stored
 from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
+from launcher.health.limits import TABLE
 from page_program import EXAMPLES, tree
 from pages import PARTS, filled, parts
 
 from launcher.console.causes import catalogue
 from launcher.core.tables import read_tables
-from launcher.health.limits import TABLE
 from launcher.preset.files import recipes, shipped
 from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
