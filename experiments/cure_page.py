@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cure_faults import FAULTS, Fault, read
-from launcher.runs.watch.trials import REPEATED
 from page_words import table
 
 from launcher.compare.trial_verdicts import BROKE, HEALED, NOTHING, PARTLY, REPEATED
