@@ -8,7 +8,7 @@ import typer
 from launcher.cli.output import Json, put, put_json, put_result, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError
-from launcher.core.files import siblings
+from launcher.core.files import beside
 from launcher.core.text import near_hint
 
 app = group("Write training data in veRL's parquet schema.")
@@ -111,7 +111,7 @@ def test(
     if data is not None:
         path = data.expanduser().absolute()
         if not path.is_file():
-            raise UserError(f"--data: file not found: {path}", near_hint(path.name, siblings(path)))
+            raise UserError(f"--data: file not found: {path}", near_hint(path.name, beside(path)))
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
         found = worker.ask(python, "read_rows", request, timeout=60)
         rows = found.get("examples", [])

@@ -13,7 +13,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.health.keys import RUN_MEMORY
 from launcher.metrics.records import StepRecord, float_of, is_step, parse_object
-from launcher.metrics.responses import PREFIX, ResponseMetrics
+from launcher.metrics.responses import PREFIX, ResponseFigures
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.runs.watch.source import records
 
@@ -151,7 +151,7 @@ class ToldByResponses:
     def __init__(self, run: RunDir, attempt: AttemptDir, guard: Guard | None = None) -> None:
         """The counting is done in a block of `guard`; without it no dump is read."""
         self._run, self._attempt, self._guard = run, attempt, guard
-        self._figures = ResponseMetrics()
+        self._figures = ResponseFigures()
         self._since, self._spent = time.monotonic(), 0.0
 
     def add(self, record: StepRecord) -> None:
