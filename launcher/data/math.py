@@ -54,7 +54,7 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
 
 
 def ground_truth(solution: str) -> str | None:
-    r"""What stands in the last box: `\boxed{\frac{1}{2}}` with its inner braces, `\boxed 5` up to the `$`."""
+    r"""The content of the last box: `\boxed{\frac{1}{2}}` with its inner braces, `\boxed 5` up to the `$`."""
     start, mark = max((solution.rfind(mark), mark) for mark in _MARKS)
     if start < 0:
         return None

@@ -20,7 +20,7 @@ class Form:
     """Which columns are read, and how an answer is asked for and judged.
 
     `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
-    of the column when it stands there as in the original (`... #### 72`); None leaves both as they are, for
+    of the column when it has the form of the original (`... #### 72`); None leaves both as they are, for
     a custom reward function, which gets `name` as the data source.
     """
 

@@ -31,7 +31,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
 
 
 def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) -> None:
-    """Builds the toy task when `model`, the path in a preset, lies in it; nothing when it is there already."""
+    """Builds the toy task when `model`, the path in a preset, is in it; nothing when it is there already."""
     if model and Path(model).is_relative_to(cache_dir() / "toy"):
         ensure(python=python, progress=progress)
 

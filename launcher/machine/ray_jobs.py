@@ -106,7 +106,7 @@ def token() -> str | None:
 
 
 def authentication() -> dict[str, str]:
-    """What makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
+    """Makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
     return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
 
 
@@ -114,7 +114,7 @@ class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for what will not pass."""
 
     def __init__(self, address: str | None, own_token: str | None = None) -> None:
-        """`own_token` is that of a run's own Ray, in place of the user's."""
+        """`own_token` is that of a run's own Ray, instead of the user's."""
         self.url, self._token = url_of(address), own_token
 
     @functools.cached_property
@@ -133,7 +133,7 @@ class Cluster:
         return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
 
     def resources(self) -> dict[str, tuple[float, float]]:
-        """What is taken of each resource and what there is, such as `GPU`; empty where the autoscaler does not tell."""
+        """The taken amount of each resource and its total, such as `GPU`; empty where the autoscaler does not tell."""
         found: Any = self._ask("GET", "/api/cluster_status").json()
         for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
             found = found.get(name) if isinstance(found, dict) else None
@@ -184,7 +184,7 @@ class Cluster:
         self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
 
     def holders(self) -> dict[str, float]:
-        """Who has reserved GPUs, and how many: the submission id of a job, else the command of a driver."""
+        """Who has reserved GPUs, and how many: the submission id of a job, or the command of a driver without one."""
         held: dict[str, float] = {}
         for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():

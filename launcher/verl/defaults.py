@@ -46,7 +46,7 @@ def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), c
 
 @functools.cache
 def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
-    """What Hydra makes of the installed veRL's configuration; None where there is none, or it refuses a choice."""
+    """The installed veRL's configuration as Hydra composes it; None where there is none, or it refuses a choice."""
     file = verl / f"{config}.yaml" if verl else None
     if verl is None or file is None or not file.is_file():
         return None
@@ -106,7 +106,7 @@ def life(key: str) -> tuple[str, str | None]:
 
 
 def leaf(tree: Tree, key: str) -> tuple[bool, Any]:
-    """Whether the tree has the key, and what stands there (a block is a mapping)."""
+    """Whether the tree has the key, and its value (a block is a mapping)."""
     node: Any = tree
     for name in key.split("."):
         if not isinstance(node, dict) or name not in node:

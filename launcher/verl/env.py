@@ -1,4 +1,4 @@
-"""The interpreter that runs veRL, which need not be ours: veRL pins numpy, ray and torch."""
+"""The interpreter that runs veRL, which need not be that of ppo-tui: veRL pins numpy, ray and torch."""
 
 import contextlib
 import functools
@@ -77,7 +77,7 @@ print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) f
 
 @dataclass(frozen=True)
 class VerlEnv:
-    """An interpreter and what is installed beside it.
+    """An interpreter and the packages installed for it.
 
     `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
     CUDA that torch was built for ("13.0"), None for a torch without; `sglang_path` is SGLang's folder.
@@ -98,7 +98,7 @@ class VerlEnv:
 
 
 def interpreter(preset_python: str | None) -> str:
-    """PPO_TUI_PYTHON, else the preset's `python:`, else our own interpreter."""
+    """The first of PPO_TUI_PYTHON, the preset's `python:` and our own interpreter."""
     return os.environ.get("PPO_TUI_PYTHON") or preset_python or sys.executable
 
 
@@ -151,6 +151,6 @@ def require(python: str | None, own: Path | None = None) -> VerlEnv:
 
 
 def install_command(python: str, *, gpu: bool) -> str:
-    """The command that installs veRL for an interpreter; the file for the CPU is ours and names torch's index."""
+    """The command that installs veRL for an interpreter; ppo-tui's file for the CPU names torch's index."""
     what = f"'verl[vllm]=={SUPPORTED}'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
     return f"{shlex.quote(python)} -m pip install {what}"
