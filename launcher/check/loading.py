@@ -32,7 +32,7 @@ veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py
 """
 
 DATASET = ("data_files", "tokenizer", "processor", "config", "max_samples")
-"""What a data set of the user's own is made of: veRL's `verl/trainer/ppo/utils.py: create_rl_dataset`."""
+"""Arguments of a user's own data set: veRL's `verl/trainer/ppo/utils.py: create_rl_dataset`."""
 
 BUFFER: tuple[str, ...] = (
     "trainer_mode",
@@ -42,7 +42,7 @@ BUFFER: tuple[str, ...] = (
     "sampler_kwargs",
     "refill_fn",
 )
-"""And a sampler: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._build_replay_buffer`."""
+"""Arguments of a sampler: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._build_replay_buffer`."""
 
 LOOP: tuple[str, ...] = (
     "trainer_config",
@@ -54,10 +54,10 @@ LOOP: tuple[str, ...] = (
     "data_config",
     "tools",
 )
-"""And an agent loop, beside what its configuration says: `agent_loop.py: AgentLoopWorker._run_agent_loop`."""
+"""Arguments of an agent loop, with those in its configuration: `agent_loop.py: AgentLoopWorker._run_agent_loop`."""
 
 SCORER: tuple[str, ...] = ("config", "tokenizer", "compute_score", "reward_router_address", "reward_model_tokenizer")
-"""And a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
+"""Arguments of a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
 
 UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
 """Blocks with a class that veRL reads as they are."""

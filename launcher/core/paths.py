@@ -50,7 +50,7 @@ def settings_file() -> Path:
 
 
 def own_command(module: str, *words: str) -> list[str]:
-    """The command line that runs a module of ours as `python -m` does.
+    """The command line that runs a module of ppo-tui as `python -m` does.
 
     It ignores PYTHONPATH and the current folder; PYTHONPATH stays in its environment, for veRL (`ppo_tui.py`).
     """

@@ -1,4 +1,4 @@
-"""The one folder of ours on the path of veRL's interpreter: it holds the package `ppo_tui_inside` and nothing else."""
+"""ppo-tui's one folder on the path of veRL's interpreter: it holds the package `ppo_tui_inside` and nothing else."""
 
 from pathlib import Path
 

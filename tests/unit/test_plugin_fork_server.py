@@ -48,6 +48,7 @@ print(ask(MARK="0"))
 
 def test_a_worker_is_a_fork_where_it_would_import_the_same(verl: Parent, tmp_path: Path) -> None:
     done = verl.python(DRIVER.format(worker=WORKER), str(tmp_path), **CPU)
+    assert done.returncode == 0, done.stderr
     first, *others = done.stdout.splitlines()
     found = json.loads(first)
     assert found["worker"] == {

@@ -275,7 +275,8 @@ def test_a_run_whose_attempts_were_removed_ends_all_the_same(run: RunDir, tmp_pa
 def test_nvml_that_hangs_keeps_no_stop_from_being_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pynvml.py").write_text("import time\ndef nvmlInit():\n    time.sleep(600)\n")
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    # where PYTHONPATH has ppo-tui itself, its order holds
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])]))
     run, now = create("x"), time.time()
     RunInfo(run.id, "x", now).write(run.run_yaml)
     write_launch(

@@ -201,9 +201,8 @@ def test_verl_gets_our_plugin_and_the_users_modules(
     monkeypatch.setenv("PPO_TUI_PYTHON", str(other))
     words = shlex.split(call(stranger, "command", "toy-cpu").stdout)
     given = dict(word.split("=", 1) for word in words[: words.index(str(other))] if "=" in word)
-    monkeypatch.setenv("PYTHONPATH", given["PYTHONPATH"])
-    for name in ("VERL_USE_EXTERNAL_MODULES", "VERL_PLATFORM"):
-        monkeypatch.setenv(name, given[name])
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
     done = call(other, "-c", SEEN)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])

@@ -9,7 +9,7 @@ import submodules of it, and no name from its top level except `__version__`.
 * defects.py: LoRA with a critic, and the trainer separate_async.
 * side_by_side.py: runs on one host or one Ray cluster do not take each other's weights and prompts.
 * cpu.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
-* fork_server.py, setup_worker.py (only there, too): workers are forks of one process, so a run starts sooner.
+* fork_server.py, setup_worker.py (also only there): workers are forks of one process, so a run starts sooner.
 """
 
 import os

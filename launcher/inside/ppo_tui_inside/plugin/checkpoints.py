@@ -1,14 +1,14 @@
 """Checkpoints: a run saves one on request, and continues from one with its own settings.
 
-The supervisor asks for a checkpoint with the file `save-now` beside the metrics of the attempt: veRL has no way to ask
-from outside. The trainer of veRL 0.9 (`trainer/ppo/v1/trainer_base.py: PPOTrainer.fit`) saves every `save_freq` steps
-and at the end, just after `_stop_profiling`. That of 0.5 and later (`trainer/ppo/ray_trainer.py`) also saves when its
+The supervisor asks for a checkpoint with the file `save-now` next to the metrics of the attempt: veRL has no way to ask
+from outside. veRL's v1 loop (`trainer/ppo/v1/trainer_base.py: PPOTrainer.fit`) saves every `save_freq` steps and at
+the end, just after `_stop_profiling`. The other one, since 0.5 (`trainer/ppo/ray_trainer.py`), also saves when its
 machine is about to be taken away (`should_save_ckpt_esi`), as long as `save_freq` is above 0. veRL 0.4 has neither.
 
 An FSDP checkpoint of veRL (0.4.1 to 0.9.1) has the optimizer's parameter groups, with learning rate, weight decay and
 betas, and the scheduler's base rates. Loading it (`utils/checkpoint/fsdp_checkpoint_manager.py:
 FSDPCheckpointManager.load_checkpoint`) puts them over those of the configuration: without a message, a run resumed with
-another `optim.lr` went on with the old one. With unchanged settings, the values set here equal those that were loaded.
+another `optim.lr` continued with the old one. With unchanged settings, the values set here equal the loaded ones.
 Megatron's own loader already lets the configuration win.
 """
 

@@ -5,16 +5,15 @@ that generate text; a critic has none and fails at the start (no `prepare_inputs
 fail (older transformers), its value head stays at its random initial values. As a token classifier, which it is, it has
 an adapter and a head that learns. Seen on an H200 with a Qwen2 critic.
 
-With LoRA the reference is the actor without its adapter, which veRL's v1 trainer requests by a note on the batch. The
-note stays there when the critic gets the same batch: a critic without an adapter fails (no attribute
-`disable_adapter`), one with an adapter silently answers without the weights it has learned. Seen on an H200 with a
-Llama critic.
+With LoRA the reference is the actor without its adapter, which veRL requests by a note on the batch. The note stays
+there when the critic gets the same batch: a critic without an adapter fails (no attribute `disable_adapter`), one with
+an adapter silently answers without the weights it has learned. Seen on an H200 with a Llama critic.
 
 In separate_async, old log-probabilities of all mini-batches between two weight transfers come from the weights that the
-first of them began with: veRL keeps a copy of those in host memory and briefly puts it in the place of the current
-weights (`trainer_separate_async.py: _compute_old_log_prob`). Where FSDP2's weights already lie in host memory
-(`param_offload`, or a run on a CPU) the copy is the weights themselves: putting the old ones in their place overwrites
-the current ones, so that all updates but the last are lost without a message.
+first of them began with: veRL keeps a copy of those in host memory and briefly replaces the current weights by it
+(`trainer_separate_async.py: _compute_old_log_prob`). Where FSDP2's weights are already in host memory (`param_offload`,
+or a run on a CPU) the copy is the weights themselves: putting the old ones back overwrites the current ones, so that
+all updates but the last are lost without a message.
 
 Without engines on the trainer's GPUs (`hybrid_engine=False`) that trainer logs a line with `flush=True`, which loggers
 do not take: it ends with "Logger._log() got an unexpected keyword argument 'flush'".

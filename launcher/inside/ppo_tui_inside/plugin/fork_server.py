@@ -31,7 +31,7 @@ PRELOADED = (DRIVER, "verl.trainer.ppo.v1", f"{__package__}.rollout", "transform
 READ_AT_IMPORT = ("LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "TORCH")  # variables that a fork cannot change any more
 _THREADS = "OMP_NUM_THREADS"  # without it Ray chooses one per worker
 _JOB, _FIRST_JOB = "RAY_JOB_ID", "01000000"
-_CODE = "import verl; from . import fork_server; fork_server.main()"
+_CODE = f"import verl; from {__package__} import fork_server; fork_server.main()"
 _STALLED = 10.0  # seconds after which an asking process is given up
 _server: "subprocess.Popen[bytes] | None" = None  # ends with the driver, which holds its stdin
 

@@ -1,6 +1,6 @@
 """Starts a worker of Ray: asks the run's fork server for one, or does what Ray's own `setup_worker.py` does.
 
-Ray runs this file in place of its own and requires its name. It imports nothing of this package, to start in 30 ms.
+Ray runs this file instead of its own and requires its name. It imports nothing of this package, to start in 30 ms.
 Python puts this folder first on its path, so no module here may be named like one of the standard library.
 """
 

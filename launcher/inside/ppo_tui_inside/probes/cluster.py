@@ -18,7 +18,7 @@ MARK = "PPO-TUI-CLUSTER "
 
 
 def look(packages: list[str], modules: list[str], paths: list[str]) -> dict[str, Any]:
-    """What a worker of a node has: versions of packages, modules that it lacks, bytes of files (-1 of folders)."""
+    """Looks around in a worker of a node: versions of packages, missing modules, bytes of files (-1 of folders)."""
     versions, sizes = {}, {}
     for name in packages:
         try:

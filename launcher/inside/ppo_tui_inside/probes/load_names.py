@@ -103,7 +103,7 @@ def _named(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _rows(item: Request) -> tuple[str | None, list[str]]:
-    """As veRL: `verl/trainer/ppo/utils.py: create_rl_dataset`. What only fails on so few rows is not told."""
+    """As veRL: `verl/trainer/ppo/utils.py: create_rl_dataset`. Failures that so few rows may cause are not reported."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HF_DATASETS_CACHE"] = folder
         from omegaconf import OmegaConf
@@ -125,7 +125,7 @@ def _rows(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _first(file: Path, folder: Path) -> str:
-    """The first rows of a data file as a file of their own."""
+    """Copies the first rows of a data file to another file."""
     few = folder / f"few{file.suffix}"
     if file.suffix == ".parquet":
         import pyarrow

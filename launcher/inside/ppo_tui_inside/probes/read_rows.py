@@ -3,9 +3,9 @@
 Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust", "media"} on stdin. Answers
 {"rows", "columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "unmapped", "media", "null",
 "unlike", "examples", "lengths"}, or {"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE
-rows one in so many is looked at: `unmapped` rows have an extra_info that is no mapping, `untrue` rows no ground truth,
-`null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's scorer never finds in an answer. `media`: the one of
-these columns that has pictures or the like. `lengths` is {tokens: rows}.
+rows one in so many is looked at: `unmapped` rows have an extra_info that is not a mapping, `untrue` rows no ground
+truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's scorer never finds in an answer. `media`: the
+one of these columns that has pictures or the like. `lengths` is {tokens: rows}.
 """
 
 import datetime
@@ -178,7 +178,7 @@ def is_unlike(row: dict[str, Any]) -> bool:
 def measure(chats: list[Any], request: Request) -> Request:
     """Lengths in tokens as veRL counts them: the chat template with the opening of an answer.
 
-    What the quick way cannot do is left to transformers, whose word is the last.
+    Transformers decides where the quick way fails.
     """
     folder, trust = Path(request["tokenizer"]), bool(request.get("trust"))
     problem: Exception | None = None
