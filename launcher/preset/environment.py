@@ -10,7 +10,7 @@ from typing import Any
 
 import launcher
 from launcher.core import paths
-from launcher.core.errors import UserError
+from launcher.core.errors import SecretValue, UserError
 from launcher.core.secrets import in_setting, is_secret, looks_secret
 from launcher.preset.schema import Preset
 
@@ -69,7 +69,7 @@ def check(name: str, value: str, source: str) -> None:
     if name in _OURS:
         raise UserError(f"{source}: {name} is set by ppo-tui", _OURS[name])
     if is_secret(name) or looks_secret(value):
-        raise UserError(
+        raise SecretValue(
             f"{source}: {name} looks like a secret, and presets are stored with every run",
             f"export {name} in the shell instead, from which veRL inherits it",
         )
@@ -78,7 +78,7 @@ def check(name: str, value: str, source: str) -> None:
 def check_setting(key: str, value: Any, source: str) -> None:
     """Raises UserError, which starts with `source` and leaves out the value, where a setting would store a secret."""
     if in_setting(key, value):
-        raise UserError(
+        raise SecretValue(
             f"{source}: {key} looks like a secret, and settings are stored with every run",
             f"export it in the shell as a variable, and let the veRL key read that: {key}='${{oc.env:NAME}}'",
         )
