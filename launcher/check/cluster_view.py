@@ -161,7 +161,7 @@ def _answer(where: str, text: str) -> dict[str, Any]:
 
 
 def _refusal(where: str, text: str) -> NotJoined:
-    """Why a cluster cannot be joined, of all that Ray prints: the line that shows it, else the last one."""
+    """Why a cluster cannot be joined, of all that Ray prints: the line that shows it, or the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
     mismatch = next((line for line in lines if Trouble.VERSION.is_in(line)), None)
     if Trouble.TOKEN.is_in(text):

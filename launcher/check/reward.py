@@ -104,7 +104,7 @@ def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
 
 
 def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
-    """P30: what veRL makes of the function and of what it returns beside the score.
+    """P30: what veRL makes of the function and of what it returns in addition to the score.
 
     veRL: `verl/experimental/reward_loop/reward_manager/remote.py: RemoteRewardManager`,
     `verl/trainer/ppo/metric_utils.py: process_validation_metrics`.
@@ -114,7 +114,7 @@ def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
         fix = "set reward.manager to naive, or define it without async"
         yield of_data.error("P30", message, fix, (REWARD, MANAGER), {"reward.manager": "naive"})
     if trial.odd and validates(subject):
-        message = f"{name} returns {trial.odd[0]} beside the score, which veRL cannot average: the validation fails"
+        message = f"{name} returns {trial.odd[0]} with the score, which veRL cannot average: the validation fails"
         fix = "return numbers or text there, each under a name of its own"
         yield of_data.error("P30", message, fix, (REWARD,))
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from launcher.check.config.cpu import SUPPORTED
 from launcher.check.config.rollout import OPTIONS
+from launcher.check.facts import known_names
 from launcher.check.finding import Finding, of_software
 from launcher.check.machine import Machine
-from launcher.check.names import known_names
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.verl import env as verl_env
@@ -28,7 +28,7 @@ LIGER = "actor_rollout_ref.model.use_liger"
 SGLANG_ATTENTION = f"{OPTIONS}.attention_backend"
 TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
 TRACE, TRACES = "actor_rollout_ref.rollout.trace.backend", ("weave", "mlflow", "trackio")
-"""What rollouts are traced with: veRL's `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
+"""Backends of rollout traces: veRL's `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
 
 TRANSFERS = {
     "nccl": ("cupy",),
@@ -128,7 +128,7 @@ def usual(machine: Machine) -> Use:
 
 
 def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[Finding]:
-    """Everything about the packages beside the interpreter `python`; `own` is a veRL that is taken instead of its."""
+    """Everything about the packages of the interpreter `python`; `own` is a veRL that is taken instead of its."""
     try:
         env = verl_env.of(python, own)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""The value to suggest in the place of one that is refused."""
+"""The value to suggest instead of one that is refused."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, get_origin

@@ -127,7 +127,7 @@ class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for what will not pass."""
 
     def __init__(self, address: str | None, own_token: str | None = None) -> None:
-        """`own_token` is that of a run's own Ray, in place of the user's."""
+        """`own_token` is that of a run's own Ray, instead of the user's."""
         self.url, self._token = url_of(address), own_token
 
     @functools.cached_property
@@ -196,7 +196,7 @@ class Cluster:
         self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
 
     def holders(self) -> dict[str, float]:
-        """Who has reserved GPUs, and how many: the submission id of a job, else the command of a driver."""
+        """Who has reserved GPUs, and how many: the submission id of a job, or the command of a driver."""
         held: dict[str, float] = {}
         for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():
