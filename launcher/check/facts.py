@@ -38,6 +38,17 @@ _CHOICES = re.compile(r"^(\w+)_CHOICES = [\[{]([^\]}]*)", re.M)
 
 
 @dataclass(frozen=True)
+class Packages:
+    """Packages that a run requires, as names.toml explains them."""
+
+    trackers: tuple[str, ...]
+    trace_backends: tuple[str, ...]
+    oldest_vllm: tuple[tuple[str, str], ...]
+    queue: str
+    transfers: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
 class Names:
     """Names that veRL, its engines, Ray and torch take; names.toml explains each list.
 
@@ -55,6 +66,7 @@ class Names:
     load_formats: tuple[str, ...]
     engine_types: tuple[str, ...]
     packages: tuple[str, ...]
+    software: Packages
     vllm: dict[str, list[str]]
     verl: dict[str, list[str]]
 
@@ -62,7 +74,8 @@ class Names:
 @functools.cache
 def known_names() -> Names:
     """All lists of names.toml, read once."""
-    return record(Names, read_tables(Path(__file__).with_name("names.toml")))
+    tables = read_tables(Path(__file__).with_name("names.toml"))
+    return record(Names, tables, software=record(Packages, tables["software"]))
 
 
 @dataclass(frozen=True)
