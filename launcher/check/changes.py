@@ -23,7 +23,7 @@ def tested(
 ) -> list[Finding]:
     """The findings, with changes after which `check` finds none of them again and no other error.
 
-    A number that would make another one wrong gives way to the nearest one that does not, else the change
+    A number that would make another one wrong gives way to the nearest one that does not; otherwise the change
     brings along what follows from it. Where neither helps, none is offered.
     """
     known = {_name(finding) for finding in findings if finding.level == "error"}

@@ -144,9 +144,9 @@ def refused(
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:
-    """What is wrong with the values of a preset that is refused, each with its field; else the refusal itself.
+    """What is wrong with the values of a preset that is refused, each with its field; otherwise the refusal itself.
 
-    A mistyped field comes with the one that its name is nearest to.
+    A misspelled field comes with the one that its name is nearest to.
     """
     found = []
     for where, said in draft.reading.errors.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from launcher.check import data, fitting
-from launcher.check.cluster_view import PATIENCE, Node, View, ask, shown
+from launcher.check.cluster_view import PATIENCE, Node, NotJoined, View, ask, shown
 from launcher.check.config.base import gpu_count
 from launcher.check.config.resources import UNITS, addresses, cpus_a_gpu
 from launcher.check.finding import Change, Finding, of_data, of_hardware, of_software
@@ -16,6 +16,7 @@ from launcher.check.row_rules import REWARD
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.machine.ray_jobs import Trouble
 from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.record.machine import MachineSample
 from launcher.verl import env as verl_env
@@ -35,7 +36,7 @@ def checks(subject: Subject) -> Iterator[Finding]:
         with shown(paths.runs_dir()) as mark:
             view = ask(subject, [*_needed(subject), mark])
     except UserError as error:
-        yield of_hardware.error("CLUSTER-2", error.message, error.hint or _way_in(subject, error.message), _KEYS)
+        yield of_hardware.error("CLUSTER-2", error.message, error.hint or _way_in(subject, error), _KEYS)
         return
     yield of_hardware.info("CLUSTER-2", f"{view.where} answers: {_words(view)}", "nothing to do", _KEYS)
     holders, queue, gpus = _asked(view)
@@ -184,10 +185,11 @@ def _words(view: View) -> str:
     return f"Ray {view.ray}, Python {view.python}; {machines}, {said[0]} and {said[1]} free"
 
 
-def _way_in(subject: Subject, why: str) -> str:
-    if "token" in why:
+def _way_in(subject: Subject, error: UserError) -> str:
+    trouble = error.trouble if isinstance(error, NotJoined) else None
+    if trouble is Trouble.TOKEN:
         return "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH to the token of the cluster, or write it to ~/.ray/auth_token"
-    if "Version mismatch" in why or "No module named" in why:
+    if trouble is Trouble.VERSION:
         return "set 'python' of the preset to an interpreter with the Ray and Python of the cluster"
     if subject.loaded.preset.cluster.submit:
         return "start the cluster, or set cluster.address to its dashboard, host:8265"

@@ -18,6 +18,7 @@ import orjson
 from launcher import inside
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.machine.ray_jobs import Cluster, Trouble, Unreachable, authentication
 from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
 from launcher.machine.ray_jobs import Cluster, Unreachable, authentication
 from launcher.record.json import Record
@@ -46,6 +47,14 @@ class Node(Record):
     missing: tuple[str, ...] = ()
     sizes: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+
+
+class NotJoined(UserError):
+    """A cluster that lets no driver in; `trouble` is the reason, if Ray gives one that is known."""
+
+    def __init__(self, where: str, why: str, trouble: Trouble | None = None) -> None:
+        super().__init__(f"the Ray cluster at {where} cannot be joined: {why}")
+        self.trouble = trouble
 
 
 @dataclass(frozen=True)
@@ -149,16 +158,18 @@ def _answer(where: str, text: str) -> dict[str, Any]:
             if "error" not in found:
                 return found
             text = f"{text}\n{found['error']}"
-    raise UserError(f"the Ray cluster at {where} cannot be joined: {_reason(text)}")
+    raise _refusal(where, text)
 
 
-def _reason(text: str) -> str:
-    """Why, of all that Ray prints: the line that tells it, else the last one."""
-    if "InvalidAuthToken" in text or "no authentication token" in text:
-        return "the token is missing or does not match"
+def _refusal(where: str, text: str) -> NotJoined:
+    """Why a cluster cannot be joined, of all that Ray prints: the line that shows it, or the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
-    signs = ("Version mismatch", "No module named")
-    return next((line for line in lines if any(sign in line for sign in signs)), lines[-1])[:300]
+    mismatch = next((line for line in lines if Trouble.VERSION.is_in(line)), None)
+    if Trouble.TOKEN.is_in(text):
+        return NotJoined(where, "its token is missing here, or is another one", Trouble.TOKEN)
+    if mismatch is not None:
+        return NotJoined(where, mismatch[:300], Trouble.VERSION)
+    return NotJoined(where, lines[-1][:300])
 
 
 @contextlib.contextmanager

@@ -68,7 +68,7 @@ def _short(plan: Plan, total: int, room: int, row: str) -> str:
 
 
 def row_room(found: Estimate) -> int:
-    """Bytes left for KV cache beside the longest row; negative: the engine cannot start."""
+    """Bytes left for KV cache in addition to the longest row; negative: the engine cannot start."""
     plan, total = found.plan, found.gpu_total
     if plan.utilisation is None or total is None:
         return 0
@@ -76,7 +76,7 @@ def row_room(found: Estimate) -> int:
 
 
 def _room(plan: Plan, total: int) -> int:
-    """Bytes of the engine beside its weights."""
+    """Bytes of the engine without its weights."""
     return rollout_memory.share(plan, total) - rollout_memory.weights(plan)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import orjson
 
-from launcher.check.names import known_names
 from launcher.core import paths
 from launcher.core.files import write_atomic
+from launcher.core.tables import read_tables, record
 from launcher.verl.defaults import NEWEST
 
 _CLASSES = ("workers/config/*.py", "trainer/config/*.py")
@@ -35,6 +35,47 @@ _QUOTED = re.compile(r'"([\w-]+)"')
 _CLASS = re.compile(r"^class (\w+)\(", re.M)
 _FIELD = re.compile(r"^    (\w+): ", re.M)
 _CHOICES = re.compile(r"^(\w+)_CHOICES = [\[{]([^\]}]*)", re.M)
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Packages that a run requires, as names.toml explains them."""
+
+    trackers: tuple[str, ...]
+    trace_backends: tuple[str, ...]
+    oldest_vllm: tuple[tuple[str, str], ...]
+    queue: str
+    transfers: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names that veRL, its engines, Ray and torch take; names.toml explains each list.
+
+    `vllm`: key below rollout -> values; `verl`: kind -> registered names.
+    """
+
+    optimizers: tuple[str, ...]
+    unusable_optimizers: tuple[str, ...]
+    unsharded_optimizers: tuple[str, ...]
+    number_types: tuple[str, ...]
+    checkpoint_parts: tuple[str, ...]
+    profilers: tuple[str, ...]
+    ray_arguments: tuple[str, ...]
+    logging_levels: tuple[str, ...]
+    load_formats: tuple[str, ...]
+    engine_types: tuple[str, ...]
+    packages: tuple[str, ...]
+    software: Packages
+    vllm: dict[str, list[str]]
+    verl: dict[str, list[str]]
+
+
+@functools.cache
+def known_names() -> Names:
+    """All lists of names.toml, read once."""
+    tables = read_tables(Path(__file__).with_name("names.toml"))
+    return record(Names, tables, software=record(Packages, tables["software"]))
 
 
 @dataclass(frozen=True)

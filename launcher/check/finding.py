@@ -22,7 +22,7 @@ class Finding:
 
     `id` names the rule (V3, P12 and DATA-2 of docs/reference/findings.md), `keys` the veRL keys it is about.
     `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
-    field -> value. `rename` is a mistyped key or field of the preset and the right one.
+    field -> value. `rename` is a misspelled key or field of the preset and the right one.
     """
 
     id: str

@@ -129,7 +129,7 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
 
 
 def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Change, Estimate]]:
-    """Changes with which engine and host are no worse off than `now`, and what they come to."""
+    """Changes with which engine and host have at least as much room as `now`, and what they come to."""
     room = min(0, engine_start.row_room(now))  # an engine that cannot start as it is has a finding of its own
     for change in candidates(subject):
         found = estimate(subject.with_fields(change))

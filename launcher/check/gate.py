@@ -1,4 +1,4 @@
-"""What stands before a run: the preflight, and what happens when it finds an error."""
+"""The gate before a run: the preflight, and what happens when it finds an error."""
 
 from collections.abc import Callable, Sequence
 

@@ -6,7 +6,6 @@ Reads one JSON object a line (`path`, `text` of the preset) and replies to each 
 whatever the checks import.
 """
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,6 @@ from launcher.core.format import gib
 from launcher.preset.files import LoadedPreset
 
 _RUN = Path("/RUN")  # stands for the folder of the run that there is not yet
-_NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
 
 
 def replies(path: Path, text: str) -> Iterator[dict[str, Any]]:
@@ -57,10 +55,11 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
 def _checked(loaded: LoadedPreset) -> dict[str, Any]:
     from launcher.check import checks, machine, memory
     from launcher.check.subject import subject
+    from launcher.preset.recommend import needs_of
 
     here = machine.here()
-    needs = None if here.gpus else _NEEDS.search(loaded.preset.needs)
-    where = machine.assumed(f"{needs[1]}x{needs[2]}") if needs else here
+    needs = None if here.gpus else needs_of(loaded.preset.needs)
+    where = machine.assumed(f"{needs.gpus}x{needs.memory // 10**9}") if needs else here
     try:
         checked = subject(loaded, on=where)
         found = memory.estimate(checked)

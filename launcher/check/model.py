@@ -18,7 +18,7 @@ CONFIG = "actor_rollout_ref.model.hf_config_path"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
 
 FolderCheck = Callable[[Subject, str, str, Path], Iterable[Finding]]
-"""Checks the folder of a name that stands under a key."""
+"""Checks the folder of a name that is the value of a key."""
 
 
 def shape(subject: Subject) -> Iterable[Finding]:

@@ -1,4 +1,4 @@
-"""Facts about a model: from its files when it is here, else from a table of the presets' models.
+"""Facts about a model: from its files when it is here, otherwise from a table of the presets' models.
 
 Neither torch nor transformers is needed: a config.json and the headers of the weight files say it all.
 """
@@ -118,7 +118,7 @@ def folder_of(path: str, env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def hub_cache(env: Mapping[str, str] = os.environ) -> Path:
-    """Where huggingface_hub keeps models: HF_HUB_CACHE, else below HF_HOME, else in the home folder."""
+    """Where huggingface_hub keeps models: HF_HUB_CACHE, otherwise below HF_HOME or in the home folder."""
     if env.get("HF_HUB_CACHE"):
         return Path(env["HF_HUB_CACHE"]).expanduser()
     return hub_home(env) / "hub"

@@ -104,7 +104,7 @@ def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
 
 
 def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
-    """P30: what veRL makes of the function and of what it returns beside the score.
+    """P30: what veRL makes of the function and of what it returns in addition to the score.
 
     veRL: `verl/experimental/reward_loop/reward_manager/remote.py: RemoteRewardManager`,
     `verl/trainer/ppo/metric_utils.py: process_validation_metrics`.

@@ -54,7 +54,7 @@ def asked(plan: Plan, total: int) -> int:
 
 
 def beyond(plan: Plan) -> int:
-    """What the awake engine may take beside that."""
+    """What the awake engine may take in addition."""
     inside = profiled(plan) if plan.kv_cache is not None or plan.of_free else 0
     return inside + _process(plan) + int(_KEPT * profiled(plan))
 

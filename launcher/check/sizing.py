@@ -171,7 +171,7 @@ def _flash_attn(subject: Subject) -> bool:
 
 
 def _aside(subject: Subject, actor: Trained) -> int:
-    """Old weights, and beside them the current ones while log-probabilities are computed with the old."""
+    """Old weights, and the current ones while log-probabilities are computed with the old."""
     if not subject.is_separate or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return 0
     return actor.weights * min(2, subject.updates_a_step)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from launcher.check.config.rollout import OPTIONS
+from launcher.check.facts import known_names
 from launcher.check.finding import Finding, of_software
 from launcher.check.machine import Machine
-from launcher.check.names import known_names
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.inside.ppo_tui_inside import SUPPORTED
@@ -26,19 +26,8 @@ from launcher.verl.env import VerlEnv
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
 LIGER = "actor_rollout_ref.model.use_liger"
 SGLANG_ATTENTION = f"{OPTIONS}.attention_backend"
-TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
-TRACE, TRACES = "actor_rollout_ref.rollout.trace.backend", ("weave", "mlflow", "trackio")
-"""What rollouts are traced with: veRL's `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
-
-TRANSFERS = {
-    "nccl": ("cupy",),
-    "delta_sharded": ("cupy",),
-    "nixl": ("cupy", "nixl"),
-    "mooncake": ("mooncake-transfer-engine",),
-}
-"""Weight transfer -> what veRL imports for it."""
-ENGINES = {"vllm": "vllm", "sglang": "sglang"}
-OLDEST_VLLM = (("0.9.0", "0.18.0"), ("0.4.0", "0.7.0"))  # veRL from this version on refuses older ones
+TRACE = "actor_rollout_ref.rollout.trace.backend"
+ENGINES = ("vllm", "sglang")
 
 
 @dataclass(frozen=True)
@@ -76,7 +65,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if subject.get(LIGER) is True:
         message = "liger-kernel is missing, and model.use_liger requires it"
         yield from _required(subject.python, "SW-2", "liger-kernel", message, "set model.use_liger to false", LIGER)
-    if (backend := subject.text(TRACE) or "") in TRACES:
+    if (backend := subject.text(TRACE) or "") in known_names().software.trace_backends:
         message = f"{TRACE} names {backend}, which is not installed"
         yield from _required(subject.python, "SW-8", backend, message, f"remove {TRACE}", TRACE)
 
@@ -89,7 +78,7 @@ def _transfer(python: str, backend: str) -> Iterator[Finding]:
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
         have = {"cupy", *env.packages} if any(name in env.packages for name in verl_env.CUPY) else {*env.packages}
-        for name in TRANSFERS.get(backend, ()):
+        for name in known_names().software.transfers.get(backend, ()):
             if env.verl and name not in have:
                 cuda = f"cupy-cuda{(env.cuda or '12').partition('.')[0]}x"
                 fix = f"{_install(env, cuda if name == 'cupy' else name)}, or set rollout.weight_transfer to naive"
@@ -128,7 +117,7 @@ def usual(machine: Machine) -> Use:
 
 
 def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[Finding]:
-    """Everything about the packages beside the interpreter `python`; `own` is a veRL that is taken instead of its."""
+    """Everything about the packages of the interpreter `python`; `own` is a veRL that is taken instead of its."""
     try:
         env = verl_env.of(python, own)
     except UserError as error:
@@ -186,7 +175,7 @@ def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
     if use.v1 and "TransferQueue" not in env.packages:
         message = f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start without it"
-        fix = _install(env, "TransferQueue==0.1.11 tensordict==0.10.0")
+        fix = _install(env, known_names().software.queue)
         yield of_software.error("P4", message, fix, ("trainer.use_v1",))
     if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
         yield of_software.error("P5", "orjson is missing: veRL's file logger requires it", _install(env, "orjson"))
@@ -196,7 +185,7 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The rollout engine, and a torch that knows GPUs."""
     if not use.gpu:
         return
-    torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
+    torch, package = env.packages.get("torch"), use.engine if use.engine in ENGINES else None
     if torch is not None and env.cuda is None:
         message = f"torch {torch} was built without CUDA, but the run requires GPUs"
         fix = _install(env, f"'verl[vllm]=={env.verl}'") + " in a separate environment"
@@ -210,7 +199,8 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
         return
     if package != "vllm":
         return
-    oldest = next((vllm for verl, vllm in OLDEST_VLLM if versions.number(env.verl or "") >= versions.number(verl)), "0")
+    pairs, verl = known_names().software.oldest_vllm, versions.number(env.verl or "")
+    oldest = next((vllm for since, vllm in pairs if verl >= versions.number(since)), "0")
     if versions.number(have) < versions.number(oldest):
         message = f"vllm is {have}; veRL {env.verl} requires at least {oldest}"
         yield of_software.error("SW-5", message, _install(env, f"'verl[vllm]=={env.verl}'"), key)
@@ -246,7 +236,7 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The loggers that are chosen; a missing one ends the run only after the whole start-up."""
     for name in use.loggers:
-        if name in TRACKERS and name not in env.packages:
+        if name in known_names().software.trackers and name not in env.packages:
             message = f"trainer.logger names {name}, which is not installed"
             yield of_software.error("SW-8", message, _install(env, name), ("trainer.logger",))
     offline = use.env.get("WANDB_MODE") in ("offline", "disabled")

@@ -1,6 +1,5 @@
-"""The value to suggest in the place of one that is refused."""
+"""The value to suggest instead of one that is refused."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_origin
 
@@ -10,7 +9,6 @@ from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
 
 _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
-_LIMIT = re.compile(r"\b(?:at least|at most) (-?[\d.e-]+)")
 
 
 def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True) -> Any:
@@ -42,10 +40,21 @@ def _candidates(spec: Spec, value: Any) -> Iterator[Any]:
     if isinstance(value, (int, float)):
         if 5 <= value <= 100:
             yield value / 100  # per cent where a share is wanted
-        limits = [_number(limit) for limit in _LIMIT.findall(spec.allowed)]
-        yield from sorted((each for each in limits if each is not None), key=lambda each: abs(each - value))
+        yield from sorted(_bounds(spec), key=lambda bound: abs(bound - value))
     yield spec.default
     yield EffectiveConfig().get(spec.key) if spec.key else None
+
+
+def _bounds(spec: Spec) -> list[Any]:
+    """The least and the largest value that a field takes."""
+    from annotated_types import Ge, Le
+
+    model: Any = Preset
+    *groups, name = spec.path
+    for group in groups:
+        model = model.model_fields[group].annotation
+    limits = model.model_fields[name].metadata
+    return [limit.ge if isinstance(limit, Ge) else limit.le for limit in limits if isinstance(limit, Ge | Le)]
 
 
 def _number(text: str) -> float | int | None:

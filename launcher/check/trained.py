@@ -1,4 +1,4 @@
-"""A model that is trained, on one GPU, and what lies beside it because of FSDP."""
+"""A model that is trained, on one GPU, and what FSDP adds to it."""
 
 from dataclasses import dataclass
 
@@ -79,7 +79,7 @@ def trained(subject: Subject, block: str, facts: ModelFacts, parameters: int) ->
 
 
 def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
-    """The weights once more, and the embedding gathered; of an adapter sent alone, what it lies in."""
+    """The weights once more, and the embedding gathered; of an adapter sent alone, what contains it."""
     if actor.fsdp2:
         return 0
     if subject.has_lora and not subject.get(f"{MODEL}.lora.merge", False):

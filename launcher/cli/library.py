@@ -114,7 +114,7 @@ def import_(
         path, found = add_script(source, wanted, lossy=lossy)
     except Lossy as error:
         other = "" if run else "; --exec asks bash, by running the script with programs that only record"
-        fixed = "; NAME=VALUE behind it fixes a variable" if not run and "known only when" in str(error) else ""
+        fixed = "; NAME=VALUE behind it fixes a variable" if error.undecided and not run else ""
         raise UserError(f"{error}\nTo import it with these differences, add --lossy{fixed}{other}.") from None
     if json:
         put_json({"path": str(path), "notes": list(found.notes)})

@@ -19,3 +19,7 @@ class UserError(Exception):
     def at(self, place: str) -> "UserError":
         """The same error with the place that led to it."""
         return UserError(f"{place}: {self.message}", self.hint)
+
+
+class SecretValue(UserError):
+    """A setting that would store a secret with the run."""

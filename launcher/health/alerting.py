@@ -21,7 +21,7 @@ from launcher.health import settings as limits
 from launcher.health.catalogue import rules
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
-"""What a run may be ended for: rules that are seldom wrong."""
+"""Rules for which a run may be ended: they are seldom wrong."""
 NOTICES = ("toast", "bell", "osc9")
 
 

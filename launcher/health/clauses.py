@@ -100,7 +100,7 @@ def bounds(
     """The limits that apply at a level: for what is on, those for letting go, for what is above, those for raising.
 
     Left out is what the figure cannot reach, and what a limit of the same figure for the same level or a worse
-    one covers: so they stand in the order of their levels. `keys` are the metrics of the row.
+    one covers: so they are in the order of their levels. `keys` are the metrics of the row.
     """
     figures: dict[tuple[object, ...], list[_Limit]] = {}
     for clauses, holds in ((raising, False), (releasing, True)):

@@ -1,4 +1,4 @@
-"""Faults: changes of a healthy run's figures from a given step on, which the health rules should tell.
+"""Faults: changes of a healthy run's metrics after a given step, which the health rules should flag.
 
 They are for `ppo-tui selftest` and for the evaluation of the rules (`bench/health.py`).
 """

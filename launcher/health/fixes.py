@@ -54,9 +54,9 @@ class Fix:
         return Suggestion(key, f"{key}{_ARROWS[self.direction]}{words}{present}")
 
     def tried_value(self, now: Any, before: Any = None) -> Any:
-        """The value from before the last change, or the fix's own, where it lies in the fix's direction.
+        """The value from before the last change, or the fix's own, if it is in the fix's direction.
 
-        Else a fifth or five times a rate, half or twice a count; a coefficient of 0 becomes 0.001. None where nothing
+        Otherwise a fifth or five times a rate, half or twice a count; a coefficient of 0 becomes 0.001. None if nothing
         is known.
         """
         if self.direction == "set":

@@ -1,4 +1,4 @@
-"""One step as the rules see it."""
+"""One step as the rules get it."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -50,9 +50,9 @@ class _Own:
 def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
     """The effective limits of every rule.
 
-    `settings` is what stands under `health:`, nested or with dotted names. A limit that the user sets is
+    `settings` is the `health:` block, nested or with dotted names. A limit that the user sets is
     taken as it is, without the preset's factor; its release limit moves along. Raises UserError for unknown
-    names, values that are no numbers, and limits out of order.
+    names, values that are not numbers, and limits out of order.
     """
     own = {rule: _Own() for rule in rules()}
     preset = "default"

@@ -104,7 +104,7 @@ class Reward:
         return self.steps_since_best <= 20 and self.ema - self.start >= self.distance(0.25, 4)
 
     def _slow_rise(self) -> float:
-        """How far the mean of 20 scores, and the smoothed score of now, lie above the mean of the 20 before them.
+        """How far the mean of 20 scores, and the smoothed score of this step, are above the mean of the 20 before them.
 
         The difference of two such means has a third of the noise of one score, which hides a slow rise. Nan with
         fewer scores.
@@ -115,7 +115,7 @@ class Reward:
         return min(sum(scores[_HALF:]) / _HALF, self.ema) - sum(scores[:_HALF]) / _HALF
 
     def _first_rise(self) -> float:
-        """How far the mean of the last four scores lies above that of the first four, if each of them does.
+        """How far the mean of the last four scores is above that of the first four, if each of them does.
 
         The noise of so few scores is unknown, and a sudden rise looks like noise. Eight scores of one level are in
         this order once in 70 times. Nan otherwise, with fewer than 8 scores, and with more than 20.
@@ -151,7 +151,7 @@ class Reward:
         return self.room(value) <= 0.05 * self.span
 
     def room(self, value: float) -> float:
-        """How far `value` lies below the highest score of the last 20 steps; infinite when the range is unknown."""
+        """How far `value` is below the highest score of the last 20 steps; infinite when the range is unknown."""
         return max(self._tops) - value if self._tops else math.inf
 
     def distance(self, spans: float, sigmas: float) -> float:
@@ -229,7 +229,7 @@ class Validation:
         return sigma(self._values)
 
     def span(self, reward: Reward) -> float:
-        """The unit for differences: 1 for scores between 0 and 1, else the range seen or the reward's."""
+        """The unit for differences: 1 for scores between 0 and 1, otherwise the range seen or the reward's."""
         if self._low >= 0 and self._high <= 1:
             return 1.0
         return max(self._high - self._low, reward.span)

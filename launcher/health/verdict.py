@@ -42,7 +42,7 @@ def verdict(checks: Sequence[Check], steps: int) -> Level:
 
 
 def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
-    """The verdict in words, always with how many rules it stands on; `outcome` is the run's state."""
+    """The verdict in words, always with the number of rules that judged; `outcome` is the run's state."""
     word = shown(outcome, str(verdict(checks, steps)))
     unknown = sum(check.level == Level.N_A for check in checks)
     warming = sum(check.level == Level.WARM for check in checks)

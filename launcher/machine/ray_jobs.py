@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -36,6 +37,19 @@ class Unreachable(UserError):
     """The cluster does not answer at present."""
 
     exit_code = 1
+
+
+class Trouble(Enum):
+    """What Ray says in words only, with no code or type (as of 2.60). Its words are matched here and nowhere else."""
+
+    NO_AGENT = ("No available agent", "TimeoutError")  # for a while after the start of a cluster
+    EXISTS = ("already exists",)
+    TOKEN = ("InvalidAuthToken", "no authentication token")
+    VERSION = ("Version mismatch", "No module named")
+
+    def is_in(self, text: str) -> bool:
+        """Whether Ray's output has it."""
+        return any(words in text for words in self.value)
 
 
 @dataclass(frozen=True)
@@ -158,11 +172,11 @@ class Cluster:
         runtime = {"env_vars": dict(env), "py_modules": [f"gcs://{package}"]}
         body = {"entrypoint": entrypoint, "submission_id": id, "runtime_env": runtime, "metadata": dict(metadata)}
         answer = self._ask("POST", "/api/jobs/", json=body, allowed=(400, 500))
-        if answer.status_code == 200 or "already exists" in answer.text:
+        if answer.status_code == 200 or Trouble.EXISTS.is_in(answer.text):
             return
         reason = answer.text.strip().rpartition("\n")[2]
         # an agent is missing for a while after the start of a cluster
-        kind = Unreachable if "No available agent" in reason or "TimeoutError" in reason else UserError
+        kind = Unreachable if Trouble.NO_AGENT.is_in(reason) else UserError
         raise kind(f"{self.url} refused the job: {reason}")
 
     def job(self, id: str) -> Job | None:

@@ -1,6 +1,6 @@
 """Samples of the machine: GPUs through NVML, the host through psutil.
 
-Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` says why.
+Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.reason` says why.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class Sampler:
 
     def __init__(self, visible: Collection[str] | None = None) -> None:
         """`visible`: indices or UUIDs from CUDA_VISIBLE_DEVICES; None samples all devices."""
-        self.missing: str | None = None
+        self.reason: str | None = None  # why there are no GPU figures
         self._nvml: Any = None
         self._devices: list[_Device] = []
         self._detailed = 0.0
@@ -73,12 +73,12 @@ class Sampler:
                     self._devices += _slices(pynvml, index, visible)
             if not self._devices:
                 why = f"CUDA_VISIBLE_DEVICES hides all {count} GPUs" if count else "NVML finds no GPU"
-                self.missing = f"no GPU metrics: {why} here"
+                self.reason = f"{why} here"
         except ImportError:
-            self.missing = "no GPU metrics: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
+            self.reason = "the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
         except Exception as error:  # NVML's errors are its own class, made at import
-            self.missing = (
-                f"no GPU metrics: NVML does not start here ({error}); it comes with the NVIDIA driver, "
+            self.reason = (
+                f"NVML does not start here ({error}); it comes with the NVIDIA driver, "
                 "and a container must be started with access to GPUs (docker: --gpus all)"
             )
 
@@ -106,7 +106,7 @@ class Sampler:
             host=HostSample(*host_memory()),
             run=ProcessesSample(max(0, _private(pids) - self._counted_twice)),
             gpus=tuple(self._gpu(device, pids, session, detailed) for device in self._devices),
-            missing=self.missing if detailed else None,
+            missing=f"no GPU figures: {self.reason}" if detailed and self.reason else None,
         )
 
     def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> GpuSample:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import launcher
+from launcher.core import paths
+from launcher.core.errors import SecretValue, UserError
 from launcher import inside
 from launcher.core.errors import UserError
 from launcher.core.secrets import in_setting, is_secret, looks_secret
@@ -43,7 +46,7 @@ def check(name: str, value: str, source: str) -> None:
     if name in _OURS:
         raise UserError(f"{source}: {name} is set by ppo-tui", _OURS[name])
     if is_secret(name) or looks_secret(value):
-        raise UserError(
+        raise SecretValue(
             f"{source}: {name} looks like a secret, and presets are stored with every run",
             f"export {name} in the shell instead, from which veRL inherits it",
         )
@@ -52,7 +55,7 @@ def check(name: str, value: str, source: str) -> None:
 def check_setting(key: str, value: Any, source: str) -> None:
     """Raises UserError, which starts with `source` and leaves out the value, where a setting would store a secret."""
     if in_setting(key, value):
-        raise UserError(
+        raise SecretValue(
             f"{source}: {key} looks like a secret, and settings are stored with every run",
             f"export it in the shell as a variable, and let the veRL key read that: {key}='${{oc.env:NAME}}'",
         )

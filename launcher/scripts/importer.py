@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher.core.errors import SecretValue, UserError
+from launcher.preset import environment, layers, script
+from launcher.preset.drafts import dump
 from launcher import inside
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
@@ -45,11 +48,14 @@ _FILE = re.compile(r"\.{1,2}/|(?!/)[^\s:$]*\.(?:ya?ml|json|jsonl|py|parquet|txt|
 
 
 class Lossy(UserError):
-    """A script whose preset would train differently; `losses` says how."""
+    """A script whose preset would train differently; `losses` says how.
 
-    def __init__(self, losses: tuple[str, ...]) -> None:
+    `undecided`: one of them is a value that is known only when the script runs.
+    """
+
+    def __init__(self, losses: tuple[str, ...], undecided: bool = False) -> None:
         super().__init__("\n".join(["the preset would not train what the script trains:", *losses]))
-        self.losses = losses
+        self.losses, self.undecided = losses, undecided
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ class _Draft:
     notes: list[str] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
     missing: dict[str, None] = field(default_factory=dict)
+    undecided: bool = False
 
 
 def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
@@ -105,7 +112,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if draft.ours:
         draft.notes.append(f"ppo-tui sets these for each run: {', '.join(draft.ours)}")
     if draft.losses and not lossy:
-        raise Lossy(tuple(dict.fromkeys(draft.losses)))
+        raise Lossy(tuple(dict.fromkeys(draft.losses)), draft.undecided)
     layer, given = draft.layer, set(draft.layer)
     of_env = list(_environment(layer, found.env, folder))
     preset = restore("", layers.nest(layer)).preset
@@ -158,6 +165,7 @@ def _doubt(key: str, value: str, draft: _Draft) -> None:
     if marks.is_unknown(value):
         why = ", ".join(dict.fromkeys(marks.reasons(value)))
         draft.losses.append(f"{key} is known only when the script runs: {why}")
+        draft.undecided = True
     else:
         draft.missing |= dict.fromkeys(marks.unset_names(value))
 
@@ -183,8 +191,7 @@ def _add(word: str, draft: _Draft) -> None:
         draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)
     except UserError as error:
         why = str(error).removeprefix(f"snapshot of {draft.name}: ")
-        secret = "looks like a secret" in why
-        (draft.notes if secret else draft.losses).append(
+        (draft.notes if isinstance(error, SecretValue) else draft.losses).append(
             f"left out: {why}" if key in why else f"left out: {key}: {why}"
         )
 

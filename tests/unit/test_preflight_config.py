@@ -13,9 +13,9 @@ from launcher.check import checks, facts
 from launcher.check.config import RULES
 from launcher.check.config.base import dividing, multiples
 from launcher.check.config.plausible import unusual
+from launcher.check.facts import known_names
 from launcher.check.finding import Finding, in_order
 from launcher.check.machine import assumed
-from launcher.check.names import known_names
 from launcher.check.subject import Subject, subject
 from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.core.errors import UserError

@@ -12,6 +12,7 @@ import pytest
 from waiting import PATIENCE, wait_until
 
 from launcher.check import hardware, login, software
+from launcher.check.facts import known_names
 from launcher.check.finding import Finding
 from launcher.check.machine import Gpu, Machine
 from launcher.check.subject import Subject, subject
@@ -105,7 +106,8 @@ def test_the_package_that_traces_rollouts_is_there(monkeypatch: pytest.MonkeyPat
 
 def test_the_probe_asks_for_every_package_that_a_setting_may_require() -> None:
     """One that it does not ask for would always be missing."""
-    assert {*software.TRACKERS, *software.TRACES, "liger-kernel"} <= {*verl_env.PACKAGES}
+    packages = known_names().software
+    assert {*packages.trackers, *packages.trace_backends, "liger-kernel"} <= {*verl_env.PACKAGES}
 
 
 def test_an_engine_that_veRL_refuses(judged: Callable[..., list[Finding]]) -> None:

@@ -1,8 +1,8 @@
 """Agent loops, tools and conversations: AGENT-1 to AGENT-4, and what an engine takes: ENGINE-3, ENGINE-4.
 
 veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `tool_agent_loop.py: ToolAgentLoop`,
-`tool_parser.py: ToolParser`. Which loop writes a response is said by the column `agent_name` of the data, else by
-`agent.default_agent_loop`; from 0.7 on `multi_turn.enable` decides nothing.
+`tool_parser.py: ToolParser`. The column `agent_name` of the data selects the loop of a response, or
+`agent.default_agent_loop` without it; since 0.7, `multi_turn.enable` has no effect.
 """
 
 from collections.abc import Iterator

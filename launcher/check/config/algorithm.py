@@ -99,10 +99,10 @@ def _registered(
 
 
 def trainers_of_estimators(subject: Subject) -> Findings:
-    """ALG-5: ReMax, GDPO and the optimal token baselines run in the old trainer only."""
+    """ALG-5: ReMax, GDPO and the optimal token baselines run in the legacy trainer only."""
     known = estimators().get(subject.text(ESTIMATOR) or "")
     if known is not None and known.lacks and subject.is_v1:
-        message = f"the v1 trainer of veRL {subject.version} does not pass {known.lacks}, which {known.name} requires"
+        message = f"the v1 trainer of veRL {subject.version} passes no {known.lacks}, which {known.name} requires"
         yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
 
 
@@ -163,7 +163,7 @@ def two_kls(subject: Subject) -> Findings:
 
 
 def filter_metric(subject: Subject) -> Findings:
-    """V19: DAPO's group filter has a metric (0.9). ALG-9: only 0.9's trainer has one, unless its sampler is custom."""
+    """V19: DAPO's group filter has a metric (0.9). ALG-9: only the v1 trainer has one, unless its sampler is custom."""
     if subject.get(f"{FILTER}.enable") is not True:
         return
     if not subject.is_v1:

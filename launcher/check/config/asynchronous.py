@@ -1,4 +1,4 @@
-"""Trainers beside the synchronous one: ASYNC-1 to ASYNC-6, and what the legacy trainer does not do.
+"""Trainers other than the synchronous one: ASYNC-1 to ASYNC-6, and what the legacy trainer does not do.
 
 veRL: `verl/trainer/ppo/v1/trainer_separate_async.py: PPOTrainerSeparateAsync`, `trainer_colocate_async.py`,
 `replay_buffer.py: ReplayBufferAsync`, `verl/experimental/separation/engine_workers.py: DetachActorWorker`,

@@ -106,7 +106,7 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
 
 
 def validation_batch(subject: Subject) -> Findings:
-    """BATCH-2: a validation batch of 0 prompts is all of them in 0.9's trainer, and the others refuse it.
+    """BATCH-2: a validation batch of 0 prompts is all of them in the v1 trainer, and the others refuse it.
 
     veRL: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._init_dataloader`, `verl/trainer/ppo/ray_trainer.py`.
     """

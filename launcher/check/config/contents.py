@@ -5,7 +5,7 @@ DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
 """
 
 from launcher.check.config.base import Findings, error, warning
-from launcher.check.names import known_names
+from launcher.check.facts import known_names
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
 from launcher.verl import defaults, hydra

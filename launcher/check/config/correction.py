@@ -65,7 +65,7 @@ def log_probs(subject: Subject) -> Findings:
 
 
 def in_bypass_mode(subject: Subject) -> Findings:
-    """CORR-3: in bypass mode, 0.9's trainer leaves weights and rejection to a loss that does not read them."""
+    """CORR-3: in bypass mode, the v1 trainer leaves weights and rejection to a loss that does not read them."""
     if not subject.is_v1 or subject.get(BYPASS) is not True:
         return
     block = f"{ACTOR}.policy_loss.rollout_correction"

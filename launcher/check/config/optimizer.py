@@ -5,7 +5,7 @@ veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 
 from launcher.check import facts
 from launcher.check.config.base import Findings, error, gpu_count, warning
-from launcher.check.names import known_names
+from launcher.check.facts import known_names
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean
 from launcher.preset.effective import OTHER_ENGINES
@@ -46,7 +46,7 @@ def optimizer(subject: Subject) -> Findings:
 
 
 def installed(subject: Subject, module: str) -> bool:
-    """Whether the package lies beside veRL; True where that cannot be said."""
+    """Whether veRL's environment has the package; True if that is unknown."""
     if subject.verl is None or subject.machine.assumed or not (subject.verl.parent / "torch").is_dir():
         return True
     place = subject.verl.parent / module.partition(".")[0]

@@ -115,7 +115,7 @@ def cpus(subject: Subject) -> Findings:
 
 
 def cpus_a_gpu(subject: Subject) -> int:
-    """CPUs that veRL reserves beside each GPU of the trainer: `ResourcePoolManager.max_colocate_count`."""
+    """CPUs that veRL reserves for each GPU of the trainer: `ResourcePoolManager.max_colocate_count`."""
     return 3 if subject.at_least("0.7.0") else 1
 
 

@@ -5,7 +5,7 @@ veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/worke
 """
 
 from launcher.check.config.base import Findings, dividing, error, gpu_count, one_of, warning
-from launcher.check.names import known_names
+from launcher.check.facts import known_names
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean, nearest, perhaps
 from launcher.verl.config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES

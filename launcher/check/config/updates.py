@@ -125,7 +125,7 @@ def same_micro(subject: Subject) -> Findings:
 
 
 def minis_in_batch(subject: Subject) -> Findings:
-    """P12: the batch is a multiple of the mini-batch; 0.9's trainer pads it, the others fail (0.8 on)."""
+    """P12: the batch is a multiple of the mini-batch; the v1 trainer pads it, the others fail (0.8 on)."""
     batch, n = subject.whole(BATCH), subject.whole(N)
     if batch is None or n is None or not subject.at_least("0.8.0"):
         return
@@ -147,7 +147,7 @@ def minis_in_batch(subject: Subject) -> Findings:
 
 
 def fetches_in_batch(subject: Subject) -> Findings:
-    """BATCH-1: the batch is a multiple of gen_batch_size (0.9's trainer)."""
+    """BATCH-1: the batch is a multiple of gen_batch_size (v1 trainer)."""
     key = f"{DATA}.gen_batch_size"
     batch, portion = subject.whole(BATCH), subject.whole(key)
     sampler = subject.get(f"{TRAINER}.v1.sampler.sync_refill_failed_groups", False)
@@ -188,7 +188,7 @@ def normalised_micro(subject: Subject) -> Findings:
 
 
 def responses_over_workers(subject: Subject) -> Findings:
-    """P14: the responses of a step divide evenly over the agent workers, except in 0.9's trainer."""
+    """P14: the responses of a step divide evenly over the agent workers, except in the v1 trainer."""
     batch, n, workers = subject.whole(BATCH), subject.whole(N), subject.whole(WORKERS)
     if batch is None or n is None or workers is None or subject.is_v1 or batch * n % workers == 0:
         return

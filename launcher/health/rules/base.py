@@ -102,7 +102,7 @@ class PastRule(Rule):
 
 
 def eased(rungs: Sequence[Rung], pays: bool) -> list[Rung]:
-    """Limits whose WARN is a NOTICE while the reward rises: a large step that pays is no mistake."""
+    """Limits whose WARN is a NOTICE while the reward rises: a large step that raises the reward is not a mistake."""
     return [rung._replace(level=Level.NOTICE) if pays and rung.level == Level.WARN else rung for rung in rungs]
 
 

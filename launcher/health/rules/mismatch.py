@@ -155,7 +155,7 @@ class FirstUpdate(Rule):
 
 
 class StaleSamples(Rule):
-    """Judges how many weight versions lie between sampling and training (STALE-1)."""
+    """Judges how many weight versions separate sampling from training (STALE-1)."""
 
     id = "STALE-1"
     needs = (keys.STALENESS,)

@@ -1,4 +1,4 @@
-"""NUM-1: numbers that are none."""
+"""NUM-1: NaN and infinite metrics."""
 
 import math
 from collections.abc import Sequence

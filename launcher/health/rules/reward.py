@@ -22,7 +22,7 @@ _HAD = 10  # steps with signal after which its absence is a loss
 class RewardDrop(Rule):
     """Compares the smoothed score with its best (REW-1).
 
-    The loss is measured by the range of the scores, and by how far the best lies above the lowest score ever: half of
+    The loss is measured by the range of the scores, and by how far the best is above the lowest score ever: half of
     a small reward is much.
     """
 

@@ -145,11 +145,11 @@ class _MemoryRule(Rule):
         return None
 
     def _growth(self) -> float:
-        """Of each third of the last 30 steps the least growth; nan before there are enough."""
+        """The least growth in the thirds of the last 30 steps; nan before there are enough."""
         return min(self._rises()) if self._count >= 40 and len(self._last) == self._last.maxlen else math.nan
 
     def _left(self, used: float) -> float | None:
-        """Steps until the ceiling; None while memory does not rise in each third of the last 30 steps."""
+        """Steps until the ceiling; None while memory does not rise in all thirds of the last 30 steps."""
         if self._total is None or not self._growth() > self.limits.raising["notice.creep"] * self._total:
             return None
         # the median, as a single jump is no slope

@@ -91,7 +91,7 @@ class RewardHacking(Rule):
         return [Clause(counted, ladder(limits, "ratio", ">") + top, figure)]
 
     def _divergence(self, validation: Validation, reward: Reward) -> Clause:
-        """How far validation has left its best pair for good while the training reward went on rising."""
+        """How far validation has left its best pair for good while the training reward kept rising."""
         limits = self.limits.raising
         rise = reward.distance(limits["warn.training_span"], limits["warn.training_sigmas"])
         most = max(
@@ -108,7 +108,7 @@ class RewardHacking(Rule):
 class AuditedReward(Rule):
     """Reward that rises while a second opinion on the same responses does not.
 
-    The opinion is what the reward function returns as `audit`, or `acc`, beside the score. Not calibrated on failing
+    The opinion is what the reward function returns as `audit`, or `acc`, next to the score. Not calibrated on failing
     runs: a NOTICE at most.
     """
 
