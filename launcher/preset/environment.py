@@ -14,22 +14,23 @@ from launcher.core.errors import UserError
 from launcher.core.secrets import in_setting, is_secret, looks_secret
 from launcher.preset.schema import Preset
 
-_OURS = {"VERL_FILE_LOGGER_PATH": "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
+LOGGER = "VERL_FILE_LOGGER_PATH"
+FIXED = {
+    "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS": "5",  # counts of finished rollouts, for the progress
+    "PYTHONUNBUFFERED": "1",
+    "RAY_COLOR_PREFIX": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""What every run has unless its preset sets it."""
+ON_CPU = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}  # veRL's engines know cuda and npu only
+
+_OURS = {LOGGER: "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables laid over `environ` for the driver; `metrics` is where veRL's file logger writes."""
-    env = {
-        "VERL_FILE_LOGGER_PATH": str(metrics),
-        "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS": "5",  # counts of finished rollouts, for the progress
-        "PYTHONUNBUFFERED": "1",
-        "RAY_COLOR_PREFIX": "0",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        **preset.env,
-    }
-    if preset.trainer.device == "cpu":
-        env.update(VERL_PLATFORM="cpu", VERL_ENGINE_DEVICE="cuda")  # veRL's engines know cuda and npu only
+    env = {LOGGER: str(metrics), **FIXED, **preset.env, **(ON_CPU if preset.trainer.device == "cpu" else {})}
     for name, first, separator in (
         ("VERL_USE_EXTERNAL_MODULES", inside.PLUGIN, ","),
         ("PYTHONPATH", str(inside.FOLDER), os.pathsep),

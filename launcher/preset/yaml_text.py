@@ -6,6 +6,7 @@ result, and changed by ruamel.
 """
 
 import contextlib
+import copy
 import io
 import json
 import re
@@ -74,7 +75,8 @@ def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
     A group that is not there yet is added behind the last one that comes before it in `order`; a new value
     comes last in its group.
     """
-    wanted = _with(read(text) or {}, path, value)
+    wanted = read(text) or {}
+    _change(wanted, path, value)
     try:
         changed = _Text(text).put(path, value, order)
     except _Unusual:
@@ -89,8 +91,9 @@ def drop(text: str, path: Path) -> str:
         return text
     for names in dict.fromkeys((_emptied(data, path), path)):
         with contextlib.suppress(_Unusual):
-            changed = _Text(text).drop(names)
-            if _says(changed, _without(data, names)):
+            changed, wanted = _Text(text).drop(names), copy.deepcopy(data)
+            _change(wanted, names, drop=True)
+            if _says(changed, wanted):
                 return changed
     return _by_ruamel(text, path, None, drop=True)
 
@@ -251,34 +254,23 @@ def _by_ruamel(text: str, path: Path, value: Any, *, drop: bool = False) -> str:
     document = yaml.load(text)
     if document is None:
         document = CommentedMap()
-    node = document
-    for name in path[:-1]:
-        if not isinstance(node.get(name), dict):
-            node[name] = CommentedMap()
-        node = node[name]
-    if drop:
-        node.pop(path[-1], None)
-    else:
-        node[path[-1]] = value
+    _change(document, path, value, drop=drop)
     written = io.StringIO()
     yaml.dump(document, written)
     return written.getvalue()
 
 
-def _with(data: Any, path: Path, value: Any) -> Any:
-    if not path:
-        return value
-    name, *rest = path
-    inner = data.get(name) if isinstance(data, dict) else None
-    new = _with(inner, tuple(rest), value)
-    return {**data, name: new} if isinstance(data, dict) else {name: new}
-
-
-def _without(data: Any, path: Path) -> Any:
-    name, *rest = path
-    if not rest:
-        return {key: item for key, item in data.items() if key != name}
-    return {**data, name: _without(data[name], tuple(rest))}
+def _change(document: Any, path: Path, value: Any = None, *, drop: bool = False) -> None:
+    """Sets the value at `path` of nested mappings, or removes it."""
+    node = document
+    for name in path[:-1]:
+        if not isinstance(node.get(name), dict):
+            node[name] = type(document)()
+        node = node[name]
+    if drop:
+        node.pop(path[-1], None)
+    else:
+        node[path[-1]] = value
 
 
 def _has(data: Any, path: Path) -> bool:

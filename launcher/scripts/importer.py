@@ -32,16 +32,8 @@ _NAMES = {"trainer.experiment_name", "trainer.project_name"}
 """Keys for people: a part that is not known is left out of them."""
 
 _OWN_DEFAULTS = ("cluster.storage_units",)  # what suits a single machine; nothing of the training depends on it
-_SETTERS = (
-    "VERL_FILE_LOGGER_PATH",
-    "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS",
-    "PYTHONUNBUFFERED",
-    "RAY_COLOR_PREFIX",
-    "RAY_USAGE_STATS_ENABLED",
-)
 _LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
 _PLAIN = ("ppo_trainer", "ppo_trainer.yaml")  # what a preset starts from, too
-_CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
 _OPTIONS = {"--config-name": "config_name", "-cn": "config_name", "--config-path": "config_path", "-cp": "config_path"}
 _OPTIONS |= {"--config-dir": "config_dir", "-cd": "config_dir"}
 _FILE = re.compile(r"\.{1,2}/|(?!/)[^\s:$]*\.(?:ya?ml|json|jsonl|py|parquet|txt|jinja|md)\Z")
@@ -266,7 +258,8 @@ def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
 
 def _environment(layer: Layer, env: Mapping[str, str], folder: Path) -> Iterator[str]:
     device = layer.get(("trainer", "device"))
-    ours = (*_SETTERS, *(_CPU_SETTERS if device and device.value == "cpu" else ()))
+    on_cpu = device is not None and device.value == "cpu"
+    ours = {environment.LOGGER, *environment.FIXED, *(environment.ON_CPU if on_cpu else ())}
     for name, value in env.items():
         if name in ours:
             continue

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from launcher.core.errors import UserError
+from launcher.core.tables import read_tables
 from launcher.scripts.bash import marks
 from launcher.scripts.bash.state import Started
 
@@ -22,32 +23,9 @@ LIMIT_S = 20
 """Seconds that a script may take; without real programs it needs less than one."""
 
 _MOST = 10_000_000  # bytes that are read of the records
-_REAL = (
-    *("awk", "basename", "bash", "cat", "cut", "date", "dirname", "env", "expr", "false", "gawk", "getopt", "grep"),
-    *("egrep", "fgrep", "head", "hostname", "id", "mawk", "mkdir", "nohup", "nproc", "paste", "printf"),
-    *("readlink", "realpath", "rev", "sed", "seq", "sh", "sort", "tac", "tail", "tee", "tr", "true", "uname", "uniq"),
-    *("wc", "whoami", "xargs", "timeout", "touch", "jq", "bc"),
-)
-"""Programs that compute, and write nowhere but where the script says."""
-
-_STUBS = (
-    *("python", "python2", "python3", "python3.10", "python3.11", "python3.12", "torchrun", "accelerate", "deepspeed"),
-    *("ray", "uv", "pip", "pip3", "conda", "mamba", "git", "wget", "curl", "ssh", "scp", "rsync", "docker", "srun"),
-    *("sbatch", "mpirun", "nvidia-smi", "npu-smi", "rocm-smi", "huggingface-cli", "hf", "wandb", "sudo", "su", "kill"),
-    *("pkill", "killall", "mktemp", "rm", "mv", "cp", "ln", "chmod", "chown", "apt", "apt-get", "sleep", "ping", "nc"),
-)
-
+_TABLES = read_tables(Path(__file__).with_suffix(".toml"))
 _UNKNOWN = "PPO-TUI-UNKNOWN"
-_RECORD = r"""#!{bash}
-case "$*" in "-c import torch_npu"*) [ -e /dev/davinci_manager ]; exit;; esac
-record="{records}/$EPOCHREALTIME.$$.$RANDOM"
-{{ printf '%s\0' "$PWD" "${{0##*/}}" "$@"; printf '\0env\0'; {env} -0; }} > "$record.part"
-{mv} "$record.part" "$record"
-[ -t 1 ] || echo {unknown}
-exit 0
-"""
-_START = r"""command_not_found_handle() {{ {folder}/python "--not-found--" "$@"; }}
-"""
+_START = 'command_not_found_handle() {{ {folder}/python "--not-found--" "$@"; }}\n'
 
 
 def sandbox() -> str:
@@ -88,11 +66,13 @@ def record(text: str, folder: str, path: str | None, args: Sequence[str], enviro
 
 
 def _fill(stubs: Path, records: Path, bash: str) -> None:
-    text = _RECORD.format(bash=bash, records=records, env=shutil.which("env"), mv=shutil.which("mv"), unknown=_UNKNOWN)
-    for name in _STUBS:
+    text = _TABLES["record"].format(
+        bash=bash, records=records, env=shutil.which("env"), mv=shutil.which("mv"), unknown=_UNKNOWN
+    )
+    for name in _TABLES["stubs"]:
         (stubs / name).write_text(text, "utf-8")
         (stubs / name).chmod(0o755)
-    for name in _REAL:
+    for name in _TABLES["real"]:
         if (found := shutil.which(name)) is not None:
             (stubs / name).symlink_to(found)
 
