@@ -16,8 +16,8 @@ from launcher.check.row_rules import REWARD
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.machine.ray_jobs import Trouble
 from launcher.inside.ppo_tui_inside import SUPPORTED
+from launcher.machine.ray_jobs import Trouble
 from launcher.record.machine import MachineSample
 from launcher.verl import env as verl_env
 from launcher.verl.config import CRITIC_PATH, GPUS, MODEL_PATH, NODES

@@ -18,9 +18,8 @@ import orjson
 from launcher import inside
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
-from launcher.machine.ray_jobs import Cluster, Trouble, Unreachable, authentication
 from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
-from launcher.machine.ray_jobs import Cluster, Unreachable, authentication
+from launcher.machine.ray_jobs import Cluster, Trouble, Unreachable, authentication
 from launcher.record.json import Record
 from launcher.verl.config import RAY
 

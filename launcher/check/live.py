@@ -55,7 +55,7 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
 def _checked(loaded: LoadedPreset) -> dict[str, Any]:
     from launcher.check import checks, machine, memory
     from launcher.check.subject import subject
-    from launcher.preset.recommend import needs_of
+    from launcher.preset.library import needs_of
 
     here = machine.here()
     needs = None if here.gpus else needs_of(loaded.preset.needs)

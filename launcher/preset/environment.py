@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import launcher
-from launcher.core import paths
-from launcher.core.errors import SecretValue, UserError
 from launcher import inside
-from launcher.core.errors import UserError
+from launcher.core.errors import SecretValue, UserError
 from launcher.core.secrets import in_setting, is_secret, looks_secret
 from launcher.preset.schema import Preset
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.core.errors import SecretValue, UserError
-from launcher.preset import environment, layers, script
-from launcher.preset.drafts import dump
 from launcher import inside
-from launcher.core.errors import UserError
+from launcher.core.errors import SecretValue, UserError
 from launcher.core.files import write_atomic
-from launcher.preset import layers
+from launcher.preset import environment, layers
 from launcher.preset.draft import target
+from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, load_text, restore
 from launcher.preset.layers import Layer
@@ -23,6 +21,7 @@ from launcher.preset.standalone import dump, portable, tidy, without_usual_logge
 from launcher.preset.translate import OURS
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
+from launcher.scripts.exporter import script
 from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
