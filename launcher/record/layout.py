@@ -214,11 +214,9 @@ def _slug(name: str) -> str:
 def all_runs() -> list[RunDir]:
     """Every run on this machine, newest first."""
     with contextlib.suppress(OSError):
-        found = [
-            RunDir(Path(e.path)) for e in os.scandir(paths.runs_dir()) if e.is_dir() and not e.name.startswith(".")
-        ]
+        runs = [RunDir(Path(e.path)) for e in os.scandir(paths.runs_dir()) if e.is_dir() and not e.name.startswith(".")]
         # a run of somebody else, which we may not read, hides none of ours
-        return sorted((r for r in found if os.access(r.run_yaml, os.R_OK)), key=_created, reverse=True)
+        return sorted((r for r in runs if os.access(r.run_yaml, os.R_OK)), key=_created, reverse=True)
     return []
 
 

@@ -74,9 +74,9 @@ def _folder(id: str) -> str | None:
 
 
 def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
-    told = described(job)
-    name = str(told.get("name") or job.id)
-    preset, keys, versions = (told.get(part) for part in ("preset", "keys", "versions"))
+    metadata = described(job)
+    name = str(metadata.get("name") or job.id)
+    preset, keys, versions = (metadata.get(part) for part in ("preset", "keys", "versions"))
     settings = dict(keys) if isinstance(keys, dict) else {}
     settings["trainer.logger"] = ["console"]  # its other files lie on the cluster
     now, started = time.time(), job.started
@@ -99,7 +99,7 @@ def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
 def described(job: Job) -> dict[str, object]:
     """What ppo-tui said of the run when it submitted it; empty for a job of somebody else."""
     try:
-        found = orjson.loads((job.metadata or {}).get(METADATA, ""))
+        metadata = orjson.loads((job.metadata or {}).get(METADATA, ""))
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -110,14 +110,14 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         Exit(t=clock.now).write(attempt.exit)
         state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
         if console:
-            found = diagnose(chunks(attempt.console))
-            outcome = "failed" if found.failed else found.cause
-            error = found.title if found.failed else None
-            state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
+            result = diagnose(chunks(attempt.console))
+            outcome = "failed" if result.failed else result.cause
+            error = result.title if result.failed else None
+            state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
     consoles = [source.console for source in reversed(group) if source.console]
-    settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())
+    settings = next((result for result in map(settings_of, consoles) if result.preset), Resolved())
     info = RunInfo(
         run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )

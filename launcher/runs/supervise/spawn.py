@@ -107,10 +107,10 @@ def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
     """
     now = time.monotonic()
     untried = ((run, state) for run, state in runs if now - _failed.get(run.path, -math.inf) > _AGAIN)
-    found = [(run, state) for run, state in untried if orphaned(run, state)]
-    found.sort(key=lambda each: not each[1].driver_alive)
+    orphans = [(run, state) for run, state in untried if orphaned(run, state)]
+    orphans.sort(key=lambda each: not each[1].driver_alive)
     adopted = []
-    for run, _ in found[:_AT_ONCE]:
+    for run, _ in orphans[:_AT_ONCE]:
         with contextlib.suppress(OSError):
             adopted.append((run, _spawn(run, "--adopt")))
     deadline = time.monotonic() + PATIENCE

@@ -130,8 +130,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        told = ToldByResponses(source, attempt)
-        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=told.add)
+        responses = ToldByResponses(source, attempt)
+        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=responses.add)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))

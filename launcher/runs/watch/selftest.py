@@ -56,8 +56,8 @@ def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) ->
     start = {**records[place - 1].data, "limit": RunConfig(result.keys).response_limit or longest}
     after = records[place : place + _WATCHED_SLOW]
     usual = list(_levels(copy.deepcopy(checklist), after))
-    found = (_tested(fault, checklist, start, after, usual) for fault in FAULTS)
-    return records[place - 1].step, len(after), found
+    results = (_tested(fault, checklist, start, after, usual) for fault in FAULTS)
+    return records[place - 1].step, len(after), results
 
 
 def _place(steps: Sequence[int], at: int | None) -> int:
