@@ -203,5 +203,5 @@ def _maintained(state: RunState) -> RunState:
     if maintained:
         return dataclasses.replace(state, silent_minutes=int(silent // 60)) if silent >= 60 else state
     driver = state.driver
-    alive = driver is not None and (driver.alive() or any(True for _ in session_members(driver)))
+    alive = driver is not None and (driver.alive() or bool(session_members(driver)))
     return dataclasses.replace(state, state="lost", driver_alive=alive)

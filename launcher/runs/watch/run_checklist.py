@@ -98,6 +98,11 @@ class Judged(Sink):
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)
 
+    @property
+    def in_order(self) -> list[StepRecord]:
+        """The steps, the first one first."""
+        return [self.records[step] for step in sorted(self.records)]
+
     def made(
         self, make: Callable[[Mapping[str, Any]], Checklist], checklist: Checklist, keys: Mapping[str, Any]
     ) -> "Judged":

@@ -46,8 +46,7 @@ def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) ->
     that is too short. `config`: as for `judged`.
     """
     result = judged(source, config)
-    every = [result.records[step] for step in sorted(result.records)]
-    records = [record for record in every if any(keys.is_training(key) for key in record.data)]
+    records = [record for record in result.in_order if any(keys.is_training(key) for key in record.data)]
     place = _place([record.step for record in records], at)
     checklist = result.new()
     for record in records[:place]:
