@@ -139,10 +139,7 @@ def plan(
 
 
 def start_apart(planned: Plan) -> None:
-    """Carries the trials out in a process of its own, `ppo-tui try`, which tells its progress in trials.log of the run.
-
-    Raises OSError.
-    """
+    """Carries the trials out in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
     planned.run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", *words], planned.run.trials_log)

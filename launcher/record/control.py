@@ -52,10 +52,7 @@ def take(run: RunDir) -> list[Request]:
 
 @contextlib.contextmanager
 def alone(run: RunDir) -> Iterator[None]:
-    """Keeps two from doing the same to an ended run: resuming it, deleting it. Raises UserError for the second.
-
-    Nobody does it to a run of a later ppo-tui.
-    """
+    """Keeps two from resuming or deleting an ended run at once. UserError for the second, or a later ppo-tui's run."""
     refuse_later(run)
     with contextlib.ExitStack() as held:
         try:

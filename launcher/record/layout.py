@@ -221,10 +221,7 @@ def all_runs() -> list[RunDir]:
 
 
 def require_readable() -> None:
-    """Makes the folder of the runs where it is missing.
-
-    Raises UserError where it cannot be made, or cannot be read: it then has runs that no list shows.
-    """
+    """Makes the folder of the runs where it is missing. Raises UserError where it cannot be made or read."""
     try:
         os.scandir(paths.runs_dir()).close()
     except FileNotFoundError:
@@ -250,10 +247,7 @@ def _created(run: RunDir) -> float:
 
 
 def find(word: str) -> RunDir:
-    """The run meant by an id, a unique prefix of one, a name, or `last`.
-
-    Of several runs with the same name the newest is meant.
-    """
+    """The run meant by an id, a unique prefix of one, a name (its newest run), or `last`. Raises UserError."""
     runs = all_runs()
     if not runs:
         require_readable()

@@ -120,10 +120,7 @@ def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
 
 
 def session_members(leader: ProcessId) -> "list[psutil.Process]":
-    """Live processes of the session which `leader` opened. It keeps its id after the leader died.
-
-    A new process with the pid of the leader would open another session of the same id: then there are none.
-    """
+    """Live processes of the session which `leader` opened, also after its death; none where its pid is reused."""
     return list(_session(leader))
 
 

@@ -120,10 +120,7 @@ class StateFile:
         self._updated, self._beat = 0.0, -math.inf
 
     def write(self, state: RunState) -> None:
-        """Replaces state.json; `updated` and `heartbeat` are set here.
-
-        Raises OSError; then the next call tries again.
-        """
+        """Replaces state.json, with `updated` and `heartbeat`. Raises OSError; then the next call tries again."""
         now, beat = clock.now(), clock.beat()
         changed = state != self._last
         if not changed and beat - self._beat < HEARTBEAT:

@@ -20,10 +20,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def attach_job(address: str, id: str) -> RunDir:
-    """The run of a job, which is followed from its first byte; on the machine that submitted it the run itself.
-
-    Raises UserError where the cluster does not answer, or has no such job.
-    """
+    """The run of a job, followed from its first byte. Raises UserError for an unreachable cluster or unknown job."""
     cluster = Cluster(address)
     if (run := _known(cluster, id)) is not None:
         return run

@@ -39,10 +39,7 @@ class _Attempt:
 
 
 def import_logs(words: Sequence[str]) -> list[RunDir]:
-    """Makes runs of these logs: a run each, or attempts of one run where the steps of the next continue.
-
-    A console log and a metrics.jsonl of the same name are one attempt.
-    """
+    """Makes runs of these logs; logs whose steps continue, or that have one name, are attempts of one run."""
     attempts = _pair([log_file(word) for word in words])
     runs: list[list[_Attempt]] = []
     for attempt in attempts:
@@ -74,10 +71,7 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
 
 
 def _continues(before: _Attempt, after: _Attempt) -> bool:
-    """Whether `after` resumed `before`: it starts later in it, or right behind its end.
-
-    A run of its own starts with step 0 or 1.
-    """
+    """Whether `after` resumed `before`: it starts later in it, or right behind its end; a new run at step 0 or 1."""
     if before.first is None or before.last is None or after.first is None:
         return False
     return max(before.first, 1) < after.first <= before.last + 1

@@ -60,10 +60,7 @@ class Onset:
 
 
 def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
-    """A flag is up after some of the last `debounce[1]` steps crossed its limit: the oldest may be the first.
-
-    `first` is the first step of the run.
-    """
+    """The oldest of the last `debounce[1]` steps, in which a limit was crossed; not before `first` of the run."""
     window = debounce[1] if len(debounce) > 1 else 1
     return Onset(change.rule, max(change.step - window + 1, first), change.step, change.after)
 

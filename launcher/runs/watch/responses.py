@@ -63,10 +63,7 @@ def stamp(run: RunDir) -> tuple[int, ...]:
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:
-    """The responses of a step in the order of the file, and whether some were too many to read.
-
-    Other lines are left out. Raises OSError.
-    """
+    """The responses of a step in the order of the file, and whether some were too many to read. Raises OSError."""
     lines, cut = _lines(dump)
     return [_sample(row) for _, row in _rows(lines)], cut
 

@@ -35,7 +35,7 @@ class Explanation:
 
 
 def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
-    """The outcome of an attempt with this exit record; taken from the console where the exit code is unknown.
+    """The outcome of an attempt with this exit record, from the console where the exit code is unknown.
 
     A stop that was asked for is never a failure, but what had gone wrong before it is still told.
     """
