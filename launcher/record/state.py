@@ -45,7 +45,7 @@ class RunState(Record):
 
     `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. The scores are those of `run.reading.scores.Scores`. `heartbeat` is the last sign of the supervisor, at
+    first. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of the supervisor, at
     `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the run damaged. Of an
     imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader and never
     written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an ended run

@@ -43,7 +43,7 @@ def start(
 
     `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
     checkpoint of another run to begin with; `id` that of a run which had been queued; `preflight` what had been found
-    where nothing is to be checked again. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`;
+    where nothing is to be checked again. Raises `check.gate.Refused` for a preset that would fail, unless `force`;
     there is no run then.
     """
     from launcher.check.gate import admit
