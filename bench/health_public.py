@@ -19,7 +19,7 @@ from health_bank import OF_THE_HOST, per_thousand, table
 from launcher.health import keys
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import judged, steps_to_judge
+from launcher.runs.watch.run_checklist import judged
 from launcher.runs.watch.source import resolve
 
 
@@ -43,10 +43,11 @@ def read(folder: Path) -> list[PublicRun]:
     for line in (folder / "judgement.jsonl").read_text().splitlines():
         said = json.loads(line)
         source = resolve(str(folder / said["file"]))
-        records, _, _ = steps_to_judge(source, [])
-        _, changes = judged(source, [])
-        alarms = [each for each in changes if each.rose and each.after >= Level.WARN and each.rule not in OF_THE_HOST]
-        steps = sum(any(map(keys.is_training, record.data)) for record in records)
+        result = judged(source, [])
+        alarms = [
+            each for each in result.changes if each.rose and each.after >= Level.WARN and each.rule not in OF_THE_HOST
+        ]
+        steps = sum(any(map(keys.is_training, record.data)) for record in result.in_order)
         found.append(PublicRun(said["file"], said["verdict"], said.get("broken_from"), steps, alarms))
     return found
 

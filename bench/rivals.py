@@ -27,7 +27,7 @@ from health_bank import DOCUMENT, OF_THE_HOST, ROOT, BankRun, interval, raised, 
 from health_runs import LOGS
 
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import steps_to_judge
+from launcher.runs.watch.run_checklist import judged
 from launcher.runs.watch.source import resolve
 
 MARKS = ("<!-- rivals -->", "<!-- end of rivals -->")
@@ -93,9 +93,9 @@ def recorded(scratch: Path) -> Iterator[BankRun]:
 
 
 def _recorded(name: str, path: Path, *config: str) -> BankRun:
-    steps, _, keys = steps_to_judge(resolve(str(path)), config)
-    judged = [(step.step, step.t, step.data) for step in steps if step.step > 0]
-    return BankRun(name, TRUTH.get(name.split()[1], ""), "", dict(keys), 49152, judged)
+    result = judged(resolve(str(path)), config)
+    steps = [(step.step, step.t, step.data) for step in result.in_order if step.step > 0]
+    return BankRun(name, TRUTH.get(name.split()[1], ""), "", dict(result.keys), 49152, steps)
 
 
 def ours(about: Sequence[BankRun]) -> list[list[Said]]:

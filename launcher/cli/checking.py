@@ -39,17 +39,17 @@ def check(
     """Check a preset before it is started: its configuration, data, model, memory, hardware and software."""
     from launcher.check.checks import report
 
-    found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
+    result = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
     if rehearse:
-        found = _with_rehearsal(found, preset, settings or [])
+        result = _with_rehearsal(result, preset, settings or [])
     if json:
-        put_json(found.as_json())
+        put_json(result.as_json())
     else:
-        for line in finding_lines(found.findings):
+        for line in finding_lines(result.findings):
             put(line)
-        put_memory(found.memory)
-        put(verdict(found.findings))
-    if not found.ok:
+        put_memory(result.memory)
+        put(verdict(result.findings))
+    if not result.ok:
         raise typer.Exit(1)
 
 
@@ -61,8 +61,8 @@ def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Rep
         loaded = load(preset, settings)
     except UserError:  # which the report tells
         return report
-    found = rehearse(loaded, say)
-    return replace(report, findings=in_order([*report.findings, *([found] if found else [])]))
+    rehearsed = rehearse(loaded, say)
+    return replace(report, findings=in_order([*report.findings, *([rehearsed] if rehearsed else [])]))
 
 
 def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
@@ -71,17 +71,17 @@ def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> lis
     As wide as the terminal that `out` (stdout when None) is; elsewhere a line each.
     """
     width = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
-    found = []
+    lines = []
     for group in GROUPS:
         here = [finding for finding in findings if finding.group == group]
-        found += [group.upper()] if here else []
+        lines += [group.upper()] if here else []
         for finding in here:
             head = f"  {SIGNS[finding.level]} {finding.level} {finding.id}: "
             for first, text in ((head, finding.message), ("      fix: ", finding.fix)):
-                found += textwrap.wrap(
+                lines += textwrap.wrap(
                     clean(text), width, initial_indent=first, subsequent_indent=" " * 6, break_on_hyphens=False
                 )
-    return found
+    return lines
 
 
 def verdict(findings: Sequence[Finding]) -> str:
@@ -119,15 +119,15 @@ def doctor(json: Json = False) -> None:
 
     python, machine = verl_env.interpreter(None), here()
     packages = software.check_packages(python, software.usual(machine))
-    found = in_order([*hardware.of_machine(machine, python), *login.of_login(os.environ), *packages])
-    ok = not any(finding.level == "error" for finding in found)
+    findings = in_order([*hardware.of_machine(machine, python), *login.of_login(os.environ), *packages])
+    ok = not any(finding.level == "error" for finding in findings)
     if json:
-        put_json({"ok": ok, "findings": [each.as_json() for each in found], "packages": _packages(python)})
+        put_json({"ok": ok, "findings": [each.as_json() for each in findings], "packages": _packages(python)})
     else:
-        for line in finding_lines(found):
+        for line in finding_lines(findings):
             put(line)
         put_table(_table(python, gpu=bool(machine.gpus)))
-        put(verdict(found))
+        put(verdict(findings))
     if not ok:
         raise typer.Exit(1)
 

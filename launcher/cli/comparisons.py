@@ -35,10 +35,10 @@ def compare(
 
     if tag is not None and runs:
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
-    found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
-    if not (plain or json) and on_terminal() and len(found) <= core.MOST:
-        raise typer.Exit(ctx.obj.open(ScreenRequest(compare=tuple(str(run.path) for run in found))))
-    compared = [core.Compared(run) for run in found]
+    chosen = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
+    if not (plain or json) and on_terminal() and len(chosen) <= core.MOST:
+        raise typer.Exit(ctx.obj.open(ScreenRequest(compare=tuple(str(run.path) for run in chosen))))
+    compared = [core.Compared(run) for run in chosen]
     for each in compared:
         each.poll()
     facts, infos = [each.facts() for each in compared], [each.info for each in compared]
@@ -68,7 +68,7 @@ def compare(
         return
     if differences:
         put("")
-        put_table(core.difference_rows(found, differences))
+        put_table(core.difference_rows(chosen, differences))
     elif all(info.preset is not None for info in infos):
         say("the runs have the same settings and versions")
 
@@ -107,8 +107,10 @@ def try_(
     confirm("Start the trials?", yes, f"trying fixes of run {parent.id}")
     with refusals():
         carry_out(planned, say, force=force)
-    found = next(each for each in trials_of(parent.id) if (each.rule, each.step) == (planned.onset.rule, planned.step))
-    _show([found], json)
+    outcome = next(
+        each for each in trials_of(parent.id) if (each.rule, each.step) == (planned.onset.rule, planned.step)
+    )
+    _show([outcome], json)
 
 
 def trials(
@@ -117,14 +119,14 @@ def trials(
     """Show the results of trials: which fixes worked, did nothing, or broke something else."""
     from launcher.compare.trial_verdicts import trials_of
 
-    found = trials_of(find(run).id if run else None)
-    if not found and not json:
+    results = trials_of(find(run).id if run else None)
+    if not results and not json:
         say("no trials yet; 'ppo-tui try RUN' tries the fixes of a flag")
-    _show(found, json)
+    _show(results, json)
 
 
-def _show(found: "list[Trials]", json: bool) -> None:
-    for each in found:
+def _show(results: "list[Trials]", json: bool) -> None:
+    for each in results:
         if json:
             arms = [arm.to_json() for arm in each.arms]
             put_json({"parent": each.parent, "rule": each.rule, "step": each.step, "trials": arms})
@@ -134,6 +136,6 @@ def _show(found: "list[Trials]", json: bool) -> None:
         for arm in each.arms:
             gap = "–" if arm.reward is None else f"{'+' * (arm.reward >= 0)}{number(arm.reward)}"
             change = " ".join(arm.changes) or "untouched twin"
-            told = f"{change} ({arm.told})" if arm.told else change
-            rows.append((arm.verdict, arm.run, f"{arm.step}/{arm.planned}", gap, told))
+            reason = f"{change} ({arm.told})" if arm.told else change
+            rows.append((arm.verdict, arm.run, f"{arm.step}/{arm.planned}", gap, reason))
         put_table(rows)

@@ -113,11 +113,11 @@ def test(
         if not path.is_file():
             raise UserError(f"--data: file not found: {path}", near_hint(path.name, beside(path)))
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
-        found = worker.ask(python, "read_rows", request, timeout=60)
-        rows = found.get("examples", [])
+        answer = worker.ask(python, "read_rows", request, timeout=60)
+        rows = answer.get("examples", [])
         if not rows:
-            missing = f"the package {found['missing']} is missing" if "missing" in found else "it has no rows"
-            why = found.get("problem") or found.get("failed") or missing
+            missing = f"the package {answer['missing']} is missing" if "missing" in answer else "it has no rows"
+            why = answer.get("problem") or answer.get("failed") or missing
             raise UserError(f"--data: {path} cannot be used: {why}")
     trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows)
     if json:

@@ -64,16 +64,16 @@ def stop(
     from launcher.runs.act.stop import stop as ask
     from launcher.runs.supervise.spawn import ended
 
-    found = find(run)
-    before = ended(found)
+    target = find(run)
+    before = ended(target)
     if not before.going:
-        waits = cancel_retry(found, before)
-        say(f"run {found.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
+        waits = cancel_retry(target, before)
+        say(f"run {target.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
         return
-    state = ask(found, wait=wait, narrate=say)
+    state = ask(target, wait=wait, narrate=say)
     asked = state in ALIVE and not wait
-    say(f"stopping run {found.id}" if asked else f"run {found.id} is {state}")
-    left = run_processes(found.read_id()) if wait else []
+    say(f"stopping run {target.id}" if asked else f"run {target.id} is {state}")
+    left = run_processes(target.read_id()) if wait else []
     if left:
         say(f"processes of the run that could not be ended: {', '.join(map(str, left))}")
     if left or (wait and (state in ALIVE or state == "lost")):  # of a job whose cluster did not answer

@@ -111,15 +111,15 @@ def import_(
         confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", yes, "--exec")
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
     try:
-        path, found = add_script(source, wanted, lossy=lossy)
+        path, imported = add_script(source, wanted, lossy=lossy)
     except Lossy as error:
         other = "" if run else "; --exec asks bash, by running the script with programs that only record"
         fixed = "; NAME=VALUE behind it fixes a variable" if error.undecided and not run else ""
         raise UserError(f"{error}\nTo import it with these differences, add --lossy{fixed}{other}.") from None
     if json:
-        put_json({"path": str(path), "notes": list(found.notes)})
+        put_json({"path": str(path), "notes": list(imported.notes)})
         return
-    for note in found.notes:
+    for note in imported.notes:
         say(note)
     for finding in wrong_keys(str(path)):
         say(f"warning: {finding.message}")

@@ -19,20 +19,15 @@ def presets(json: Json = False) -> None:
     best, why = recommend([gpu.total for gpu in machine.here().gpus])
     rows, hiding = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")], []
     for name in available():
-        found = summary(name)
+        preset = summary(name)
         if json:
-            told: dict[str, object] = {
-                "name": found.name,
-                "needs": found.needs,
-                "origin": found.origin,
-                "path": str(found.path),
-            }
-            told |= {"description": found.description, "error": found.error, "shadows": found.shadows}
-            put_json({**told, "recommended": found.name == best})
+            names = ("name", "needs", "origin", "path", "description", "error", "shadows")
+            shown = {name: getattr(preset, name) for name in names}
+            put_json({**shown, "path": str(preset.path), "recommended": preset.name == best})
         else:
-            origin = "yours, hides shipped" if found.shadows else "yours" if found.origin == "user" else "shipped"
-            hiding += [found.name] if found.shadows else []
-            rows.append((found.name, found.needs, origin, found.error or found.description))
+            origin = "yours, hides shipped" if preset.shadows else "yours" if preset.origin == "user" else "shipped"
+            hiding += [preset.name] if preset.shadows else []
+            rows.append((preset.name, preset.needs, origin, preset.error or preset.description))
     if not json:
         put_table(rows)
         for name in hiding:

@@ -25,9 +25,9 @@ def show(ctx: typer.Context, json: Json = False) -> None:
 
     if ctx.invoked_subcommand is not None:
         return
-    found = turns()
+    queue = turns()
     wake_queue()
-    for turn in found if json else ():
+    for turn in queue if json else ():
         entry = turn.entry
         asked = {
             name: getattr(entry, name) for name in ("needs", "gpus", "after", "settings", "force", "added", "host")
@@ -35,8 +35,8 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         put_json({"run": entry.id, "name": entry.name, "state": turn.state, "waits": turn.waits, **asked})
     if json:
         return
-    if found:
-        rows = [(t.entry.id, t.state, t.entry.uses, t.waits or "starts next") for t in found]
+    if queue:
+        rows = [(t.entry.id, t.state, t.entry.uses, t.waits or "starts next") for t in queue]
         put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
     else:
         say("the queue is empty; add a run with 'ppo-tui queue add PRESET'")
@@ -144,8 +144,10 @@ def sweep(
     runs = core.arms(preset, settings or [], seeds, behind=tag if stop_behind else None)
     entries = [] if dry_run else core.sweep(preset, runs, tag, force=force)
     ids = [entry.id for entry in entries]
-    for id, its in zip_longest(ids, runs):
-        put_result("  ".join([*([id] if id else []), " ".join(its)]), {"run": id, "tag": tag, "settings": its}, json)
+    for id, words in zip_longest(ids, runs):
+        put_result(
+            "  ".join([*([id] if id else []), " ".join(words)]), {"run": id, "tag": tag, "settings": words}, json
+        )
     if dry_run:
         say(f"{len(runs)} runs would be queued; leave --dry-run out to queue them")
     else:

@@ -54,8 +54,8 @@ def runs(json: Json = False) -> None:
             figures = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in figures.items() if value is not None})
             noted = read_note(run.note)
-            said = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
-            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **said}
+            note = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
+            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **note}
             line |= {"damaged": list(state.damaged)} if state.damaged else {}
             put_json(line | figures | known)
             continue
@@ -109,16 +109,16 @@ def status(run: Run, json: Json = False) -> None:
     from launcher.runs.watch.run_settings import lineage
     from launcher.runs.watch.startup import stage_lines, startup_of
 
-    found = directory.find(run)
-    state = kept(found)
-    info = found.read_info()
-    parent, start = info.parent, startup_of(found, state)
+    target = directory.find(run)
+    state = kept(target)
+    info = target.read_info()
+    parent, start = info.parent, startup_of(target, state)
     if json:
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
         starting = {"startup": start.to_json()} if start else {}
         put_json({"schema": SCHEMA, **state.to_json(), **forked, **starting})
         return
-    put(f"run      {found.id}")
+    put(f"run      {target.id}")
     put(f"state    {_word(state)}" + _phase(state))
     if came := lineage(info.after):
         put(f"origin   {came}")
@@ -148,13 +148,13 @@ def status(run: Run, json: Json = False) -> None:
         if check.rule in state.flags:
             since = f" (since step {check.since})" if check.since is not None else ""
             put(f"         {check.level} {check.rule} {check.name}: {check.message}{since}")
-    put(f"folder   {found.path}")
+    put(f"folder   {target.path}")
 
 
 def _word(state: RunState) -> str:
     """The state; of an imported run also how it ended; and whether files of the run are damaged."""
-    said = f"{state.state} ({state.outcome})" if state.outcome else state.state
-    return f"{said}, damaged" if state.damaged else said
+    word = f"{state.state} ({state.outcome})" if state.outcome else state.state
+    return f"{word}, damaged" if state.damaged else word
 
 
 def _phase(state: RunState) -> str:
@@ -170,13 +170,13 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     from launcher.metrics.records import jsonable
     from launcher.runs.watch.steps import steps
 
-    found = _resolve(source)
-    read = steps(found)
+    origin = _resolve(source)
+    read = steps(origin)
     if key and (rows := list(read)):
         read = iter(rows)
         seen = {name for _, record in rows for name in record.data}
         if unknown := next((name for name in key if name not in seen), None):
-            name = found.id if isinstance(found, RunDir) else found.path.name
+            name = origin.id if isinstance(origin, RunDir) else origin.path.name
             listed = f"'ppo-tui metrics {source} --json' shows the keys"
             raise UserError(f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, seen, listed))
     for attempt, record in read:
@@ -194,10 +194,10 @@ def _resolve(source: str) -> "RunDir | LogFile":
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 
-    found = resolve(source)
-    if isinstance(found, RunDir):
-        ended(found)
-    return found
+    origin = resolve(source)
+    if isinstance(origin, RunDir):
+        ended(origin)
+    return origin
 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
@@ -206,8 +206,8 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     from launcher.metrics import names
 
     groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT)
-    found = [next((name for name in group if name in data), "") for group in groups]
-    return [*filter(None, found), *sorted(filter(is_validation_score, data))]
+    first = [next((name for name in group if name in data), "") for group in groups]
+    return [*filter(None, first), *sorted(filter(is_validation_score, data))]
 
 
 def export(
@@ -233,8 +233,8 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
     from launcher.runs.watch.run_checklist import judged
 
-    found = _resolve(source)
-    result = judged(found, config or [])
+    origin = _resolve(source)
+    result = judged(origin, config or [])
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     if json:
         for change in changes:
@@ -242,7 +242,7 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
         rules = {check.rule: str(check.level) for check in checks}
         put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": [check.to_json() for check in checks]})
         return
-    state = current(found) if isinstance(found, RunDir) else None  # a stop that was asked for is no failure
+    state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
     put_table([row for check in checks for row in _check_rows(check)])
     for change in changes:
@@ -275,12 +275,12 @@ def selftest(
 
     levels = (Level.NOTICE, Level.WARN, Level.CRITICAL)
     step, after, results = put_to_the_test(_resolve(source), at, config or [])
-    rows, tried, told = [(*map(str, levels), "FAULT")], 0, 0
+    rows, tried, flagged = [(*map(str, levels), "FAULT")], 0, 0
     for each in results:
-        tried, told = tried + (not each.skipped), told + (Level.WARN in each.alarms)
-        found = {str(level).lower(): each.alarms[level]._asdict() for level in levels if level in each.alarms}
+        tried, flagged = tried + (not each.skipped), flagged + (Level.WARN in each.alarms)
+        reached = {str(level).lower(): each.alarms[level]._asdict() for level in levels if level in each.alarms}
         if json:
-            put_json({"fault": each.fault, "at": step, "steps": after, "skipped": each.skipped or None, **found})
+            put_json({"fault": each.fault, "at": step, "steps": after, "skipped": each.skipped or None, **reached})
         elif each.skipped:
             rows.append(("", "", "", f"{each.fault} (not tried: {each.skipped})"))
         else:
@@ -288,7 +288,7 @@ def selftest(
             rows.append((*(f"+{alarm.after} {alarm.rule}" if alarm else "–" for alarm in cells), each.fault))
     if not json:
         put_table(rows)
-        put(f"{told} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first of them")
+        put(f"{flagged} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first of them")
 
 
 def diagnose(source: Source, json: Json = False) -> None:
@@ -296,9 +296,9 @@ def diagnose(source: Source, json: Json = False) -> None:
     from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import diagnosis
 
-    found = _resolve(source)
-    result = diagnosis(found)
-    stalled = stall_report(found) if isinstance(found, RunDir) else None
+    origin = _resolve(source)
+    result = diagnosis(origin)
+    stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     if json:
         put_json({**result.to_json(), "stall_report": str(stalled[0]) if stalled else None})
         return
@@ -308,7 +308,7 @@ def diagnose(source: Source, json: Json = False) -> None:
         put(f"  line {evidence.line}: {evidence.text}")
     for fix in result.fixes:
         put(f"  fix: {fix.text}")
-    if isinstance(found, RunDir) and (last := found.last_attempt()):
+    if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
     if stalled:
         put(f"  when it stalled: {stalled[0]}")

@@ -55,16 +55,16 @@ def root(
 
 def keys(ctx: typer.Context, json: Json = False) -> None:
     """List the keys of the screen by id. Change them under `keys:` in config.yaml."""
-    found, complaints = ctx.obj.keys()
+    listed, complaints = ctx.obj.keys()
     for complaint in complaints:
         say(f"warning: {complaint}")
     if json:
-        for key in found:
+        for key in listed:
             put_json(key)
         return
-    changed = [key["id"] for key in found if key["keys"] != key["default"]]
+    changed = [key["id"] for key in listed if key["keys"] != key["default"]]
     put_table(
-        [(key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"]) for key in found]
+        [(key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"]) for key in listed]
     )
     if changed:
         say("* changed in config.yaml")

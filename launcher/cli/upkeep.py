@@ -35,12 +35,12 @@ Text = Annotated[
 
 def note(run: Run, text: Text = None, json: Json = False) -> None:
     """Set the note of a run, with #tags; without TEXT print the note."""
-    found = find(run)
+    target = find(run)
     if text is not None:
-        refuse_later(found)
-        RunNote.parse(text).write(found.note)
-    noted = read_note(found.note)
-    put_result(str(noted), {"run": found.id, "note": noted.text, "tags": list(noted.tags)}, json)
+        refuse_later(target)
+        RunNote.parse(text).write(target.note)
+    noted = read_note(target.note)
+    put_result(str(noted), {"run": target.id, "note": noted.text, "tags": list(noted.tags)}, json)
 
 
 def merge(
@@ -82,14 +82,14 @@ def eval_(
         put_run(begun, json)
         return
     code = follow(begun, out=sys.stderr)
-    found = scores(begun)
+    figures = scores(begun)
     if json:
-        put_json({"run": begun.id, "scores": jsonable(found)})
+        put_json({"run": begun.id, "scores": jsonable(figures)})
     else:
-        shown = {key: value for key, value in found.items() if key.startswith(SCORES[0])}
+        shown = {key: value for key, value in figures.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
-        say(f"see {len(found) - len(shown)} more figures with 'ppo-tui metrics {begun.id} --json'")
-    raise typer.Exit(code or (0 if found else 1))
+        say(f"see {len(figures) - len(shown)} more figures with 'ppo-tui metrics {begun.id} --json'")
+    raise typer.Exit(code or (0 if figures else 1))
 
 
 def delete(run: Run, yes: Yes = False) -> None:
@@ -97,11 +97,11 @@ def delete(run: Run, yes: Yes = False) -> None:
     from launcher.runs.act.removal import check
     from launcher.runs.act.removal import delete as remove
 
-    found = find(run)
-    check(found)
-    confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", yes, f"deleting run {found.id}")
-    remove(found)
-    say(f"deleted run {found.id}")
+    target = find(run)
+    check(target)
+    confirm(f"Delete run {target.id} ({target.path}) and its checkpoints?", yes, f"deleting run {target.id}")
+    remove(target)
+    say(f"deleted run {target.id}")
 
 
 def clean(

@@ -24,6 +24,7 @@ from launcher.runs.watch.steps import StepTail
 
 FEWEST, MOST, MOST_TAGGED = 2, 8, 64
 _NONE = "–"
+_VERSIONS = "versions."
 _STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
 _TOKENS = "perf/total_num_tokens"
 _DRIFTS = (*names.KL, *names.STALENESS, *names.PPO_KL, *names.CLIPPED)
@@ -61,8 +62,8 @@ class Facts:
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
-        found = asdict(self)
-        return found | jsonable({key: value for key, value in found.items() if isinstance(value, float)})
+        fields = asdict(self)
+        return fields | jsonable({key: value for key, value in fields.items() if isinstance(value, float)})
 
 
 def find_runs(words: Sequence[str]) -> list[RunDir]:
@@ -79,13 +80,13 @@ def find_runs(words: Sequence[str]) -> list[RunDir]:
 
 def tagged(tag: str) -> list[RunDir]:
     """The runs with a tag, the oldest first. Raises UserError for fewer than two, or more than 64."""
-    found = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
-    if not FEWEST <= len(found) <= MOST_TAGGED:
+    runs = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
+    if not FEWEST <= len(runs) <= MOST_TAGGED:
         raise UserError(
-            f"{len(found)} runs have the tag #{tag.removeprefix('#')}, but compare expects {FEWEST} to {MOST_TAGGED}",
+            f"{len(runs)} runs have the tag #{tag.removeprefix('#')}, but compare expects {FEWEST} to {MOST_TAGGED}",
             "'ppo-tui runs --json' shows the tags",
         )
-    return found
+    return runs
 
 
 class Compared:
@@ -103,15 +104,15 @@ class Compared:
 
     def poll(self) -> bool:
         """Reads what is new; whether a step was."""
-        found = False
+        fresh = False
         for attempt, lines in self._tail.read():
             for record in filter(None, map(StepRecord.from_line, lines)):
-                found = True
+                fresh = True
                 begin = record.t - seconds_of(record.data)
                 self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)
                 record.data = {key: value for key, value in record.data.items() if _compared(key)}
                 self.store.add(record, attempt)
-        return found
+        return fresh
 
     def facts(self) -> Facts:
         """How the run went, by the steps read so far."""
@@ -120,20 +121,15 @@ class Compared:
         return summary(run.id, self.info, state, self.store, seconds)
 
 
-def facts(run: RunDir) -> Facts:
-    """Reads how a run went."""
-    compared = Compared(run)
-    compared.poll()
-    return compared.facts()
-
-
 def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> Facts:
     """The facts of a run from what its directory holds."""
-    score, kl = store.first_of(*names.SCORE), store.first_of(*names.KL)
-    entropy, throughput = store.first_of(*names.ENTROPY), store.first_of(*names.THROUGHPUT)
-    pace = store.first_of(*_STEP_SECONDS)
-    paces = [seconds for seconds in pace[1].values if math.isfinite(seconds)] if pace else []
-    span = score[1].span(0, score[1].steps[-1]) if score else None
+
+    def of(keys: Sequence[str]) -> tuple[str | None, Series]:
+        return store.first_of(*keys) or (None, Series())
+
+    (_, score), (kl_key, kl) = of(names.SCORE), of(names.KL)
+    paces = [seconds for seconds in of(_STEP_SECONDS)[1].values if math.isfinite(seconds)]
+    span = score.span(0, score.steps[-1]) if score.steps else None
     return Facts(
         run=run,
         name=info.name or run,
@@ -143,11 +139,11 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
         step=store.last_step,
         total=state.total,
         best_score=span.high if span else None,
-        last_score=score[1].last if score else None,
-        kl=kl[1].last if kl else None,
-        kl_key=kl[0] if kl else None,
-        entropy=entropy[1].last if entropy else None,
-        throughput=throughput[1].last if throughput else None,
+        last_score=score.last,
+        kl=kl.last,
+        kl_key=kl_key,
+        entropy=of(names.ENTROPY)[1].last,
+        throughput=of(names.THROUGHPUT)[1].last,
         duration=seconds,
         step_seconds=statistics.median(paces) if paces else None,
     )
@@ -155,47 +151,44 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
 
 def notes(compared: Sequence[Compared]) -> list[str]:
     """Caveats about the compared settings."""
-    found = []
+    lines = []
     for each in compared:
         if each.info.preset is None:
-            found.append(f"run {each.run.id} has no preset; its settings are not compared")
+            lines.append(f"run {each.run.id} has no preset; its settings are not compared")
         elif each.info.from_log:
-            found.append(
+            lines.append(
                 f"run {each.run.id} was made elsewhere; its settings are taken from its log and veRL's defaults"
             )
         elif each.resumed:
             resumed = " ".join(each.resumed)
-            found.append(f"run {each.run.id} was resumed with {resumed}; its settings since then are compared")
-    return found
+            lines.append(f"run {each.run.id} was resumed with {resumed}; its settings since then are compared")
+    return lines
 
 
-def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
+def fact_rows(facts: Sequence[Facts]) -> list[list[str]]:
     """The facts as rows of words, one column a run."""
     rows = [
-        ["RUN", *(fact.run for fact in found)],
-        ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in found)],
-        ["verdict", *(verdict.shown(fact.state, fact.verdict) for fact in found)],
-        ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in found)],
-        ["best score", *(number(fact.best_score) for fact in found)],
-        ["last score", *(number(fact.last_score) for fact in found)],
-        ["KL", *(number(fact.kl) for fact in found)],
-        ["entropy", *(number(fact.entropy) for fact in found)],
-        ["tokens/s", *(number(fact.throughput) for fact in found)],
-        ["s/step", *(number(fact.step_seconds) for fact in found)],
-        ["duration", *(duration(fact.duration) for fact in found)],
+        ["RUN", *(fact.run for fact in facts)],
+        ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in facts)],
+        ["verdict", *(verdict.shown(fact.state, fact.verdict) for fact in facts)],
+        ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in facts)],
+        ["best score", *(number(fact.best_score) for fact in facts)],
+        ["last score", *(number(fact.last_score) for fact in facts)],
+        ["KL", *(number(fact.kl) for fact in facts)],
+        ["entropy", *(number(fact.entropy) for fact in facts)],
+        ["tokens/s", *(number(fact.throughput) for fact in facts)],
+        ["s/step", *(number(fact.step_seconds) for fact in facts)],
+        ["duration", *(duration(fact.duration) for fact in facts)],
     ]
-    if len({fact.kl_key for fact in found if fact.kl_key}) > 1:
-        rows.insert(7, ["KL key", *(fact.kl_key or _NONE for fact in found)])
+    if len({fact.kl_key for fact in facts if fact.kl_key}) > 1:
+        rows.insert(7, ["KL key", *(fact.kl_key or _NONE for fact in facts)])
     return rows
 
 
-def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list[list[str]]:
+def difference_rows(runs: Sequence[RunDir], changes: Sequence[Difference]) -> list[list[str]]:
     """The differences as rows of words, one column a run; a value that is not set is its default."""
     heading = ["SETTING", *(run.id for run in runs)]
-    return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in found)]
-
-
-_VERSIONS = "versions."
+    return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in changes)]
 
 
 class Band(NamedTuple):
@@ -208,8 +201,8 @@ class Band(NamedTuple):
 
 def groups(infos: Sequence[RunInfo]) -> list[int]:
     """The group of each run, counted from 0 in the order of the runs; one without a preset is alone."""
-    found: dict[object, int] = {}
-    return [found.setdefault(_alike(info, place), len(found)) for place, info in enumerate(infos)]
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(_alike(info, place), len(numbers)) for place, info in enumerate(infos)]
 
 
 def _alike(info: RunInfo, place: int) -> object:
@@ -223,12 +216,12 @@ def _alike(info: RunInfo, place: int) -> object:
 
 def band(runs: Sequence[Series]) -> Band:
     """The values of several runs, step by step; a step is left out that one of them has no finite value of."""
-    found = Band(Series(), Series(), Series())
+    result = Band(Series(), Series(), Series())
     steps = set(runs[0].steps).intersection(*(run.steps for run in runs[1:]))
     for step in sorted(steps):
         values = [value for run in runs if (value := run.at(step)) is not None and math.isfinite(value)]
         if len(values) == len(runs):
-            found.mean.append(step, math.fsum(values) / len(values))
-            found.low.append(step, min(values))
-            found.high.append(step, max(values))
-    return found
+            result.mean.append(step, math.fsum(values) / len(values))
+            result.low.append(step, min(values))
+            result.high.append(step, max(values))
+    return result

@@ -86,8 +86,8 @@ class Contrast:
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
-        found = asdict(self) | {"hint": self.hint}
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+        fields = asdict(self) | {"hint": self.hint}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
 
 
 def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
@@ -98,18 +98,18 @@ def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
     ]
     level = 1 - (1 - intervals.LEVEL) / max(len(members) - 1, 1)
     return [
-        found
+        contrast
         for place, group in enumerate(members[1:], 2)
         for measure in MEASURES
-        if (found := _contrast(measure, members[0], group, place, level)) is not None
+        if (contrast := _contrast(measure, members[0], group, place, level)) is not None
     ]
 
 
-def assumptions(runs: Sequence[Compared], found: Sequence[Contrast]) -> list[str]:
+def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[str]:
     """The assumptions behind the results."""
     lines = []
     of_run = groups([run.info for run in runs])
-    over = {each.over for each in found}
+    over = {each.over for each in results}
     compared = max(of_run)
     if "steps" in over:
         lines.append(
@@ -119,7 +119,7 @@ def assumptions(runs: Sequence[Compared], found: Sequence[Contrast]) -> list[str
         few = min(of_run.count(group) for group in of_run) < 3
         alone = "; one or two runs are taken to vary as those of the other group" if few else ""
         lines.append(f"groups of several runs: seeds are taken to vary independently and about normally{alone}")
-    if found:
+    if results:
         together = f" of all {compared} groups together" if compared > 1 else ""
         lines.append(f"compared: second half of the common steps; 95 % intervals{together}, per metric")
     changed = [entry.key for entry in differences([run.info for run in runs])]
@@ -168,7 +168,7 @@ def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
     return [["GROUP", "RUNS", "CRITICAL", "STEPS", "SETTINGS"], *rows]
 
 
-def contrast_rows(found: Sequence[Contrast]) -> list[list[str]]:
+def contrast_rows(results: Sequence[Contrast]) -> list[list[str]]:
     """The contrasts as rows of words with a heading."""
     rows = [["FIGURE", "GROUPS", "STEPS", "FIRST", "SECOND", "DIFFERENCE", "INTERVAL", "RESULT"]]
     return rows + [
@@ -181,7 +181,7 @@ def contrast_rows(found: Sequence[Contrast]) -> list[list[str]]:
             interval_words(each),
             "; ".join(filter(None, (each.result, each.hint))),
         ]
-        for each in found
+        for each in results
     ]
 
 
@@ -212,42 +212,42 @@ def _contrast(
     window = _window([*first, *second])
     a, b = ([mean for series in group if (mean := _mean(series, window)) is not None] for group in (ours, theirs))
     values = (statistics.fmean(a) if a else None, statistics.fmean(b) if b else None)
-    known = Contrast(measure.title, 1, place, window, values, level=level)
+    contrast = Contrast(measure.title, 1, place, window, values, level=level)
     if values[0] is None or values[1] is None:
-        return replace(known, reason="not logged by both groups in these steps")
+        return replace(contrast, reason="not logged by both groups in these steps")
     if len({_key(measure, store) for store in (*first, *second)} - {""}) > 1:
-        return replace(known, reason="the runs log different metrics")
+        return replace(contrast, reason="the runs log different metrics")
     if (error := intervals.of_seeds(a, b)) is not None:
-        known = replace(known, difference=values[1] - values[0], over="seeds")
+        contrast = replace(contrast, difference=values[1] - values[0], over="seeds")
         spread = error.size / math.sqrt(1 / len(a) + 1 / len(b))
-        if known.difference and not spread:
-            return replace(known, reason="the runs of a group are all alike; use other seeds")
+        if contrast.difference and not spread:
+            return replace(contrast, reason="the runs of a group are all alike; use other seeds")
     else:
         pairs = _pairs(ours[0], theirs[0], window)
         if not pairs:
-            return replace(known, reason="no step in common")
-        known = replace(known, difference=statistics.fmean(pairs), over="steps")
+            return replace(contrast, reason="no step in common")
+        contrast = replace(contrast, difference=statistics.fmean(pairs), over="steps")
         error = intervals.of_steps(pairs, level)
         if error is None:
             counted = "validation" if measure.title == _VALIDATION else "step"
             few = f"{len(pairs)} {counted}{'s' * (len(pairs) != 1)} in common"
-            return replace(known, reason=f"{few}; needs {intervals.FEWEST}, or several seeds")
+            return replace(contrast, reason=f"{few}; needs {intervals.FEWEST}, or several seeds")
         spread = error.size / math.sqrt(2)
-    return _judged(known, measure, error, spread, min(len(a), len(b)))
+    return _judged(contrast, measure, error, spread, min(len(a), len(b)))
 
 
-def _judged(known: Contrast, measure: Measure, error: intervals.Error, spread: float, runs: int) -> Contrast:
+def _judged(contrast: Contrast, measure: Measure, error: intervals.Error, spread: float, runs: int) -> Contrast:
     """The contrast with its interval and result; `spread` is the deviation between runs, a group has `runs` or more."""
-    difference, reach = known.difference or 0.0, error.reach(known.level)
-    known = replace(known, low=difference - reach, high=difference + reach)
-    if known.told:
-        return replace(known, result=measure.more if difference > 0 else measure.less)
+    difference, reach = contrast.difference or 0.0, error.reach(contrast.level)
+    contrast = replace(contrast, low=difference - reach, high=difference + reach)
+    if contrast.told:
+        return replace(contrast, result=measure.more if difference > 0 else measure.less)
     if not reach:
-        return replace(known, result="equal", reason="no difference at all")
+        return replace(contrast, result="equal", reason="no difference at all")
     if error.loose:
-        return replace(known, result=_UNTOLD, reason="steps are strongly autocorrelated; add steps or seeds")
-    needed = intervals.seeds_needed(difference, spread, known.level)
-    return replace(known, result=_UNTOLD, more=needed and max(needed - runs, 1))
+        return replace(contrast, result=_UNTOLD, reason="steps are strongly autocorrelated; add steps or seeds")
+    needed = intervals.seeds_needed(difference, spread, contrast.level)
+    return replace(contrast, result=_UNTOLD, more=needed and max(needed - runs, 1))
 
 
 def _key(measure: Measure, store: SeriesStore) -> str:
@@ -272,13 +272,13 @@ def _window(stores: Sequence[SeriesStore]) -> tuple[int, int]:
 def _finite(series: Series, window: tuple[int, int]) -> dict[int, float]:
     """Value by step, of those that are finite."""
     begin, end = bisect_left(series.steps, window[0]), bisect_left(series.steps, window[1] + 1)
-    found = zip(series.steps[begin:end], series.values[begin:end], strict=False)
-    return {step: value for step, value in found if math.isfinite(value)}
+    pairs = zip(series.steps[begin:end], series.values[begin:end], strict=False)
+    return {step: value for step, value in pairs if math.isfinite(value)}
 
 
 def _mean(series: Series, window: tuple[int, int]) -> float | None:
-    found = _finite(series, window)
-    return statistics.fmean(found.values()) if found else None
+    values = _finite(series, window)
+    return statistics.fmean(values.values()) if values else None
 
 
 def _pairs(first: Series, second: Series, window: tuple[int, int]) -> list[float]:

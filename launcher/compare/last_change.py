@@ -75,8 +75,8 @@ def _well_before(run: RunDir, info: RunInfo, onset: Onset) -> RunDir | None:
 def _between(before: RunInfo, now: RunInfo) -> tuple[Edit, ...]:
     if before.preset is None or now.preset is None:
         return ()
-    found = differences([RunInfo(preset=before.preset), RunInfo(preset=now.preset)])
-    return _learning(Edit(each.key, *each.values) for each in found)
+    changed = differences([RunInfo(preset=before.preset), RunInfo(preset=now.preset)])
+    return _learning(Edit(each.key, *each.values) for each in changed)
 
 
 def _learning(edits: Iterable[Edit]) -> tuple[Edit, ...]:

@@ -68,8 +68,8 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         """What each trial changes, as words."""
-        told = ((" ".join(arm) or "untouched twin", self.reasons.get(arm)) for arm in self.arms)
-        return [f"  {words} ({reason})" if reason else f"  {words}" for words, reason in told]
+        changes = ((" ".join(arm) or "untouched twin", self.reasons.get(arm)) for arm in self.arms)
+        return [f"  {words} ({reason})" if reason else f"  {words}" for words, reason in changes]
 
     @property
     def wall(self) -> float | None:
@@ -137,10 +137,7 @@ def plan(
 
 
 def start_apart(planned: Plan) -> None:
-    """Carries the trials out in a process of its own, `ppo-tui try`, which tells its progress in trials.log of the run.
-
-    Raises OSError.
-    """
+    """Carries the trials out in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
     planned.run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", *words], planned.run.trials_log)
@@ -252,31 +249,31 @@ def _to_try(
     before = {key: earlier.get(key) for key in keys} if earlier else {}
     known = rules().get(onset.rule)
     fixes = tried_values(known.advice if known else (), advised, {key: config.get(key) for key in keys}, step, before)
-    found: dict[tuple[str, ...], str] = {}
+    reasons: dict[tuple[str, ...], str] = {}
     if change is not None:
-        found[change.undoing] = f"undoes {change.words}"
+        reasons[change.undoing] = f"undoes {change.words}"
         if len(change.edits) == 1:  # which one of the fixes may be, too
             fixes = [(key, value) for key, value in fixes if value != before.get(key)]
     undone = {each.key for each in change.edits} if change is not None else set()
     strange = [each for each in unusual(config) if undone.isdisjoint((*each.keys, *(each.change or {})))]
-    found |= _usual_values(strange)
+    reasons |= _usual_values(strange)
     fixes = [(key, value) for key, value in fixes if not any(key in each.keys for each in strange)]
     for key, value in fixes:
-        found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
-    return found, change
+        reasons.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
+    return reasons, change
 
 
 def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
     """The trials of usual values for such settings, one a check, each with the reason; of several all at once first."""
-    found: dict[tuple[str, ...], str] = {}
+    reasons: dict[tuple[str, ...], str] = {}
     for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
         findings = list(group)
         edits = {name: value for each in findings for name, value in (each.change or {}).items()}
         reason = "; ".join(each.now for each in findings)
-        found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
-    if len(found) > 1:  # each of them may be enough to keep the trouble going
-        return {tuple(itertools.chain(*found)): "all usual values at once", **found}
-    return found
+        reasons[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
+    if len(reasons) > 1:  # each of them may be enough to keep the trouble going
+        return {tuple(itertools.chain(*reasons)): "all usual values at once", **reasons}
+    return reasons
 
 
 def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:

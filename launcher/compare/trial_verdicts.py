@@ -100,16 +100,16 @@ class Trials:
 
 def trials_of(parent: str | None = None) -> list[Trials]:
     """The trials of a run, of all runs when none is named; the newest first."""
-    found: dict[tuple[str, str, int], list[Facts]] = {}
+    groups: dict[tuple[str, str, int], list[Facts]] = {}
     for run in all_runs():
         info = _trial_info(run)
         if info is None or info.parent is None or (parent is not None and info.parent.run != parent):
             continue
         origin = info.parent
         place = (origin.run, origin.trial or "", origin.step or 0)
-        found.setdefault(place, []).append(_facts(run, info, origin))
-    known = {run: alarms(RunDir(paths.runs_dir() / Path(run).name)) for run, _, _ in found}
-    return [Trials(*place, tuple(judge(each, known[place[0]]))) for place, each in found.items()]
+        groups.setdefault(place, []).append(_facts(run, info, origin))
+    known = {run: alarms(RunDir(paths.runs_dir() / Path(run).name)) for run, _, _ in groups}
+    return [Trials(*place, tuple(judge(each, known[place[0]]))) for place, each in groups.items()]
 
 
 def alarms(run: RunDir) -> frozenset[str]:
@@ -117,17 +117,17 @@ def alarms(run: RunDir) -> frozenset[str]:
     return frozenset(change.rule for change in read_kind(run.events, LevelChange) if change.alarming)
 
 
-def judge(found: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
+def judge(trials: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
     """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
 
     A twin is stopped when its flag is back: what would have risen later, its parent shows. Of several with one verdict
     those come first whose reward nobody else's beats by more than the noise; then the undoing of a change, then the
     order in which they were tried.
     """
-    twin = next((each for each in found if each.twin), None)
+    twin = next((each for each in trials if each.twin), None)
     order = (REPEATED, DIFFERENT, HEALED, PARTLY, BROKE, NOTHING)
     ranks = {verdict: place for place, verdict in enumerate(order)}
-    judged = [(each, _judged(each, twin, known)) for each in found]
+    judged = [(each, _judged(each, twin, known)) for each in trials]
 
     def place(pair: tuple[Facts, Arm]) -> tuple[bool, int, int, bool, float]:
         facts, arm = pair

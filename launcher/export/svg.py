@@ -7,10 +7,13 @@ that is not finite leaves a gap; a dashed line marks the first step of a resumed
 import math
 from collections.abc import Callable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from launcher.export.table import Table
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
+
+if TYPE_CHECKING:
+    from launcher.export.formats import Table
 
 _ACROSS, _WIDTH, _HEIGHT = 2, 480, 280  # charts in a row; pixels of a chart with its margins
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 28  # margins: room for labels and title
@@ -26,7 +29,7 @@ _STYLE = (
 Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve without a gap
 
 
-def render(table: Table) -> bytes:
+def render(table: "Table") -> bytes:
     """The picture, on white, readable without a style sheet or script from elsewhere."""
     store = table.joined()
     charts = [(key, (key,)) for key in table.keys] if table.chosen else _charts(store)

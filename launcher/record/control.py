@@ -28,8 +28,8 @@ class Request(Record):
 
 def refuse_later(run: RunDir) -> None:
     """Raises UserError for a run of a later ppo-tui: what this one would write, that one could not read."""
-    if (found := schema(run)) > SCHEMA:
-        raise UserError(f"cannot change run {run.id}: {later(found)}", "update ppo-tui")
+    if (number := schema(run)) > SCHEMA:
+        raise UserError(f"cannot change run {run.id}: {later(number)}", "update ppo-tui")
 
 
 def request(run: RunDir, verb: str, *, by: str = "user", rule: str | None = None) -> None:
@@ -43,19 +43,16 @@ def take(run: RunDir) -> list[Request]:
     """Requests that came since the last time, oldest first; each is removed as it is taken."""
     taken = []
     for path in sorted(run.control.glob("[0-9]*.json")):
-        found = Request.read(path)
+        request = Request.read(path)
         path.unlink(missing_ok=True)
-        if found is not None and found.verb in VERBS:
-            taken.append(found)
+        if request is not None and request.verb in VERBS:
+            taken.append(request)
     return taken
 
 
 @contextlib.contextmanager
 def alone(run: RunDir) -> Iterator[None]:
-    """Keeps two from doing the same to an ended run: resuming it, deleting it. Raises UserError for the second.
-
-    Nobody does it to a run of a later ppo-tui.
-    """
+    """Keeps two from resuming or deleting an ended run at once. UserError for the second, or a later ppo-tui's run."""
     refuse_later(run)
     with contextlib.ExitStack() as held:
         try:

@@ -26,30 +26,30 @@ def damage(run: RunDir, *, settings: bool) -> tuple[str, ...]:
     """
     last = run.last_attempt()
     of_attempt: list[tuple[Path, type[Record]]] = [(last.launch, LaunchRecord), (last.exit, Exit)] if last else []
-    found = [each for path, kind in ((run.note, RunNote), *of_attempt) for each in _of_json(path, kind, _stamp(path))]
-    return (*_of_settings(run.run_yaml, settings, _stamp(run.run_yaml)), *found)
+    damaged = [each for path, kind in ((run.note, RunNote), *of_attempt) for each in _of_json(path, kind, _stamp(path))]
+    return (*_of_settings(run.run_yaml, settings, _stamp(run.run_yaml)), *damaged)
 
 
 def schema(run: RunDir) -> int:
     """The newest schema of a run's files: one above ours is of a later ppo-tui."""
-    found = [0]
+    numbers = [0]
     with contextlib.suppress(OSError):
-        found += [int(each) for each in _SCHEMA.findall(run.run_yaml.read_bytes())]
+        numbers += [int(each) for each in _SCHEMA.findall(run.run_yaml.read_bytes())]
     for path in (run.state, *((last.launch,) if (last := run.last_attempt()) else ())):
         with contextlib.suppress(OSError, ValueError):
-            found.append(schema_of(orjson.loads(path.read_bytes())))
-    return max(found)
+            numbers.append(schema_of(orjson.loads(path.read_bytes())))
+    return max(numbers)
 
 
 def schema_of(value: object) -> int:
     """`schema` of a JSON object, 0 without one."""
-    found = value.get("schema") if isinstance(value, Mapping) else None
-    return found if type(found) is int else 0
+    number = value.get("schema") if isinstance(value, Mapping) else None
+    return number if type(number) is int else 0
 
 
-def later(found: int) -> str:
+def later(number: int) -> str:
     """Why a run of that schema cannot be changed."""
-    return f"written by a newer ppo-tui (schema {found}, this one supports {SCHEMA})"
+    return f"written by a newer ppo-tui (schema {number}, this one supports {SCHEMA})"
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

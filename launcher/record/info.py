@@ -111,8 +111,8 @@ class RunInfo(Record):
     @property
     def health(self) -> dict[str, Any]:
         """The `health:` block of the preset."""
-        found = (self.preset or {}).get("health")
-        return found if isinstance(found, dict) else {}
+        block = (self.preset or {}).get("health")
+        return block if isinstance(block, dict) else {}
 
 
 class Head(NamedTuple):
@@ -170,7 +170,7 @@ def mapping_of(text: str) -> dict[str, Any]:
     if refusal(text) is not None:
         return {}
     try:
-        found = YAML(typ="safe").load(text)
+        value = YAML(typ="safe").load(text)
     except (YAMLError, ValueError, RecursionError):  # ValueError: a date of no calendar
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

@@ -41,16 +41,16 @@ class Record:
         """
         if not isinstance(value, Mapping):
             raise ValueError(f"{cls.__name__}: not a JSON object")
-        found = {}
+        values = {}
         for field in _fields(cls):  # type: ignore[arg-type]
             item = value.get(field.key, _MISSING)
             if type(item) in field.plain:
-                found[field.name] = item
+                values[field.name] = item
                 continue
             faults = _FAULTS.get()
             known = len(faults) if faults is not None else 0
             try:
-                found[field.name] = _refuse(item) if item is _MISSING else field.read(item)
+                values[field.name] = _refuse(item) if item is _MISSING else field.read(item)
             except _WRONG:
                 if faults is not None and len(faults) == known and (field.required or item is not _MISSING):
                     faults.append("")
@@ -59,7 +59,7 @@ class Record:
             finally:
                 if faults is not None:
                     faults[known:] = [f"{field.key}.{fault}".rstrip(".") for fault in faults[known:]]
-        return cls(**found)
+        return cls(**values)
 
     @classmethod
     def examine(cls: type[R], value: object) -> tuple[R | None, tuple[str, ...]]:
@@ -89,12 +89,12 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object, as orjson writes it."""
-        found = {}
+        values = {}
         for field in _fields(type(self)):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if not (field.rare and value == field.default):
-                found[field.key] = value if type(value) in _SCALARS else _plain(value)
-        return found
+                values[field.key] = value if type(value) in _SCALARS else _plain(value)
+        return values
 
 
 class _Field(NamedTuple):
@@ -109,14 +109,14 @@ class _Field(NamedTuple):
 
 @functools.cache
 def _fields(kind: Any) -> list[_Field]:
-    hints, found = get_type_hints(kind), []
+    hints, fields = get_type_hints(kind), []
     for field in dataclasses.fields(kind):
         key = field.metadata.get(_KEY, field.name)
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         hint = hints[field.name]
         plain = _SCALARS & {*get_args(hint)} if _is_union(hint) else _SCALARS & {hint}
-        found.append(_Field(field.name, key, plain, _reader(hint), required, field.default, _RARE in field.metadata))
-    return found
+        fields.append(_Field(field.name, key, plain, _reader(hint), required, field.default, _RARE in field.metadata))
+    return fields
 
 
 def _plain(value: Any) -> Any:
@@ -188,16 +188,16 @@ def _sequence(each: Read) -> Read:
     def read(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
             return _refuse(value)  # type: ignore[no-any-return]
-        found = []
+        items = []
         for item in value:  # a damaged one hides no other
             faults = _FAULTS.get()
             known = len(faults) if faults is not None else 0
             try:
-                found.append(each(item))
+                items.append(each(item))
             except _WRONG:
                 if faults is not None and len(faults) == known:
                     faults.append("")
-        return tuple(found)
+        return tuple(items)
 
     return read
 

@@ -214,19 +214,14 @@ def _slug(name: str) -> str:
 def all_runs() -> list[RunDir]:
     """Every run on this machine, newest first."""
     with contextlib.suppress(OSError):
-        found = [
-            RunDir(Path(e.path)) for e in os.scandir(paths.runs_dir()) if e.is_dir() and not e.name.startswith(".")
-        ]
+        runs = [RunDir(Path(e.path)) for e in os.scandir(paths.runs_dir()) if e.is_dir() and not e.name.startswith(".")]
         # a run of somebody else, which we may not read, hides none of ours
-        return sorted((r for r in found if os.access(r.run_yaml, os.R_OK)), key=_created, reverse=True)
+        return sorted((r for r in runs if os.access(r.run_yaml, os.R_OK)), key=_created, reverse=True)
     return []
 
 
 def require_readable() -> None:
-    """Makes the folder of the runs where it is missing.
-
-    Raises UserError where it cannot be made, or cannot be read: it then has runs that no list shows.
-    """
+    """Makes the folder of the runs where it is missing. Raises UserError where it cannot be made or read."""
     try:
         os.scandir(paths.runs_dir()).close()
     except FileNotFoundError:
@@ -252,10 +247,7 @@ def _created(run: RunDir) -> float:
 
 
 def find(word: str) -> RunDir:
-    """The run meant by an id, a unique prefix of one, a name, or `last`.
-
-    Of several runs with the same name the newest is meant.
-    """
+    """The run meant by an id, a unique prefix of one, a name (its newest run), or `last`. Raises UserError."""
     runs = all_runs()
     if not runs:
         require_readable()

@@ -11,10 +11,7 @@ from launcher.record.json import RARE, Record
 
 @dataclass(frozen=True, slots=True)
 class Holder(Record):
-    """A process that holds memory of a GPU: `used` bytes, None when the driver does not tell.
-
-    `whose` is run, others or unknown, which is without name and user.
-    """
+    """A process that holds `used` bytes of a GPU, None when unknown; `whose` is run, others or unknown."""
 
     pid: int
     whose: str = "unknown"
@@ -61,10 +58,7 @@ class HostSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class NodeSample(Record):
-    """Bytes of the memory of a node of a cluster, `run_used` of them by the run, where that is known.
-
-    The indices of its GPUs are `name/0`, `name/1`, ...
-    """
+    """Bytes of the memory of a cluster node, `run_used` of them by the run. Its GPUs are `name/0`, `name/1`, ..."""
 
     name: str
     used: int | None = None

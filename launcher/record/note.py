@@ -45,8 +45,8 @@ def is_tag(word: str) -> bool:
 
 def last_look(run_id: str) -> float | None:
     """Unix seconds of the last look at a run; None when nobody ever looked."""
-    found = read_json(paths.cache_dir() / "seen" / f"{run_id}.json").get("t")
-    return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+    t = read_json(paths.cache_dir() / "seen" / f"{run_id}.json").get("t")
+    return float(t) if isinstance(t, (int, float)) and not isinstance(t, bool) else None
 
 
 def looked(run_id: str, t: float | None = None) -> None:

@@ -110,7 +110,7 @@ def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
     import psutil
 
     seen = set()
-    for process in session_members(leader):
+    for process in _session(leader):
         seen.add(process.pid)
         yield process
     for pid in run_processes(run_id) if run_id else ():
@@ -119,11 +119,12 @@ def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
                 yield psutil.Process(pid)
 
 
-def session_members(leader: ProcessId) -> "Iterator[psutil.Process]":
-    """Live processes of the session which `leader` opened. It keeps its id after the leader died.
+def session_members(leader: ProcessId) -> "list[psutil.Process]":
+    """Live processes of the session which `leader` opened, also after its death; none where its pid is reused."""
+    return list(_session(leader))
 
-    A new process with the pid of the leader would open another session of the same id: then there are none.
-    """
+
+def _session(leader: ProcessId) -> "Iterator[psutil.Process]":
     import psutil
 
     current = ProcessId.of(leader.pid)

@@ -90,25 +90,25 @@ def entries() -> list[Queued]:
     The file of one that has been started is removed: it must not come back when the run is deleted.
     """
     files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
-    found = [entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem]
-    for each in (started := [each for each in found if each.run.path.exists()]):
+    readable = [entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem]
+    for each in (started := [each for each in readable if each.run.path.exists()]):
         with contextlib.suppress(OSError):
             each.remove()
-    return sorted((each for each in found if each not in started), key=lambda each: (each.place, each.id))
+    return sorted((each for each in readable if each not in started), key=lambda each: (each.place, each.id))
 
 
 def find(word: str) -> Queued:
     """The entry meant by an id, the start of one, or a name. Raises UserError."""
     known = entries()
-    for found in (
+    for matches in (
         [each for each in known if each.id == word],
         [each for each in known if word and each.id.startswith(word)],
         [each for each in known if each.name == word],
     ):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UserError(f"'{word}' matches {len(found)} runs of the queue", "use more of the id")
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UserError(f"'{word}' matches {len(matches)} runs of the queue", "use more of the id")
     listed = "'ppo-tui queue' lists its runs"
     raise UserError(f"no run '{word}' in the queue", near_hint(word, [each.id for each in known], listed))
 

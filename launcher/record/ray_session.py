@@ -62,5 +62,5 @@ def _open_files(pid: int) -> Iterator[str]:
 
 def left_by(run: RunDir) -> list[RaySession]:
     """The folders that the Rays of a run's attempts have left."""
-    found = (RaySession.read(run.attempt(number).ray) for number in run.attempt_numbers())
-    return [each for each in found if each is not None and each.left]
+    sessions = (RaySession.read(run.attempt(number).ray) for number in run.attempt_numbers())
+    return [each for each in sessions if each is not None and each.left]

@@ -45,7 +45,7 @@ class RunState(Record):
 
     `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. The scores are those of `run.reading.scores.Scores`. `heartbeat` is the last sign of the supervisor, at
+    first. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of the supervisor, at
     `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the run damaged. Of an
     imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader and never
     written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an ended run
@@ -120,10 +120,7 @@ class StateFile:
         self._updated, self._beat = 0.0, -math.inf
 
     def write(self, state: RunState) -> None:
-        """Replaces state.json; `updated` and `heartbeat` are set here.
-
-        Raises OSError; then the next call tries again.
-        """
+        """Replaces state.json, with `updated` and `heartbeat`. Raises OSError; then the next call tries again."""
         now, beat = clock.now(), clock.beat()
         changed = state != self._last
         if not changed and beat - self._beat < HEARTBEAT:
@@ -203,5 +200,5 @@ def _maintained(state: RunState) -> RunState:
     if maintained:
         return dataclasses.replace(state, silent_minutes=int(silent // 60)) if silent >= 60 else state
     driver = state.driver
-    alive = driver is not None and (driver.alive() or any(True for _ in session_members(driver)))
+    alive = driver is not None and (driver.alive() or bool(session_members(driver)))
     return dataclasses.replace(state, state="lost", driver_alive=alive)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from launcher.core.errors import UserError
 from launcher.export import svg
-from launcher.export.formats import destination, export, tensorboard
-from launcher.export.table import Table, collect
+from launcher.export.formats import Table, collect, destination, export, tensorboard
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs

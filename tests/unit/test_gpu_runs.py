@@ -62,7 +62,7 @@ def flagged_live(run: Path) -> list[tuple[str, int, str]]:
 
 def flagged_now(run: Path) -> list[tuple[str, int, str]]:
     """The flags that today's rules raise on the same steps."""
-    _, changes = judged(RunDir(run), [])
+    changes = judged(RunDir(run), []).changes
     high = [change for change in changes if change.after >= Level.WARN and change.after > change.before]
     return [(change.rule, change.step, change.after.name) for change in high]
 

@@ -63,7 +63,7 @@ def test_an_imported_run_is_judged_and_timed_over_all_its_attempts() -> None:
     state = current(run)
     levels = {check.rule: check.level for check in state.checks}
     assert levels["THR-1"] == Level.OK and state.verdict != "WARM"  # 28 steps are enough of a baseline
-    checklist, _ = judged(run, [])
+    checklist = judged(run, []).checklist
     assert {check.rule: check.level for check in checklist.checks()} == levels
     seconds, alone = elapsed(run, state), elapsed(first, current(first))
     assert seconds is not None and alone is not None and 100 < seconds - alone < 200
@@ -94,7 +94,8 @@ def test_kl_blowup_warns_through_kl_4_by_step_12_from_log_and_from_run() -> None
     log = resolve(str(LOGS / "kl-blowup.log.gz"))
     (run,) = import_logs([str(LOGS / "kl-blowup.log.gz")])
     for source in (log, run):
-        checklist, changes = judged(source, [])
+        result = judged(source, [])
+        checklist, changes = result.checklist, result.changes
         rises = [c for c in changes if c.rule == "KL-4" and c.after >= Level.WARN]
         assert rises and rises[0].step <= 12
         assert checklist.verdict >= Level.WARN
@@ -103,7 +104,7 @@ def test_kl_blowup_warns_through_kl_4_by_step_12_from_log_and_from_run() -> None
 def test_settings_on_the_command_line_beat_the_logs_own_configuration() -> None:
     log = resolve(str(LOGS / "kl-blowup.log.gz"))
     off = ["algorithm.use_kl_in_reward=False", "actor_rollout_ref.actor.use_kl_loss=False"]
-    checklist, _ = judged(log, off)
+    checklist = judged(log, off).checklist
     assert {check.rule: check.level for check in checklist.checks()}["KL-1"] == Level.N_A
 
 

@@ -15,6 +15,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from launcher.check import cluster_view
+from launcher.record import (
+    attempt,
+    check,
+    control,
+    damage,
+    events,
+    info,
+    machine,
+    note,
+    process,
+    queued,
+    ray_session,
+    state,
+)
 from launcher.record import attempt, check, control, events, info, machine, note, process, queued, ray_session, state
 from launcher.record import damage as failure
 from launcher.record.attempt import Exit
@@ -34,8 +48,8 @@ MODULES = (
     check,
     cluster_view,
     control,
+    damage,
     events,
-    failure,
     info,
     machine,
     note,

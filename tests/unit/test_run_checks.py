@@ -37,7 +37,7 @@ def rows(run: RunDir) -> dict[str, Check]:
 @pytest.mark.parametrize("names", [("kl-blowup.log.gz",), ("learning.log.gz", "resume.log.gz")])
 def test_the_rows_on_disk_are_those_of_the_rules(names: tuple[str, ...]) -> None:
     run = imported(*names)
-    checklist, _ = judged(run, [])
+    checklist = judged(run, []).checklist
     assert list(current(run).checks) == checklist.checks()
 
 

@@ -135,7 +135,7 @@ def test_a_run_is_judged_with_the_memory_of_its_own_machine() -> None:
     reserved = max(record.data.get("actor/perf/max_memory_reserved_gb", 0.0) for _, record in steps(run))
 
     def memory_level() -> Level:
-        return {check.rule: check.level for check in judged(run, [])[0].checks()}["MEM-1"]
+        return {check.rule: check.level for check in judged(run, []).checklist.checks()}["MEM-1"]
 
     assert memory_level() == Level.N_A
     gpu = GpuSample(0, total=int(reserved * 2**30))

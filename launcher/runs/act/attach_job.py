@@ -20,10 +20,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def attach_job(address: str, id: str) -> RunDir:
-    """The run of a job, which is followed from its first byte; on the machine that submitted it the run itself.
-
-    Raises UserError where the cluster does not answer, or has no such job.
-    """
+    """The run of a job, followed from its first byte. Raises UserError for an unreachable cluster or unknown job."""
     cluster = Cluster(address)
     if (run := _known(cluster, id)) is not None:
         return run
@@ -74,9 +71,9 @@ def _folder(id: str) -> str | None:
 
 
 def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
-    told = described(job)
-    name = str(told.get("name") or job.id)
-    preset, keys, versions = (told.get(part) for part in ("preset", "keys", "versions"))
+    metadata = described(job)
+    name = str(metadata.get("name") or job.id)
+    preset, keys, versions = (metadata.get(part) for part in ("preset", "keys", "versions"))
     settings = dict(keys) if isinstance(keys, dict) else {}
     settings["trainer.logger"] = ["console"]  # its other files lie on the cluster
     now, started = time.time(), job.started
@@ -99,7 +96,7 @@ def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
 def described(job: Job) -> dict[str, object]:
     """What ppo-tui said of the run when it submitted it; empty for a job of somebody else."""
     try:
-        found = orjson.loads((job.metadata or {}).get(METADATA, ""))
+        metadata = orjson.loads((job.metadata or {}).get(METADATA, ""))
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -108,10 +108,7 @@ def refuse_parent(run: RunDir) -> RunInfo:
 
 
 def fork_step(run: RunDir, onset: Onset | None = None) -> int:
-    """The newest checkpoint before trouble began (the first flag, or `onset`), the newest one without trouble.
-
-    Raises UserError where there is none and tells what there is instead.
-    """
+    """The newest checkpoint before the first flag (or `onset`), the newest one without flags. Raises UserError."""
     onset = onset or first_onset(run)
     kept = fork_steps(run)
     if onset is None:

@@ -39,10 +39,7 @@ class _Attempt:
 
 
 def import_logs(words: Sequence[str]) -> list[RunDir]:
-    """Makes runs of these logs: a run each, or attempts of one run where the steps of the next continue.
-
-    A console log and a metrics.jsonl of the same name are one attempt.
-    """
+    """Makes runs of these logs; logs whose steps continue, or that have one name, are attempts of one run."""
     attempts = _pair([log_file(word) for word in words])
     runs: list[list[_Attempt]] = []
     for attempt in attempts:
@@ -74,10 +71,7 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
 
 
 def _continues(before: _Attempt, after: _Attempt) -> bool:
-    """Whether `after` resumed `before`: it starts later in it, or right behind its end.
-
-    A run of its own starts with step 0 or 1.
-    """
+    """Whether `after` resumed `before`: it starts later in it, or right behind its end; a new run at step 0 or 1."""
     if before.first is None or before.last is None or after.first is None:
         return False
     return max(before.first, 1) < after.first <= before.last + 1
@@ -110,14 +104,14 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         Exit(t=clock.now).write(attempt.exit)
         state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
         if console:
-            found = diagnose(chunks(attempt.console))
-            outcome = "failed" if found.failed else found.cause
-            error = found.title if found.failed else None
-            state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
+            result = diagnose(chunks(attempt.console))
+            outcome = "failed" if result.failed else result.cause
+            error = result.title if result.failed else None
+            state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
     consoles = [source.console for source in reversed(group) if source.console]
-    settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())
+    settings = next((result for result in map(settings_of, consoles) if result.preset), Resolved())
     info = RunInfo(
         run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )

@@ -110,14 +110,14 @@ def go_on() -> None:
 
 def _step() -> bool:
     """Starts one entry, or waits a little; False when there is nothing to do."""
-    for turn in (found := turns()):
+    for turn in (queue := turns()):
         if turn.lost:
             queued.change(turn.entry, skipped=turn.waits)
             return True
         if turn.due:
             _start(turn)
             return True
-    waiting = any(turn.outside for turn in found)
+    waiting = any(turn.outside for turn in queue)
     if waiting:
         time.sleep(POLL)
     return waiting
@@ -201,10 +201,10 @@ def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1, *, behind: st
     count = math.prod(map(len, choices.values())) * len(seeded)
     if count > MOST:
         raise UserError(f"the sweep has {count} runs, but {MOST} are allowed", "give fewer values or seeds")
-    found = [[*stops, *chosen, *seed] for chosen in product(*choices.values()) for seed in seeded]
-    for settings in found:
+    runs = [[*stops, *chosen, *seed] for chosen in product(*choices.values()) for seed in seeded]
+    for settings in runs:
         check_health(load(preset, settings).preset.health)
-    return found
+    return runs
 
 
 def sweep(preset: str, runs: Sequence[Sequence[str]], tag: str, *, force: bool = False) -> list[Queued]:
@@ -216,18 +216,18 @@ def sweep(preset: str, runs: Sequence[Sequence[str]], tag: str, *, force: bool =
 
 def _block(values: Mapping[str, Any], above: str = "") -> dict[str, list[str]]:
     """`KEY=a`, `KEY=b` by key, of a `sweep:` block: `actor.lr: [a, b]`, or nested. Raises UserError."""
-    found: dict[str, list[str]] = {}
+    choices_of: dict[str, list[str]] = {}
     for name, value in values.items():
         key = f"{above}{name}"
         if isinstance(value, Mapping):
-            found |= _block(value, f"{key}.")
+            choices_of |= _block(value, f"{key}.")
             continue
         choices = [f"{key}={hydra.quote(each)}" for each in (value if isinstance(value, list) else [value])]
         if len(set(choices)) < max(len(choices), 1):
             fault = "has a value twice" if choices else "is an empty list"
             raise UserError(f"sweep: {key} {fault}", "list each value once")
-        found[key] = choices
-    return found
+        choices_of[key] = choices
+    return choices_of
 
 
 def _choices(change: str) -> list[str]:

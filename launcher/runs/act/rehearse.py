@@ -111,13 +111,13 @@ def _failure(run: RunDir, state: RunState) -> Finding | None:
         return of_config.warning(REHEARSAL, message, look)
     if state.state == "stopped":
         return None
-    found = diagnosis(run)
-    said = found.evidence[0].text if found.evidence else ""
-    told = f": {said}" if said and said not in found.title else ""
-    message = f"a rehearsal on the CPU fails in veRL: {found.title}{told}"
-    known = found.fixes and found.cause != "unknown"
-    fix = f"{found.fixes[0].text}; {look}" if known else look
-    finding = of_config.warning if found.cause in OF_MACHINE else of_config.error
+    result = diagnosis(run)
+    evidence = result.evidence[0].text if result.evidence else ""
+    detail = f": {evidence}" if evidence and evidence not in result.title else ""
+    message = f"a rehearsal on the CPU fails in veRL: {result.title}{detail}"
+    known = result.fixes and result.cause != "unknown"
+    fix = f"{result.fixes[0].text}; {look}" if known else look
+    finding = of_config.warning if result.cause in OF_MACHINE else of_config.error
     return finding(REHEARSAL, message, fix)
 
 

@@ -76,33 +76,33 @@ class Leftover:
 def leftovers() -> list[Leftover]:
     """What may be removed: of runs in the list of this user alone, found by their environment and their records."""
     over = {run.id: run for run in all_runs() if _over(current(run, checks=False))}
-    found = []
+    left = []
     for pid, run_id in processes_of_runs():
         with contextlib.suppress(psutil.Error):
             if run_id in over and (process := ProcessId.of(pid)):
                 known = psutil.Process(pid)
-                found.append(Leftover(run_id, f"{pid} {known.name()}", known.memory_info().rss, process))
+                left.append(Leftover(run_id, f"{pid} {known.name()}", known.memory_info().rss, process))
     for run in over.values():
-        found += [Leftover(run.id, each.path, size(Path(each.path)), session=each) for each in left_by(run)]
-    return found
+        left += [Leftover(run.id, each.path, size(Path(each.path)), session=each) for each in left_by(run)]
+    return left
 
 
-def remove_leftovers(found: list[Leftover]) -> list[Leftover]:
+def remove_leftovers(items: list[Leftover]) -> list[Leftover]:
     """Kills the processes and deletes the folders; returns what is left of them."""
-    for each in found:
+    for each in items:
         if each.process is not None and each.process.alive():
             with contextlib.suppress(psutil.Error):
                 psutil.Process(each.process.pid).kill()
         if each.session is not None and each.session.left:
             shutil.rmtree(each.session.path, ignore_errors=True)
     deadline = time.monotonic() + _PATIENCE
-    while (left := [each for each in found if _left(each)]) and time.monotonic() < deadline:
+    while (left := [each for each in items if _left(each)]) and time.monotonic() < deadline:
         time.sleep(0.05)
     return left
 
 
-def _left(found: Leftover) -> bool:
-    return found.process.alive() if found.process is not None else bool(found.session and found.session.left)
+def _left(item: Leftover) -> bool:
+    return item.process.alive() if item.process is not None else bool(item.session and item.session.left)
 
 
 def _over(state: RunState) -> bool:
@@ -133,9 +133,9 @@ def excess(keep: Keep) -> list[Excess]:
     states = {run.id: current(run, checks=False) for run in runs}
     over = runs[keep.runs :] if keep.runs is not None else []
     gone = [run for run in reversed(over) if _may_go(run, states[run.id])]
-    found = [Excess(run, size(run.path)) for run in gone]
+    excesses = [Excess(run, size(run.path)) for run in gone]
     if keep.checkpoints is None:
-        return found
+        return excesses
     left = [run for run in reversed(runs) if run not in gone]
     saved = [(run, path, size(path)) for run in left for path in _checkpoints(run)]
     surplus = sum(count for *_, count in saved) - keep.checkpoints
@@ -143,14 +143,14 @@ def excess(keep: Keep) -> list[Excess]:
         if surplus <= 0:
             break
         if _may_go(run, states[run.id]) and path != _checkpoints(run)[-1]:
-            found.append(Excess(run, count, path))
+            excesses.append(Excess(run, count, path))
             surplus -= count
-    return found
+    return excesses
 
 
-def remove_excess(found: Sequence[Excess]) -> None:
+def remove_excess(surplus: Sequence[Excess]) -> None:
     """Removes it. Raises UserError for a run that was resumed since, OSError."""
-    for each in found:
+    for each in surplus:
         if each.checkpoint is None:
             delete(each.run)
         else:

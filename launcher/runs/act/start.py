@@ -43,7 +43,7 @@ def start(
 
     `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
     checkpoint of another run to begin with; `id` that of a run which had been queued; `preflight` what had been found
-    where nothing is to be checked again. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`;
+    where nothing is to be checked again. Raises `check.gate.Refused` for a preset that would fail, unless `force`;
     there is no run then.
     """
     from launcher.check.gate import admit
@@ -123,16 +123,16 @@ def origin(
     undoes: str | None = None,
 ) -> Origin:
     """The earlier run, and each setting that is another in the new one; the others as in `Origin`."""
-    found = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
-    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found), step, trial, undoes)
+    changes = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
+    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in changes), step, trial, undoes)
 
 
 def note_origin(run: RunDir, after: Origin) -> None:
     """Notes it in the history of the new run."""
     changes = (f"{each.key}={text_of(each.now)}" for each in after.diff)
     verb = "relaunch" if after.step is None else "fork"
-    told = (f"after {after.run}:", *changes)
-    EventLog(run.events).add(Action(verb, after=after.run, step=after.step, settings=told))
+    settings = (f"after {after.run}:", *changes)
+    EventLog(run.events).add(Action(verb, after=after.run, step=after.step, settings=settings))
 
 
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:

@@ -89,16 +89,16 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
     job = attempt.read_launch().job if attempt is not None else None
     if job is not None:
         Cluster(job.address).stop(job.id)
-    found = driver_of(state, run.read_id(), attempt) if attempt is not None else state.driver
-    over = found is not None and not any(True for _ in run_members(found, run.read_id()))
-    left = driver.stop(found, run.read_id()) if found is not None else []
-    said = f"the run {what}" + ("; the driver had ended" if over else " and ended the driver")
-    said += f"; could not kill: {', '.join(left)}" if left else ""
+    driver_id = driver_of(state, run.read_id(), attempt) if attempt is not None else state.driver
+    over = driver_id is not None and not any(True for _ in run_members(driver_id, run.read_id()))
+    left = driver.stop(driver_id, run.read_id()) if driver_id is not None else []
+    note = f"the run {what}" + ("; the driver had ended" if over else " and ended the driver")
+    note += f"; could not kill: {', '.join(left)}" if left else ""
     events = EventLog(run.events)
     if control.take(run):  # nobody has
         events.add(Action("stop", by))
-    events.add(Note(said))
-    narrate(said)
+    events.add(Note(note))
+    narrate(note)
     # the console tells how a driver ended that nobody stopped, and Ray how a job did
     if attempt is not None and not over and job is None and attempt.read_exit() is None:
         Exit(None, None, by, time.time()).write(attempt.exit)

@@ -68,8 +68,8 @@ def _run(python: str, actor: Path, target: Path) -> None:
     )
     if done.returncode != 0 or not any(target.glob("*.safetensors")):
         lines = clean(done.stdout.decode(errors="replace")).strip().splitlines()
-        said = "\n".join(lines[-_LAST:]) or "no output"
-        raise MergeError(f"veRL's merger failed with exit code {done.returncode}:\n{said}")
+        output = "\n".join(lines[-_LAST:]) or "no output"
+        raise MergeError(f"veRL's merger failed with exit code {done.returncode}:\n{output}")
 
 
 SCORES = ("val-core/", "val-aux/")  # how veRL's validation figures begin, the headline ones first
@@ -85,15 +85,15 @@ def evaluate(
     """
     info, _ = last_settings(run)
     require(run, Verb.EVALUATE, current(run, checks=False), info)
-    found, folder = checkpoint(run, step)
-    loaded = restore(f"{info.name}-eval-{found}", info.preset or {}, [*settings, *_ONLY])
-    narrate(f"evaluating the checkpoint of step {found} of run {run.id}")
+    at, folder = checkpoint(run, step)
+    loaded = restore(f"{info.name}-eval-{at}", info.preset or {}, [*settings, *_ONLY])
+    narrate(f"evaluating the checkpoint of step {at} of run {run.id}")
     return start(loaded, [*settings, *_ONLY], narrate, force=force, resume_from=folder)
 
 
 def scores(run: RunDir) -> dict[str, float]:
     """The validation figures of a run's last validation, the headline ones first."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for _, record in steps(run):
-        found.update({key: value for key, value in record.data.items() if key.startswith(SCORES)})
-    return dict(sorted(found.items(), key=lambda item: (not item[0].startswith(SCORES[0]), item[0])))
+        figures.update({key: value for key, value in record.data.items() if key.startswith(SCORES)})
+    return dict(sorted(figures.items(), key=lambda item: (not item[0].startswith(SCORES[0]), item[0])))

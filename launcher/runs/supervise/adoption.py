@@ -54,8 +54,8 @@ class CatchingUp(DiskSink):
 
     def recorded(self, end: int) -> list[StepRecord]:
         """Steps on disk whose lines began before byte `end` of the console, where a part may be missing by now."""
-        found = (StepRecord.from_line(line) for line in records(self._attempt.steps))
-        return [each for each in found if each is not None and (each.log_offset or 0) < end]
+        steps = (StepRecord.from_line(line) for line in records(self._attempt.steps))
+        return [each for each in steps if each is not None and (each.log_offset or 0) < end]
 
     def steps(self, records: list[StepRecord]) -> None:
         fresh = [record for record in records if id(record) not in self._again]
@@ -84,12 +84,12 @@ def _key(what: LevelChange | PhaseChange) -> object:
 
 def events_of_attempt(run: RunDir) -> list[Event]:
     """The events since the newest attempt began."""
-    found: list[Event] = []
+    events: list[Event] = []
     for event in read_events(run.events):
         if isinstance(event.what, StateChange) and event.what.after == "starting":
-            found.clear()
-        found.append(event)
-    return found
+            events.clear()
+        events.append(event)
+    return events
 
 
 def who_asked(run: RunDir) -> str | None:

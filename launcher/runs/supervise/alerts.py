@@ -64,10 +64,10 @@ class AlertCommand:
                     stderr=subprocess.PIPE,
                 )
                 if done.returncode:
-                    said = clean(done.stderr.decode(errors="replace")).strip().splitlines()
+                    errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
                     self._report(
                         f"on_alert: {self._argv[0]} failed with exit code {done.returncode}"
-                        + (f": {said[-1]}" if said else "")
+                        + (f": {errors[-1]}" if errors else "")
                     )
             except subprocess.TimeoutExpired:
                 self._report(f"on_alert: {self._argv[0]} was killed after {TIME_LIMIT:.0f} s")

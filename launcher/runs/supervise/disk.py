@@ -136,10 +136,7 @@ class DiskSink(Sink):
         *,
         patient: bool = False,
     ) -> None:
-        """`on_change` gets every flag that rose or fell, after it was written.
-
-        `patient`: as `launcher.core.files.Appender`.
-        """
+        """`on_change` gets every flag that rose or fell, after it was written; `patient` as of `Appender`."""
         self._steps = Appender(attempt.steps, patient=patient)
         self._events, self._on_change = events, on_change
         self.flush = self._steps.flush

@@ -20,10 +20,7 @@ PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path) -> "subprocess.Popen[bytes]":
-    """Starts the driver: own session, no terminal, output to a file.
-
-    Never a pipe: its reader may die, and a driver that prints into a broken pipe dies with it.
-    """
+    """Starts the driver in a session of its own, output to a file: one that prints into a broken pipe dies with it."""
     with console.open("ab") as out:
         return subprocess.Popen(
             argv,

@@ -77,9 +77,9 @@ class FailureLog:
             known, new = self._all.get(key), key not in self._reported
             self._reported.add(key)
             if known is None:
-                said = f"{kind}: {' '.join(str(error).split())}"[:_LONGEST]
+                text = f"{kind}: {' '.join(str(error).split())}"[:_LONGEST]
                 trace = "".join(traceback.format_exception(error))
-                known = Failure(*key[:1], said, key[2], self._attempt, 0, now, None, trace)
+                known = Failure(*key[:1], text, key[2], self._attempt, 0, now, None, trace)
             failure = self._all[key] = replace(known, times=known.times + 1, last=now)
         if new:
             with contextlib.suppress(OSError):  # the log of the supervisor, on a full disk

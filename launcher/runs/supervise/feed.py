@@ -167,8 +167,8 @@ class Feed:
         now = clock.now()
         if self._sampling.hangs and not self._hung:
             self._hung = True
-            told = "no samples of the machine for a minute: NVML or the disk does not answer"
-            self._of.events.add(Note(told), now)
+            text = "no samples of the machine for a minute: NVML or the disk does not answer"
+            self._of.events.add(Note(text), now)
         sample = None if self.catching_up else self._sampling.take()
         if sample is not None:
             gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]

@@ -108,16 +108,16 @@ class JobDriver:
     def _watch(self) -> None:
         """Submits the job, and looks after it until it has ended and its log is complete."""
         away: float | None = None
-        told, missing, pause = False, 0, 0.2
+        reported, missing, pause = False, 0, 0.2
         while not self._over.is_set():
             try:
-                found = self._cluster.job(self._ref.id)
-                if found is None and self._launch.argv and not self._begun and self._wanted is None:
+                job = self._cluster.job(self._ref.id)
+                if job is None and self._launch.argv and not self._begun and self._wanted is None:
                     self._submit()
-                elif found is not None:
-                    self._job, self._begun, missing = found, True, 0
-                    if found.ended:
-                        self._rest(found)
+                elif job is not None:
+                    self._job, self._begun, missing = job, True, 0
+                    if job.ended:
+                        self._rest(job)
                         break
                     if self._wanted is not None:
                         self._cluster.stop(self._ref.id)
@@ -126,16 +126,16 @@ class JobDriver:
                     if missing >= _GONE or self._wanted is not None:
                         self._tell(f"the cluster has no job {self._ref.id}: it was restarted, or the job was deleted")
                         break
-                if told:
+                if reported:
                     self._tell(f"the Ray dashboard at {self._cluster.url} answers again")
                 if away is not None:  # the connection of the log may hang, and nobody tells
                     self._start_fetching()
-                away, told, pause, self.away = None, False, _LOOK, None
+                away, reported, pause, self.away = None, False, _LOOK, None
             except Unreachable as error:
                 now = time.monotonic()
                 away = away or now
-                if now - away > _TOLD and not told:
-                    told = True
+                if now - away > _TOLD and not reported:
+                    reported = True
                     self.away = f"{error}; the job may run on, and is followed when it answers"
                     self._tell(self.away)
                 if self._wanted is not None and now - max(self._wanted, away) > _GIVEN_UP:

@@ -76,8 +76,8 @@ class Sampling:
 
     def take(self) -> MachineSample | None:
         """The newest sample, once."""
-        found, self._latest = self._latest, None
-        return found
+        sample, self._latest = self._latest, None
+        return sample
 
     @property
     def hangs(self) -> bool:
@@ -111,9 +111,9 @@ class Sampling:
         if self._driver is not None and time.monotonic() - self._looked > _LOOKED:
             self._looked = time.monotonic()
             self._pids = [process.pid for process in run_members(self._driver, self._run)]
-            if self._session is None and (found := RaySession.of(self._pids)) is not None:
-                self._session = found
-                found.write(self._ray)
+            if self._session is None and (session := RaySession.of(self._pids)) is not None:
+                self._session = session
+                session.write(self._ray)
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
         if self._others is not None:
             sample = self._others.beside(sample, self._pids)
@@ -158,8 +158,8 @@ class NodeSampling:
 
     def take(self) -> MachineSample | None:
         """The newest sample, once."""
-        found, self._latest = self._latest, None
-        return found
+        sample, self._latest = self._latest, None
+        return sample
 
     def close(self) -> None:
         self._ending.set()
@@ -219,14 +219,14 @@ def dashboard(console: Path, pids: Iterable[int]) -> Cluster:
     """
     try:
         with console.open("rb") as stream:
-            found = _CONNECTED.search(stream.read(_BEGINNING))
+            connected = _CONNECTED.search(stream.read(_BEGINNING))
     except OSError:
-        found = None
-    if found is None:
+        connected = None
+    if connected is None:
         raise UserError("Ray has not printed which cluster it connected to")
-    if found[1] is None:
+    if connected[1] is None:
         raise UserError("the cluster has no dashboard")
-    cluster = Cluster(found[1].decode(errors="replace"))
+    cluster = Cluster(connected[1].decode(errors="replace"))
     if cluster.session() != joined_session(pids):
         raise UserError(f"the dashboard at {cluster.url} belongs to another Ray")
     return cluster

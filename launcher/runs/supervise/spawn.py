@@ -107,10 +107,10 @@ def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
     """
     now = time.monotonic()
     untried = ((run, state) for run, state in runs if now - _failed.get(run.path, -math.inf) > _AGAIN)
-    found = [(run, state) for run, state in untried if orphaned(run, state)]
-    found.sort(key=lambda each: not each[1].driver_alive)
+    orphans = [(run, state) for run, state in untried if orphaned(run, state)]
+    orphans.sort(key=lambda each: not each[1].driver_alive)
     adopted = []
-    for run, _ in found[:_AT_ONCE]:
+    for run, _ in orphans[:_AT_ONCE]:
         with contextlib.suppress(OSError):
             adopted.append((run, _spawn(run, "--adopt")))
     deadline = time.monotonic() + PATIENCE
@@ -158,10 +158,9 @@ def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subpr
 
 
 def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | None) -> float | None:
-    """Seconds to wait before the run is continued, None where it must not be.
+    """Seconds to wait before the run is continued, at most `limit` times; None where it must not be.
 
-    `limit` is how often it may be; `step` the last one of the attempt that failed. A run without a checkpoint has
-    nothing to continue from.
+    `step` is the last one of the attempt that failed.
     """
     before = [action for action in read_kind(run.events, Action) if action.verb == "retry"]
     if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
@@ -178,9 +177,9 @@ def retry(run: RunDir, folder: Path) -> None:
 
 
 def wake_queue(*, again: bool = False) -> None:
-    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is there.
+    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is there. Raises OSError.
 
-    `again`: of one that looks all the time, which is worth a process now and then. Raises OSError.
+    `again`: the caller looks all the time, so at most one start every 20 s.
     """
     global _woken
     if again and time.monotonic() - _woken < _LOOK:

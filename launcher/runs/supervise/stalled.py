@@ -140,5 +140,5 @@ def _stack(tool: str, pid: int) -> list[str]:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_STACK, check=False)
     except subprocess.TimeoutExpired:
         return [f"py-spy took longer than {_STACK:.0f} s"]
-    said = (done.stdout if done.returncode == 0 else done.stderr).decode(errors="replace").strip()
-    return said.splitlines()[:400] or ["py-spy printed nothing"]
+    output = (done.stdout if done.returncode == 0 else done.stderr).decode(errors="replace").strip()
+    return output.splitlines()[:400] or ["py-spy printed nothing"]

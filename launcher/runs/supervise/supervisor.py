@@ -102,8 +102,8 @@ class Supervisor:
             self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
-        found = ProcessId.of(process.pid) or ProcessId(process.pid, clock.now())
-        self._follow(driver.Driver(found, self.id, process))
+        leader = ProcessId.of(process.pid) or ProcessId(process.pid, clock.now())
+        self._follow(driver.Driver(leader, self.id, process))
         return True
 
     def _follow_job(self) -> bool:
@@ -119,12 +119,12 @@ class Supervisor:
             self.events.add(Note("the supervisor was killed; another one follows the job"))
             self._continue_stop()
             return True
-        found = driver_of(self.before, self.id, self.attempt)
-        if found is None and not self.attempt.console.exists():
+        leader = driver_of(self.before, self.id, self.attempt)
+        if leader is None and not self.attempt.console.exists():
             unstarted = Outcome("failed", None, "the supervisor was killed before it started the driver")
             self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # else it was stopped
             return False
-        self._follow(driver.Driver(found or ProcessId(0, boot="none"), self.id))
+        self._follow(driver.Driver(leader or ProcessId(0, boot="none"), self.id))
         self.late = not (self.driver and self.driver.running())
         goes = "has ended" if self.late else "continues"
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
@@ -141,10 +141,10 @@ class Supervisor:
             if self.driver and not self.late:
                 self.driver.terminate()
 
-    def _follow(self, found: driver.Driver | JobDriver) -> None:
-        self.driver = found
-        if found.id is not None:
-            self.feed.watch(found.id)
+    def _follow(self, follower: driver.Driver | JobDriver) -> None:
+        self.driver = follower
+        if follower.id is not None:
+            self.feed.watch(follower.id)
         self._write()
 
     def _look(self) -> None:

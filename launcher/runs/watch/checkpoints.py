@@ -27,10 +27,7 @@ def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
 
 
 def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[int, Path]:
-    """Step and folder of a run's checkpoint, of the newest one when no step is named. Raises UserError.
-
-    `option` is what the step was named with.
-    """
+    """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError, which names `option`."""
     newest = latest_checkpoint(run)
     if newest is None:
         raise UserError(

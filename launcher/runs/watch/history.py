@@ -60,10 +60,7 @@ class Onset:
 
 
 def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
-    """A flag is up after some of the last `debounce[1]` steps crossed its limit: the oldest may be the first.
-
-    `first` is the first step of the run.
-    """
+    """The oldest of the last `debounce[1]` steps, in which a limit was crossed; not before `first` of the run."""
     window = debounce[1] if len(debounce) > 1 else 1
     return Onset(change.rule, max(change.step - window + 1, first), change.step, change.after)
 
@@ -82,16 +79,16 @@ def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
     checks = {check.rule: check for check in current(run).checks}
     parent = run.read_info().parent
     first = (parent.step or 0) + 1 if parent is not None else 1
-    found = []
+    onsets = []
     for event in read_events(run.events):
         change = event.what
         if isinstance(change, LevelChange) and change.alarming:
             check = checks.get(change.rule) or Check(change.rule)
             if change.rule == rule if rule else check_counts(check):
-                found.append(onset_of(change, check.debounce, first))
-    worst = max((onset.level for onset in found), default=None)
-    serious = {onset.rule for onset in found if onset.level == worst}
-    return next((onset for onset in found if onset.rule in serious), None)
+                onsets.append(onset_of(change, check.debounce, first))
+    worst = max((onset.level for onset in onsets), default=None)
+    serious = {onset.rule for onset in onsets if onset.level == worst}
+    return next((onset for onset in onsets if onset.rule in serious), None)
 
 
 def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:

@@ -68,21 +68,21 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
     """The verbs that the run refuses now. Lists its checkpoints."""
     from launcher.runs.watch.checkpoints import checkpoint_steps  # with the whole reader, for which no frame waits
 
-    found: dict[Verb, str] = {}
+    reasons: dict[Verb, str] = {}
     kept = checkpoint_steps(run)
     if kept and not state.going and completion(kept[0], state.total):
-        found[Verb.RESUME] = completion(kept[-1], state.total) or ""
+        reasons[Verb.RESUME] = completion(kept[-1], state.total) or ""
     if not state.live:
-        found[Verb.MUTE] = f"{_ENDED} and is no longer judged"
+        reasons[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:
         why = "no complete checkpoint yet" if state.live else "no complete checkpoint (trainer.save_every)"
-        found |= dict.fromkeys((Verb.RESUME, Verb.EVALUATE, Verb.MERGE), why)
+        reasons |= dict.fromkeys((Verb.RESUME, Verb.EVALUATE, Verb.MERGE), why)
     if not any(isinstance(event.what, LevelChange) and event.what.alarming for event in events):
-        found[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried"
+        reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried"
     refused = ((verb, refusal(verb, state, head)) for verb in Verb)
-    found |= {verb: "; ".join(filter(None, why)) for verb, why in refused if why is not None}
+    reasons |= {verb: "; ".join(filter(None, why)) for verb, why in refused if why is not None}
     if "preset" not in head.keys:
-        found[Verb.EDIT] = "its log contains no settings" if head.from_log else "no preset is recorded"
+        reasons[Verb.EDIT] = "its log contains no settings" if head.from_log else "no preset is recorded"
     if state.later:
-        found |= dict.fromkeys(Verb, state.later)
-    return found
+        reasons |= dict.fromkeys(Verb, state.later)
+    return reasons

@@ -88,10 +88,10 @@ class RunReader:
             "steps": self._read_steps,
             "log": self._read_log,
         }
-        found = {name for name, read in parts.items() if read()}
-        if found & {"state", "steps", "events"}:
+        changed = {name for name, read in parts.items() if read()}
+        if changed & {"state", "steps", "events"}:
             self.refusals = refusals(self.dir, self.state, self.head, self.events)
-        return found
+        return changed
 
     def events_since(self, count: int) -> list[Event]:
         """The events after the first `count`."""
@@ -105,14 +105,14 @@ class RunReader:
 
     def explain(self) -> None:
         """Reads the whole log for `explanation`; one of 100 MB takes ten seconds."""
-        self._explained, found = self.trouble, None
+        self._explained, meaning = self.trouble, None
         if self._explained is not None:
             from launcher.runs.watch.run_diagnosis import explanation
 
             self.explaining = True
             with contextlib.suppress(UserError):  # a log that cannot be read
-                found = explanation(self.dir)
-        self.explanation, self.explaining = found, False
+                meaning = explanation(self.dir)
+        self.explanation, self.explaining = meaning, False
 
     @property
     def trouble(self) -> object:
@@ -188,12 +188,12 @@ class RunReader:
 
 def _take(tail: StepTail, store: SeriesStore) -> bool:
     """Puts the new steps into the store; whether there were any."""
-    found = False
+    fresh = False
     for attempt, lines in tail.read():
         records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
         store.add_all(records, attempt)
-        found = found or bool(records)
-    return found
+        fresh = fresh or bool(records)
+    return fresh
 
 
 def _new_lines(tail: LineTail) -> Iterator[bytes]:

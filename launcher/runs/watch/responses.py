@@ -46,15 +46,15 @@ class Sample(NamedTuple):
 
 def dumps(run: RunDir) -> list[Dump]:
     """All dumps of a run, by kind and then by step."""
-    found = []
+    files = []
     for kind, folder in (("rollout", run.rollouts), ("validation", run.validations)):
         with contextlib.suppress(OSError):
-            found += [
+            files += [
                 Dump(kind, int(path.stem), path)
                 for path in folder.iterdir()
                 if path.suffix == ".jsonl" and path.stem.isdecimal() and is_step(int(path.stem))
             ]
-    return sorted(found)
+    return sorted(files)
 
 
 def stamp(run: RunDir) -> tuple[int, ...]:
@@ -63,10 +63,7 @@ def stamp(run: RunDir) -> tuple[int, ...]:
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:
-    """The responses of a step in the order of the file, and whether some were too many to read.
-
-    Other lines are left out. Raises OSError.
-    """
+    """The responses of a step in the order of the file, and whether some were too many to read. Raises OSError."""
     lines, cut = _lines(dump)
     return [_sample(row) for _, row in _rows(lines)], cut
 
@@ -75,8 +72,8 @@ def prompt_of(dump: Dump, place: int) -> bytes | None:
     """The bytes of the prompt of the sample at this place, for `responses_to`. Raises OSError."""
     for at, (line, _) in enumerate(_rows(_lines(dump)[0])):
         if at == place:
-            found = _PROMPT.search(line)
-            return found[0] if found else None
+            prompt = _PROMPT.search(line)
+            return prompt[0] if prompt else None
     return None
 
 
@@ -173,9 +170,9 @@ class ToldByResponses:
     @cached_property
     def _recorded(self) -> dict[int, dict[str, float]]:
         """The recorded metrics: a supervisor that takes over reads the steps again, and need not count again."""
-        found: dict[int, dict[str, float]] = {}
+        figures: dict[int, dict[str, float]] = {}
         with contextlib.suppress(UserError):  # a file that cannot be read
             for line in records(self._attempt.steps):
                 if any(own.encode() in line for own in _OWN) and (record := StepRecord.from_line(line)) is not None:
-                    found[record.step] = {key: value for key, value in record.data.items() if key.startswith(_OWN)}
-        return found
+                    figures[record.step] = {key: value for key, value in record.data.items() if key.startswith(_OWN)}
+        return figures

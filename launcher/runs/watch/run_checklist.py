@@ -98,6 +98,11 @@ class Judged(Sink):
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)
 
+    @property
+    def in_order(self) -> list[StepRecord]:
+        """The steps, the first one first."""
+        return [self.records[step] for step in sorted(self.records)]
+
     def made(
         self, make: Callable[[Mapping[str, Any]], Checklist], checklist: Checklist, keys: Mapping[str, Any]
     ) -> "Judged":
@@ -130,8 +135,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        told = ToldByResponses(source, attempt)
-        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=told.add)
+        responses = ToldByResponses(source, attempt)
+        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=responses.add)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))

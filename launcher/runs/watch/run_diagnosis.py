@@ -35,23 +35,23 @@ class Explanation:
 
 
 def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
-    """The outcome of an attempt with this exit record; taken from the console where the exit code is unknown.
+    """The outcome of an attempt with this exit record, from the console where the exit code is unknown.
 
     A stop that was asked for is never a failure, but what had gone wrong before it is still told.
     """
     if record.code == 0:
         return Outcome("finished", "finished")
     asked = record.requested_by
-    found = diagnose(
+    result = diagnose(
         chunks(attempt.console), exit_code=record.code, requested_by=asked, alive=False, steps_total=steps_total
     )
-    if record.code is None and not asked and found.cause == "finished":
+    if record.code is None and not asked and result.cause == "finished":
         return Outcome("finished", "finished")
-    if record.code is None and not asked and found.title == LOST:
-        return Outcome("lost", found.cause, found.title)
-    if found.cause == "stopped" or (asked and found.cause in ("finished", "unknown")):
+    if record.code is None and not asked and result.title == LOST:
+        return Outcome("lost", result.cause, result.title)
+    if result.cause == "stopped" or (asked and result.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
-    return Outcome("stopped" if asked else "failed", found.cause, found.title)
+    return Outcome("stopped" if asked else "failed", result.cause, result.title)
 
 
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:
@@ -64,7 +64,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     if state.state == "imported":
         return diagnose(chunks(attempt.console))
     ended = attempt.read_exit() or Exit()
-    found = diagnose(
+    result = diagnose(
         chunks(attempt.console),
         exit_code=ended.code,
         requested_by=ended.requested_by,
@@ -72,7 +72,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         stalled_for=_age(attempt.console),
         steps_total=state.total,
     )
-    return found.of_run(source.id[:SHORT_ID])
+    return result.of_run(source.id[:SHORT_ID])
 
 
 def explanation(run: RunDir) -> Explanation | None:
@@ -83,13 +83,13 @@ def explanation(run: RunDir) -> Explanation | None:
     attempt, state = run.last_attempt(), current(run, checks=False)
     if attempt is None:
         return None
-    found = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
-    if found is None or not found.failed:
+    result = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
+    if result is None or not result.failed:
         return None
     preset = last_settings(run)[0].preset
     config = configuration(preset or {})
-    remedies = tuple(remedy(fix, config) if preset is not None else None for fix in found.fixes)
-    return Explanation(found.of_run(run.id[:SHORT_ID]), remedies)
+    remedies = tuple(remedy(fix, config) if preset is not None else None for fix in result.fixes)
+    return Explanation(result.of_run(run.id[:SHORT_ID]), remedies)
 
 
 def _age(path: Path) -> float | None:

@@ -49,8 +49,8 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     versions = [entry for entry, info in zip(flat, infos, strict=True) if info.versions]
 
     def differs(key: str) -> bool:
-        told = versions if key.startswith(_VERSIONS) else known
-        return any(key not in entry or entry[key] != told[0].get(key) for entry in told)
+        comparable = versions if key.startswith(_VERSIONS) else known
+        return any(key not in entry or entry[key] != comparable[0].get(key) for entry in comparable)
 
     keys = sorted({key for entry in known for key in entry})
     return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
@@ -66,13 +66,13 @@ def settings(info: RunInfo) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            flat[f"{prefix}{key}"] = value
+    return flat
 
 
 def lineage(origin: Origin | None, arrow: str = "→") -> str:

@@ -46,8 +46,7 @@ def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) ->
     that is too short. `config`: as for `judged`.
     """
     result = judged(source, config)
-    every = [result.records[step] for step in sorted(result.records)]
-    records = [record for record in every if any(keys.is_training(key) for key in record.data)]
+    records = [record for record in result.in_order if any(keys.is_training(key) for key in record.data)]
     place = _place([record.step for record in records], at)
     checklist = result.new()
     for record in records[:place]:
@@ -56,8 +55,8 @@ def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) ->
     start = {**records[place - 1].data, "limit": RunConfig(result.keys).response_limit or longest}
     after = records[place : place + _WATCHED_SLOW]
     usual = list(_levels(copy.deepcopy(checklist), after))
-    found = (_tested(fault, checklist, start, after, usual) for fault in FAULTS)
-    return records[place - 1].step, len(after), found
+    results = (_tested(fault, checklist, start, after, usual) for fault in FAULTS)
+    return records[place - 1].step, len(after), results
 
 
 def _place(steps: Sequence[int], at: int | None) -> int:

@@ -44,10 +44,10 @@ def resolve(word: str) -> RunDir | LogFile:
 
 def log_file(word: str) -> LogFile:
     """A file from elsewhere, as `import` and `replay` need it."""
-    found = Path(word).expanduser()
-    if not found.is_file():
-        raise UserError(f"no file named '{word}'", near_hint(found.name, beside(found), f"{_EXPECTED}, plain or .gz"))
-    return _of_verl(found)
+    path = Path(word).expanduser()
+    if not path.is_file():
+        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), f"{_EXPECTED}, plain or .gz"))
+    return _of_verl(path)
 
 
 def _of_verl(path: Path) -> LogFile:

@@ -169,29 +169,29 @@ def usual_words(span: Span | None) -> str:
     return "–".join(dict.fromkeys(duration(seconds) if seconds >= 1 else "<1s" for seconds in span))
 
 
-def origin_words(found: Startup, *, on_cpu: bool) -> str:
+def origin_words(start: Startup, *, on_cpu: bool) -> str:
     """Where the usual times come from; empty where there are none."""
-    if all(stage.usual is None for stage in found.stages):
+    if all(stage.usual is None for stage in start.stages):
         return ""
-    if found.usual_starts:
-        several = found.usual_starts > 1
+    if start.usual_starts:
+        several = start.usual_starts > 1
         return (
-            f"median of the last {found.usual_starts} starts of this preset"
+            f"median of the last {start.usual_starts} starts of this preset"
             if several
             else "the last start of this preset"
         )
     return "toy-cpu on two idle cores" if on_cpu else "135M to 7B models; the upper ends are estimates"
 
 
-def stage_lines(found: Startup, *, on_cpu: bool) -> list[str]:
+def stage_lines(start: Startup, *, on_cpu: bool) -> list[str]:
     """The stages as lines of text: name, state, time and usual time."""
     lines = []
-    for stage in found.stages:
+    for stage in start.stages:
         word = "longer than usual" if stage.slow else stage.state
         seconds = duration(stage.seconds) if stage.seconds is not None else ""
         usual = f"  usually {usual_words(stage.usual)}" if stage.usual else ""
         lines.append(f"{NAMES[stage.stage]:<18}{word:<18}{seconds:>7}{usual}".rstrip())
-    origin = origin_words(found, on_cpu=on_cpu)
+    origin = origin_words(start, on_cpu=on_cpu)
     return [*lines, *([f"usual times: {origin}"] if origin else [])]
 
 
@@ -212,14 +212,14 @@ def _stage(phase: str | None) -> str | None:
 
 def _starts(events: Iterable[Event]) -> list[_Start]:
     """The starts of all attempts, oldest first. Configuration begins with the process, long before it prints."""
-    found: list[_Start] = []
+    starts: list[_Start] = []
     for event in events:
         match event.what:
             case StateChange(after="starting"):
-                found.append(_Start(event.t, {STAGES[0]: event.t}))
-            case PhaseChange(phase) if found and (stage := _stage(phase)):
-                found[-1].stages.setdefault(stage, event.t)
-    return found
+                starts.append(_Start(event.t, {STAGES[0]: event.t}))
+            case PhaseChange(phase) if starts and (stage := _stage(phase)):
+                starts[-1].stages.setdefault(stage, event.t)
+    return starts
 
 
 def _first_step(attempt: AttemptDir, before: int) -> float | None:

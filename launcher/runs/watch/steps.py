@@ -82,8 +82,8 @@ def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[St
     before: RunDir | None = run
     while before is not None and before.id not in seen:
         seen.add(before.id)
-        found = {each.step: each for number, each in steps(before) if number < attempt and each.step <= resume_step}
-        kept = found | kept
+        own = {each.step: each for number, each in steps(before) if number < attempt and each.step <= resume_step}
+        kept = own | kept
         parent = before.read_info().parent
         attempt, resume_step = sys.maxsize, min(resume_step, parent.step or 0) if parent else 0
         before = parent_of(parent)
@@ -133,13 +133,13 @@ class Scores:
     @classmethod
     def elsewhere(cls, run: RunDir, best: float | None) -> "Scores":
         """Of a run of another machine, which tells its best score alone."""
-        found = cls(run)
-        found._validated = best
-        return found
+        scores = cls(run)
+        scores._validated = best
+        return scores
 
     def poll(self) -> bool:
         """Reads what is new; whether a score was."""
-        found = False
+        fresh = False
         for line in chain.from_iterable(lines for _, lines in self._tail.read()):
             score = _score(line)
             if score is not None:
@@ -147,10 +147,10 @@ class Scores:
                 if self.series.steps and step <= self.series.steps[-1]:
                     self.series.cut(step)
                 self.series.append(step, value)
-                found = True
+                fresh = True
             elif not self.series.steps and (validated := _VALIDATED.search(line)):
                 self._validated = float(validated[1])
-        return found
+        return fresh
 
     def put_into(self, state: RunState) -> RunState:
         """`state` with the best and the last score, as far as steps were read."""
@@ -182,11 +182,11 @@ def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | N
 
 def validation(store: SeriesStore) -> Series | None:
     """The mean over the headline scores of each validation, as VAL-1 judges it; None without any."""
-    found = [series for key in filter(keys.is_validation_score, store.keys()) if (series := store.get(key))]
-    if len(found) < 2:
-        return found[0] if found else None
+    logged = [series for key in filter(keys.is_validation_score, store.keys()) if (series := store.get(key))]
+    if len(logged) < 2:
+        return logged[0] if logged else None
     scores: dict[int, list[float]] = {}
-    for series in found:
+    for series in logged:
         for step, value in zip(series.steps, series.values, strict=True):
             scores.setdefault(step, []).append(value)
     mean = Series()

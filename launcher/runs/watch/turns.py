@@ -57,7 +57,7 @@ def turns() -> list[Turn]:
     if not entries:
         return []
     stopped, machine = queued.paused(), _Machine(entries)
-    found = []
+    places = []
     for entry in entries:
         if entry.skipped is not None:
             turn = Turn(entry, entry.skipped)
@@ -69,8 +69,8 @@ def turns() -> list[Turn]:
             turn = _after(entry, entries) or machine.place(entry)
             if entry.starting:
                 turn = dataclasses.replace(turn, waits="preflight")
-        found.append(turn)
-    return found
+        places.append(turn)
+    return places
 
 
 def free_gpus(devices: Sequence[str] | None) -> list[str]:
@@ -179,10 +179,10 @@ class _Machine:
 
     def _taken(self, device: str) -> str | None:
         """Who has a GPU, in words; None when it is free."""
-        found = self.held.get(_ALL) or self.held.get(device)
-        if found is None and device == _ALL:
-            found = next(iter(self.held.values()), None)
-        return found or self.outside.get(device)
+        holder = self.held.get(_ALL) or self.held.get(device)
+        if holder is None and device == _ALL:
+            holder = next(iter(self.held.values()), None)
+        return holder or self.outside.get(device)
 
 
 def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
