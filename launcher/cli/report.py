@@ -288,7 +288,9 @@ def selftest(
             rows.append((*(f"+{alarm.after} {alarm.rule}" if alarm else "–" for alarm in cells), each.fault))
     if not json:
         put_table(rows)
-        put(f"{flagged} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first of them")
+        put(
+            f"{flagged} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first of them"
+        )
 
 
 def diagnose(source: Source, json: Json = False) -> None:

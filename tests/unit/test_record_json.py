@@ -29,8 +29,6 @@ from launcher.record import (
     ray_session,
     state,
 )
-from launcher.record import attempt, check, control, events, info, machine, note, process, queued, ray_session, state
-from launcher.record import damage as failure
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, LevelChange, read_events
