@@ -155,7 +155,7 @@ def _answer(where: str, text: str) -> dict[str, Any]:
 def _reason(text: str) -> str:
     """Why, of all that Ray prints: the line that tells it, else the last one."""
     if "InvalidAuthToken" in text or "no authentication token" in text:
-        return "the token is missing or does not match"
+        return "its token is missing here, or is another one"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
     signs = ("Version mismatch", "No module named")
     return next((line for line in lines if any(sign in line for sign in signs)), lines[-1])[:300]

@@ -49,7 +49,7 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
     else:
         sampler = Sampler()
         sampler.close()
-        why = (sampler.missing or "NVML finds none").removeprefix("no GPU metrics: ")
+        why = (sampler.missing or "NVML finds none").removeprefix("no GPU figures: ")
         yield of_hardware.info("HW-1", f"no GPU: {why}", "use the preset toy-cpu, which runs without one")
     yield from disk(paths.runs_dir(), 50 * GIB, "a run with checkpoints of a 0.5B model")
     if machine.host_available < 16 * GIB and machine.gpus:

@@ -73,12 +73,12 @@ class Sampler:
                     self._devices += _slices(pynvml, index, visible)
             if not self._devices:
                 why = f"CUDA_VISIBLE_DEVICES hides all {count} GPUs" if count else "NVML finds no GPU"
-                self.missing = f"no GPU metrics: {why} here"
+                self.missing = f"no GPU figures: {why} here"
         except ImportError:
-            self.missing = "no GPU metrics: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
+            self.missing = "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
         except Exception as error:  # NVML's errors are its own class, made at import
             self.missing = (
-                f"no GPU metrics: NVML does not start here ({error}); it comes with the NVIDIA driver, "
+                f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver, "
                 "and a container must be started with access to GPUs (docker: --gpus all)"
             )
 

@@ -113,7 +113,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         draft.notes.append(f"the run starts in {folder}; modules and relative paths are resolved from it")
     if draft.missing:
         asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
-        draft.losses.append(f"the script does not set {', '.join(draft.missing)}; pass {asked} after the script name")
+        draft.losses.append(f"not set in the script: {', '.join(draft.missing)}; add {asked} behind it")
     if draft.ours:
         draft.notes.append(f"ppo-tui sets these for each run: {', '.join(draft.ours)}")
     if draft.losses and not lossy:
@@ -124,9 +124,9 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     tidy(layer, followers=not preset.is_foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
     if preset.own_verl:
-        notes.append(f"using the veRL in {preset.own_verl}, which shadows the installed one")
+        notes.append(f"veRL is the one in {preset.own_verl}, which Python takes before the installed one")
     elif clone := _clone(source):
-        notes.append(f"{clone} contains its own veRL; import the script from there to use it")
+        notes.append(f"the folder {clone} has a veRL of its own; import the script from there to run that one")
     if not preset.is_foreign:
         notes += _fill_in(layer, given)
     notes = list(dict.fromkeys([*notes, *of_env]))
@@ -189,7 +189,7 @@ def _add(word: str, draft: _Draft) -> None:
         if bare not in _NAMES:
             _doubt(key, word, draft)
             return
-        draft.notes.append(f"{bare}: dropped the part of the value that is known only at run time")
+        draft.notes.append(f"{bare}: only running the script tells the rest of its value, which is left out")
         word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
     try:
         draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)

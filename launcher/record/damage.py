@@ -48,7 +48,7 @@ def schema_of(value: object) -> int:
 
 def later(found: int) -> str:
     """Why a run of that schema cannot be changed."""
-    return f"written by a newer ppo-tui (schema {found}, this one supports {SCHEMA})"
+    return f"written by a later ppo-tui (schema {found}; this one writes {SCHEMA})"
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -82,7 +82,7 @@ def test_a_script_in_the_style_of_tutorials():
     }
     said = "\n".join(notes)
     for part in (
-        "trainer.experiment_name: dropped the part of the value that is known only at run time",
+        "trainer.experiment_name: only running the script tells the rest of its value, which is left out",
         "HF_TOKEN looks like a secret",
         "ppo-tui sets these for each run: trainer.default_local_dir",
     ):
@@ -160,7 +160,7 @@ def test_the_folder_of_a_script_is_known():
     preset, notes = imported(command)
     assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
     assert preset.trainer.experiment == "x"
-    assert "trainer.experiment_name: dropped the part of the value that is known only at run time" in notes
+    assert "trainer.experiment_name: only running the script tells the rest of its value, which is left out" in notes
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
@@ -266,11 +266,8 @@ def test_functions_conditions_loops_and_option_parsers_are_followed():
 @pytest.mark.parametrize(
     ("script", "loss"),
     [
-        (
-            "RUN actor_rollout_ref.model.path=$MODEL",
-            "the script does not set MODEL; pass MODEL=VALUE after the script name",
-        ),
-        ("RUN actor_rollout_ref.model.path=$1", "the script does not set 1; pass VALUE after the script name"),
+        ("RUN actor_rollout_ref.model.path=$MODEL", "not set in the script: MODEL; add MODEL=VALUE behind it"),
+        ("RUN actor_rollout_ref.model.path=$1", "not set in the script: 1; add VALUE behind it"),
         ("RUN data.seed=$(date +%s)", "data.seed is known only when the script runs: $(date +%s)"),
         ("N=$(nvidia-smi -L | wc -l)\nRUN trainer.n_gpus_per_node=$N", "only when the script runs: $(nvidia-smi -L"),
         ("if nvidia-smi; then B=8; else B=16; fi\nRUN data.train_batch_size=$B", "B, set where nvidia-smi"),

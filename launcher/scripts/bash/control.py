@@ -102,7 +102,7 @@ class Control(ABC):
             if not sign or found is (sign == "&&"):
                 found = self.run(node)
             elif found is None:
-                self._perhaps(partial(self.run, node), f"the command before {sign} succeeds")
+                self._perhaps(partial(self.run, node), f"what stands before {sign} tells")
         return found
 
     def _perhaps(self, run: Way, reason: str) -> None:

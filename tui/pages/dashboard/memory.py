@@ -12,7 +12,7 @@ from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import FULL, TIGHT, devices, short_name, used_share
 from tui.kit.widgets.painted import HIDDEN, Painted
 
-NO_NVML = "no GPU metrics"
+NO_NVML = "no GPU figures"
 _BAR, _LEAST_BAR = 24, 4  # cells
 
 
