@@ -62,16 +62,6 @@ class Lenient:
 
 
 @dataclass(frozen=True)
-class Excuse:
-    """A text in which the hit of a rule is right."""
-
-    rule: str
-    path: str
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Text:
     """What one reader meets: a page, a string, a docstring."""
 
@@ -82,6 +72,22 @@ class Text:
     """Line breaks inside a paragraph as blanks: one character for one, so that a place in it has its line."""
     breaks: str = ""
     """The same with its line breaks, of a page."""
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """Words with a hit that is right."""
+
+    rule: str
+    path: str
+    text: str
+    reason: str
+
+    def covers(self, rule: Rule, text: Text, hit: re.Match[str]) -> bool:
+        """Whether a hit is inside the excused words."""
+        if self.rule != rule.name or not fnmatch(text.path, self.path):
+            return False
+        return text.text.find(self.text, max(0, hit.end() - len(self.text)), hit.start() + len(self.text)) >= 0
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,8 @@ class Words:
         """The hits in a text, without the excused ones."""
         lenient = any(text.kind in row.kinds and _matches(text.path, row.paths) for row in self.lenient)
         for rule in self.rules:
-            if not any(_excuses(excuse, rule, text) for excuse in self.excuses):
-                for match in rule.hits(text.text):
+            for match in rule.hits(text.text):
+                if not any(excuse.covers(rule, text, match) for excuse in self.excuses):
                     line = text.line + text.breaks.count("\n", 0, match.start())
                     hint = rule.hint or lenient or text.kind in rule.hint_in
                     yield Hit(text.path, line, rule, match[0].strip(), hint)
@@ -122,7 +128,7 @@ class Words:
         rules = {rule.name: rule for rule in self.rules}
         for excuse in self.excuses:
             rule = rules[excuse.rule]
-            if not any(_excuses(excuse, rule, text) and any(rule.hits(text.text)) for text in texts):
+            if not any(excuse.covers(rule, text, match) for text in texts for match in rule.hits(text.text)):
                 yield excuse
 
 
@@ -133,10 +139,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _matches(path: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatch(path, glob) for glob in globs)
-
-
-def _excuses(excuse: Excuse, rule: Rule, text: Text) -> bool:
-    return excuse.rule == rule.name and fnmatch(text.path, excuse.path) and excuse.text in text.text
 
 
 def load_words() -> Words:

@@ -23,7 +23,7 @@ def runs_dir() -> Path:
 
 
 def queue_dir() -> Path:
-    """Folder of the queued runs, one file per run."""
+    """Folder of the runs that wait for their turn, one file per run."""
     return runs_dir().parent / "queue"
 
 

@@ -19,9 +19,9 @@ REWARDS = ("gsm8k", "math")
 class Form:
     """The columns to read, and how answers are requested and judged.
 
-    `reward` is one of veRL's own: its instruction is added to each question, and the answer is extracted from a
-    column in its format (`... #### 72`). None leaves both as they are, for a custom reward function, which gets
-    `name` as the data source.
+    `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
+    of the column when it has the form of the original (`... #### 72`); None leaves both as they are, for
+    a custom reward function, which gets `name` as the data source.
     """
 
     prompt: str

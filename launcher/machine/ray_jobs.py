@@ -120,7 +120,7 @@ def token() -> str | None:
 
 
 def authentication() -> dict[str, str]:
-    """The variable that makes Ray use the token for a given address, as it does for a cluster that it finds itself."""
+    """Makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
     return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
 
 
@@ -128,7 +128,7 @@ class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for a lasting error."""
 
     def __init__(self, address: str | None, own_token: str | None = None) -> None:
-        """`own_token`: the token of a run's own Ray, instead of the user's."""
+        """`own_token` is that of a run's own Ray, instead of the user's."""
         self.url, self._token = url_of(address), own_token
 
     @functools.cached_property
@@ -147,11 +147,11 @@ class Cluster:
         return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
 
     def resources(self) -> dict[str, tuple[float, float]]:
-        """Used and total amount of each resource, such as `GPU`; empty when the autoscaler does not report them."""
-        usage: Any = self._ask("GET", "/api/cluster_status").json()
+        """The taken amount of each resource and its total, such as `GPU`; empty where the autoscaler does not tell."""
+        found: Any = self._ask("GET", "/api/cluster_status").json()
         for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
-            usage = usage.get(name) if isinstance(usage, dict) else None
-        return {name: (float(used), float(total)) for name, (used, total) in (usage or {}).items()}
+            found = found.get(name) if isinstance(found, dict) else None
+        return {name: (float(used), float(total)) for name, (used, total) in (found or {}).items()}
 
     def nodes(self) -> list[Any]:
         """The newest measurements of the nodes' agents, as `MachineSample.of_cluster` reads them."""
@@ -174,7 +174,7 @@ class Cluster:
         answer = self._ask("POST", "/api/jobs/", json=body, allowed=(400, 500))
         if answer.status_code == 200 or Trouble.EXISTS.is_in(answer.text):
             return
-        reason = answer.text.strip().rpartition("\n")[2]
+        said = answer.text.strip().rpartition("\n")[2]
         # an agent is missing for a while after the start of a cluster
         kind = Unreachable if Trouble.NO_AGENT.is_in(reason) else UserError
         raise kind(f"{self.url} refused the job: {reason}")
@@ -199,7 +199,7 @@ class Cluster:
         self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
 
     def holders(self) -> dict[str, float]:
-        """Reserved GPUs by holder: the submission id of a job, or the command of a driver."""
+        """Who has reserved GPUs, and how many: the submission id of a job, or the command of a driver without one."""
         held: dict[str, float] = {}
         for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():

@@ -47,7 +47,7 @@ def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), c
 
 @functools.cache
 def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
-    """The installed veRL's configuration as Hydra composes it; None without veRL, or when Hydra refuses a choice."""
+    """The installed veRL's configuration as Hydra composes it; None where there is none, or it refuses a choice."""
     file = verl / f"{config}.yaml" if verl else None
     if verl is None or file is None or not file.is_file():
         return None

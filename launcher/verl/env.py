@@ -1,4 +1,4 @@
-"""The interpreter that runs veRL, which may differ from the one of ppo-tui: veRL pins numpy, ray and torch."""
+"""The interpreter that runs veRL, which need not be that of ppo-tui: veRL pins numpy, ray and torch."""
 
 import contextlib
 import functools
@@ -48,7 +48,7 @@ print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) f
 
 @dataclass(frozen=True)
 class VerlEnv:
-    """A Python interpreter and the packages that are installed for it.
+    """An interpreter and the packages installed for it.
 
     `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
     CUDA version that torch was built for ("13.0"), or None; `sglang_path` is SGLang's folder.
@@ -69,7 +69,7 @@ class VerlEnv:
 
 
 def interpreter(preset_python: str | None) -> str:
-    """PPO_TUI_PYTHON, the preset's `python:`, or the interpreter of ppo-tui, in this order."""
+    """The first of PPO_TUI_PYTHON, the preset's `python:` and our own interpreter."""
     return os.environ.get("PPO_TUI_PYTHON") or preset_python or sys.executable
 
 

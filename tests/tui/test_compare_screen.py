@@ -197,7 +197,7 @@ def test_contrasts_fit_any_width() -> None:
     from launcher.compare.contrast import Contrast
 
     found = [
-        Contrast("reward", 1, 2, (5001, 10000), (-1234.5, 1.5e-7), -0.1, -99999.5, 1e-9, result="inconclusive"),
+        Contrast("reward", 1, 2, (5001, 10000), (-1234.5, 1.5e-7), -0.1, -99999.5, 1e-9, result="cannot be told apart"),
         Contrast("validation", 1, 8, (1, 2), (None, 0.5), reason="not logged by both groups in these steps"),
     ]
     for columns in (20, 79, 159):

@@ -40,7 +40,9 @@ def test_an_error_of_a_string_is_a_hint_where_the_rule_or_the_file_is_lenient() 
 def test_an_excuse_covers_its_text_only_and_is_reported_when_no_text_needs_it() -> None:
     words = _words(excuses=(Excuse("beside", "tui/*", "Beside the point", "a proverb"),))
     excused, other = Text("strings", "tui/a.py", 1, "Beside the point."), Text("strings", "tui/a.py", 2, "Beside it.")
+    both = Text("docs", "tui/a.md", 1, "Beside the point, and beside it.")
     assert _hits(words, excused) == [] and len(_hits(words, other)) == 1
+    assert _hits(words, both) == [("beside", 1, False)], "only the excused words, not their page"
     assert list(words.unused([excused, other])) == [] and list(words.unused([other])) == list(words.excuses)
 
 

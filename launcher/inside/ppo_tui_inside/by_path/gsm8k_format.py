@@ -20,7 +20,7 @@ def compute_score(
 ) -> dict[str, float]:
     """The score of one response, from 0 to 1, and its parts.
 
-    veRL trains on `score`; `acc` becomes the main metric of its validation, `form` is also logged. Every
+    veRL trains on `score`; `acc` becomes the main metric of its validation, `form` is logged next to it. Every
     response gets the same keys, because veRL refuses to log them otherwise.
     """
     accuracy = float(_number(answer(solution_str)) == _number(ground_truth) is not None)
@@ -29,9 +29,9 @@ def compute_score(
 
 
 def answer(response: str) -> str | None:
-    """The last number after `####`; without one the last number at all, or None."""
-    numbers = _MARKED.findall(response) or _ANY.findall(response)
-    return numbers[-1] if numbers else None
+    """The last number after `####`; without one, the last number at all; without any, None."""
+    found = _MARKED.findall(response) or _ANY.findall(response)
+    return found[-1] if found else None
 
 
 def form_of(response: str) -> float:
