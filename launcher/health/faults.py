@@ -127,7 +127,11 @@ _critic = _has(keys.VALUE_LOSS, 0)
 
 FAULTS = [
     Fault(
-        "KL grows 15 % per step", ("KL-1",), True, _set(keys.KL, lambda x, n, s: s * 1.15 ** (n + 1)), _has(keys.KL, 0.05)
+        "KL grows 15 % per step",
+        ("KL-1",),
+        True,
+        _set(keys.KL, lambda x, n, s: s * 1.15 ** (n + 1)),
+        _has(keys.KL, 0.05),
     ),
     Fault("KL jumps (×8 + 0.8)", ("KL-1",), True, _set(keys.KL, lambda x, n, s: 8 * x + 0.8)),
     Fault("KL is −0.2", ("KL-0",), False, _set(keys.KL, lambda x, n, s: -0.2)),
@@ -140,7 +144,9 @@ FAULTS = [
     Fault(
         "entropy grows 4 % per step, to sevenfold", ("ENT-2",), False, _set(keys.ENTROPY, _slowly(1.04, 7.0)), slow=True
     ),
-    Fault("length grows 4 % per step, to fivefold", ("LEN-1",), False, _set(keys.LENGTH, _slowly(1.04, 5.0)), slow=True),
+    Fault(
+        "length grows 4 % per step, to fivefold", ("LEN-1",), False, _set(keys.LENGTH, _slowly(1.04, 5.0)), slow=True
+    ),
     Fault("truncation +1 point per step, to 60 %", ("TRUNC-1",), False, _cut_off_slowly, _rarely_cut_off, slow=True),
     Fault("step time +2 % per step, to threefold", ("THR-1",), False, _slows_down, slow=True),
     Fault(
