@@ -3,21 +3,25 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.containers import VerticalScroll
+from textual.widget import Widget
 
 from tui.kit.drawing.rows import Row
-from tui.kit.page import Page, ResultT
+from tui.kit.page import HIDDEN, ResultT
+from tui.kit.widgets.inspector import Inspected, Inspection
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
 
-class ListPage(Page[ResultT]):
-    """A table of one line per thing, and what there is to say about the selected one."""
+class ListPage(Inspected[ResultT]):
+    """A table of one line per thing; the selected one is described next to it, or below it in a few lines."""
 
     TABLE: ClassVar[type[LineTable]]
     EMPTY: ClassVar[str] = ""  # is shown when there are no lines
     DETAIL: ClassVar[str]  # id of the `Lines` with the detail
     DETAIL_ROWS: ClassVar[int] = 0  # of the detail at least
+    DETAIL_SCROLLS: ClassVar[bool] = False  # it takes half of the page
 
     def row(self, key: str, columns: int) -> Row:
         """The line of a key; its first cell is the cursor's."""
@@ -27,9 +31,19 @@ class ListPage(Page[ResultT]):
         """All about the selected line; about the page when nothing is selected."""
         raise NotImplementedError
 
-    def make_table(self) -> LineTable:
-        """The table, to be placed by `compose`."""
-        return self.TABLE(self.row, self.EMPTY)
+    def make_list(self, *above: Widget) -> ComposeResult:
+        """The table with what is above it, the detail below it and the inspector; to be placed by `compose`."""
+        detail: Widget = Lines([[]] * self.DETAIL_ROWS, id=self.DETAIL)
+        if self.DETAIL_SCROLLS:
+            detail = VerticalScroll(detail, can_focus=False)
+        yield from self.split(*above, self.TABLE(self.row, self.EMPTY), detail)
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        """The detail, where a page has nothing to add."""
+        return Inspection(rows=self.detail(key, columns))
+
+    def selected(self) -> str | None:
+        return self.table.cursor
 
     @property
     def table(self) -> LineTable:
@@ -41,10 +55,16 @@ class ListPage(Page[ResultT]):
         self.show_detail()
 
     def show_detail(self) -> None:
-        """Shows the detail of the selected line."""
+        """Shows the selected line: in the inspector, otherwise in a few lines below the table."""
+        lines = self.query_one(f"#{self.DETAIL}", Lines)
+        box = lines.parent if self.DETAIL_SCROLLS and isinstance(lines.parent, Widget) else lines
+        box.set_class(self.inspects, HIDDEN)
+        if self.inspects:
+            self.show_inspection()
+            return
         rows = self.detail(self.table.cursor, self.size.width)
         fill: list[Row] = [[] for _ in range(self.DETAIL_ROWS - len(rows))]
-        self.query_one(f"#{self.DETAIL}", Lines).show([*rows, *fill])
+        lines.show([*rows, *fill])
 
     def on_resize(self) -> None:
         self.show_detail()
@@ -52,4 +72,7 @@ class ListPage(Page[ResultT]):
     def on_listing_moved(self) -> None:
         for scroll in self.query(VerticalScroll):  # of a long detail
             scroll.scroll_home(animate=False)
-        self.show_detail()
+        if self.inspects:
+            self.inspect_soon()
+        else:
+            self.show_detail()

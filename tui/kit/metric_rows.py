@@ -1,13 +1,18 @@
 """One metric as a row of a table, and as the words below its chart."""
 
+from collections.abc import Sequence
+
 from launcher.core.format import number
 from launcher.core.text import clean
+from launcher.health.verdict import bound_words
 from launcher.metrics.glossary import describe
 from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import Series, SeriesStore
+from launcher.record.check import Check
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
 from tui.kit.drawing.rows import Row, fit, paragraph, put, spread
 from tui.kit.drawing.trace import spark
+from tui.kit.run_words import level_sign
 
 _FIGURES = (  # of launcher.metrics.responses, the words before each
     ("unvaried_groups", "equal rewards"),
@@ -83,6 +88,19 @@ def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[R
     row = put(row, 0, [("steps ", "dim"), (steps, "text")], least=3)
     note: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
     return [row, *meaning_rows(key, columns), note]
+
+
+def used_by(key: str, checks: Sequence[Check], columns: int) -> list[Row]:
+    """The checks that judge a metric, with their limits on it."""
+    rows: list[Row] = []
+    for check in checks:
+        if key not in check.keys:
+            continue
+        sign, role = level_sign(check.level)
+        rows += [[], [(f" {sign} {check.level.words} ", role), (clean(check.name), "text"), (f" {check.rule}", "dim")]]
+        bounds = [bound_words(bound) for bound in check.bounds if bound.series == check.keys.index(key)]
+        rows += paragraph(", ".join(bounds), "dim", columns) if bounds else []
+    return rows
 
 
 def title(key: str) -> str:

@@ -12,6 +12,7 @@ from tui.kit.drawing.rows import Item
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.inspector import Inspected, Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lists import Items
 
@@ -78,7 +79,7 @@ class RunPage(Page[None]):
         begin_fork(self, self.reader)
 
 
-class ItemsPage(RunPage):
+class ItemsPage(Inspected[None], RunPage):
     """Entries of several rows each about a run, which follow it; enter opens the check that one is about."""
 
     LIST: ClassVar[type[Items]]
@@ -89,15 +90,25 @@ class ItemsPage(RunPage):
         raise NotImplementedError
 
     def body(self) -> ComposeResult:
-        with VerticalScroll(can_focus=False):
-            yield self.LIST()
+        yield from self.split(VerticalScroll(self.LIST(), can_focus=False))
+
+    def selected(self) -> str | None:
+        return self.listed.cursor
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        """The entry itself, where a page has nothing to add."""
+        return Inspection(rows=[row for item in self.items(columns) if item.name == key for row in item.rows])
 
     @property
     def listed(self) -> Items:
         return self.query_one(self.LIST)
 
     def show_body(self) -> None:
-        self.listed.show(self.items(self.size.width) or [Item(None, [[(self.EMPTY, "dim")]])])
+        self.listed.show(self.items(self.list_columns) or [Item(None, [[(self.EMPTY, "dim")]])])
+        self.show_inspection()
+
+    def on_listing_moved(self) -> None:
+        self.inspect_soon()
 
     def on_listing_chosen(self, event: Items.Chosen) -> None:
         self.open_entry(event.key)

@@ -4,14 +4,16 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from launcher.metrics.names import pinned
+from tui.kit.charts.run_charts import RunCharts
 from tui.kit.drawing.rows import Row
 from tui.kit.drawing.scale import step_limit
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.matching import ranked
-from tui.kit.metric_rows import column_heads, meaning_rows, metric_row, title
+from tui.kit.metric_rows import column_heads, fact_rows, meaning_rows, metric_row, title, used_by
 from tui.kit.navigation import RunView
 from tui.kit.run_page import RunPage
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import MetricTable
 from tui.pages.metrics.metric import MetricScreen, pin
@@ -29,12 +31,11 @@ class MetricsScreen(ListPage[None], RunPage):
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
         self._pins = pinned()
+        self._charts = RunCharts(self.reader, self.lens)
 
     def body(self) -> ComposeResult:
         yield Input(placeholder="/ to filter by name, unit or meaning", compact=True)
-        yield Lines(id="heads")
-        yield self.make_table()
-        yield Lines(id="meaning")
+        yield from self.make_list(Lines(id="heads"))
 
     def on_screen_resume(self) -> None:
         self._pins = pinned()
@@ -73,7 +74,7 @@ class MetricsScreen(ListPage[None], RunPage):
     def show_body(self) -> None:
         known = self.reader.series.keys()
         keys = ranked(known, self.query_one(Input).value)
-        self.query_one("#heads", Lines).show([column_heads(len(keys), len(known), self.size.width)])
+        self.query_one("#heads", Lines).show([column_heads(len(keys), len(known), self.list_columns)])
         self.show_list(keys)
 
     def row(self, key: str, columns: int) -> Row:
@@ -81,6 +82,16 @@ class MetricsScreen(ListPage[None], RunPage):
         series, last = store.get(key), step_limit(store.last_step or 0, None)
         assert series is not None
         return metric_row(key, series, last, pinned=key in self._pins, columns=columns)
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        series = self.reader.series.get(key) if key else None
+        if key is None or not series:
+            return Inspection()
+        chart = self._charts.metric(key, large=True)
+        rows = fact_rows(key, series, pinned=key in self._pins, columns=columns)
+        return Inspection(
+            [[(f" {title(key)}", "title")]], [chart], [*rows, *used_by(key, self.reader.state.checks, columns)]
+        )
 
     def detail(self, key: str | None, columns: int) -> list[Row]:
         return [[(f" {title(key)}", "title")], *meaning_rows(key, columns)] if key else []

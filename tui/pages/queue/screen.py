@@ -8,7 +8,8 @@ from functools import partial
 from textual import work
 from textual.app import ComposeResult
 
-from launcher.core.format import SHORT_ID
+from launcher.core.clock import now
+from launcher.core.format import SHORT_ID, duration
 from launcher.core.text import clean
 from launcher.record import queued
 from launcher.record.queued import Queued
@@ -17,16 +18,18 @@ from launcher.runs.watch.turns import Turn, turns
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, crop, fit, paragraph
+from tui.kit.drawing.rows import Row, Span, crop, fit, labelled, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import shorten
 from tui.kit.page import READ_ONLY
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
+_FACT, _SETTING = 9, 28  # columns of the names of facts and of fields, in the inspector
 STATES = glyphs.signs("queue")
 
 
@@ -61,6 +64,37 @@ def about_turn(turn: Turn) -> list[Span]:
     return [(f"{turn.entry.id}: {why}", role), *([(settings, "dim")] if settings else [])]
 
 
+def inspect_turn(turn: Turn, columns: int) -> Inspection:
+    """Why it waits, what it uses, the settings of its plan, its note."""
+    entry, sign = turn.entry, STATES[turn.state]
+    rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
+    facts: list[tuple[str, str, str]] = [
+        ("state", f"{sign[0]} {turn.state}", sign[1]),
+        ("waits", turn.waits or "starts next", "critical" if entry.skipped is not None else "text"),
+        ("uses", entry.uses, "text"),
+        ("gets", f"GPU {','.join(turn.gpus)}" if turn.gpus else "", "text"),
+        ("after", entry.after or "", "text"),
+        ("added", f"{duration(max(now() - entry.added, 0))} ago", "text"),
+        ("note", entry.note, "notice"),
+    ]
+    for name, text, role in facts:
+        if text:
+            rows += labelled([(f" {name}", "dim")], clean(text), role, _FACT, columns)
+    rows += [[], [(" Settings in addition to the preset" if entry.settings else " The preset as it is", "dim")]]
+    for setting in entry.settings:
+        rows += paragraph(clean(setting), "text", columns)
+    rows += [[], [(" Plan", "dim")]]
+    for group in ("algorithm", "model", "data", "trainer"):
+        values = entry.preset.get(group)
+        given = values.items() if isinstance(values, dict) else [("", values)] if values is not None else []
+        for name, value in given:
+            text = f"{value}" if not isinstance(value, list) else ", ".join(map(str, value))
+            rows += labelled(
+                [(f" {clean(f'{group}.{name}'.strip('.'))}", "dim")], clean(text), "text", _SETTING, columns
+            )
+    return Inspection(rows=rows)
+
+
 POLL = 2.0  # seconds
 PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself, also after logout."
 
@@ -82,8 +116,7 @@ class QueueScreen(ListPage[None]):
 
     def compose(self) -> ComposeResult:
         yield Lines([queue_heading([], paused=False)], id="heading")
-        yield self.make_table()
-        yield Lines([[]] * self.DETAIL_ROWS, id="about")
+        yield from self.make_list()
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -170,6 +203,10 @@ class QueueScreen(ListPage[None]):
 
     def row(self, key: str, columns: int) -> Row:
         return queue_row(self._turns[key], columns)
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        turn = self._chosen
+        return inspect_turn(turn, columns) if turn is not None else Inspection(rows=paragraph(PURPOSE, "dim", columns))
 
     def detail(self, key: str | None, columns: int) -> list[Row]:
         turn = self._chosen

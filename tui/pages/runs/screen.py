@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.widgets import Input
 
 from launcher.core.errors import UserError
@@ -26,8 +25,8 @@ from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.navigation import navigation
 from tui.kit.page import HIDDEN, READ_ONLY
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
 from tui.pages.runs.preview import preview_preset, preview_run, welcome
@@ -39,17 +38,15 @@ if TYPE_CHECKING:
 
 POLL = 2.0  # seconds
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
-WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
 
 
 class RunsScreen(ListPage[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, otherwise the last live one."""
 
-    HORIZONTAL_BREAKPOINTS = WIDTHS
     LEGENDS = ("Runs", "Checks")
     BINDINGS = KEYS["runs"]
     TABLE = RunTable
-    PARTS = (RunTable, "#preview", "#about")
+    PARTS = (RunTable, "#about")
     DETAIL = "about"
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
@@ -62,10 +59,7 @@ class RunsScreen(ListPage[None]):
         self._on_run = False
 
     def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield self.make_table()
-            yield Lines(id="preview")
-        yield Lines(id="about")
+        yield from self.make_list()
         yield Input(id="runs-find", placeholder="name, state, verdict or tag", compact=True, classes=HIDDEN)
         yield KeyBar()
 
@@ -333,21 +327,11 @@ class RunsScreen(ListPage[None]):
         spans = self.lines.about(key or "")
         return [row for text, role in spans for row in paragraph(text, role, columns, most=2)]
 
-    def show_detail(self) -> None:
-        self._show_preview(self.table.cursor or "")
-        super().show_detail()
-
-    def _show_preview(self, key: str) -> None:
-        """More about the chosen line, next to a list that has room."""
-        panel = self.query_one("#preview", Lines)
-        if not panel.display:
-            return
-        columns, rows = max(panel.size.width, 20), self.size.height
-        run, preset = self.lines.shown.get(key), self.presets.get(key.removeprefix(PRESET))
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        run, preset = self.lines.shown.get(key or ""), self.presets.get((key or "").removeprefix(PRESET))
         if run is not None:
-            panel.show(preview_run(run, columns))
-        else:
-            panel.show(preview_preset(preset, columns, rows) if preset is not None else [])
+            return Inspection(rows=preview_run(run, columns))
+        return Inspection(rows=preview_preset(preset, columns, self.size.height) if preset is not None else [])
 
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if run.state.live)

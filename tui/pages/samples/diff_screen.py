@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
 
 from launcher.core.text import clean
 from launcher.runs.watch.responses import Dump, Sample, dumps, prompt_of, responses_to
@@ -55,9 +54,9 @@ class SampleDiffScreen(ListPage[None], RunPage):
 
     def body(self) -> ComposeResult:
         yield Lines(id="diff-state")
-        yield self.make_table()
-        with VerticalScroll(can_focus=False):
-            yield Lines(id="difference")
+        yield from self.make_list()
+
+    DETAIL_SCROLLS = True
 
     def on_mount(self) -> None:
         self._search()

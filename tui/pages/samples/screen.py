@@ -4,7 +4,6 @@ import asyncio
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
 from textual.widgets import Input
 
 from launcher.core.text import clean
@@ -53,10 +52,10 @@ class SamplesScreen(ListPage[None], RunPage):
 
     def body(self) -> ComposeResult:
         yield Lines(id="samples-state")
-        yield self.make_table()
-        with VerticalScroll(can_focus=False):
-            yield Lines(id="response")
+        yield from self.make_list()
         yield Input(id="samples-find", placeholder="text to find", compact=True, classes=HIDDEN)
+
+    DETAIL_SCROLLS = True
 
     def row(self, key: str, columns: int) -> Row:
         return sample_row(self.samples[int(key)])

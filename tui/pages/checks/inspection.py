@@ -1,12 +1,8 @@
-"""One health check: what it means, its figures with their limits, since when, and what to try."""
+"""All about one health check: what it means, its values with their limits, since when, and what to try."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from textual.app import ComposeResult
-from textual.containers import Container, VerticalScroll
-
-from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.health.catalogue import families
 from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_figure
@@ -14,120 +10,47 @@ from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
-from tui.kit.actions.editing import edit_entry, edit_run, field_of
+from tui.kit.actions.editing import field_of
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, labelled, paragraph, put, spread, width
-from tui.kit.keys import KEYS
-from tui.kit.navigation import RunView, navigation
-from tui.kit.page import HIDDEN, READ_ONLY
-from tui.kit.run_page import RunPage
+from tui.kit.navigation import RunView
 from tui.kit.run_words import level_sign
-from tui.kit.widgets.chart_widgets import MetricChart
-from tui.kit.widgets.lines import Lines
-from tui.pages.checks.screen import INDENT, level_words
+from tui.kit.widgets.inspector import CHARTS, Inspection
 
 _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
-CHARTS = 4
 STALL = "STALL-1"
-WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
-HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall")]
+INDENT = 14  # cells before a name, and before the texts of a page
 
 
-class CheckDetailScreen(RunPage):
-    """Follows the run; left and right show its other checks."""
+def level_words(check: Check) -> Row:
+    """`▲ WARN`."""
+    sign, role = level_sign(check.level)
+    return [(f" {sign} {check.level.words:<10} ", "dim" if check.muted else role)]
 
-    HORIZONTAL_BREAKPOINTS = WIDTHS
-    VERTICAL_BREAKPOINTS = HEIGHTS
-    LEGENDS = ("Checks", "Charts")
-    BINDINGS = KEYS["check"]
 
-    def __init__(self, run: RunView, rule: str) -> None:
-        super().__init__(run)
-        self.rule = rule
-
-    def body(self) -> ComposeResult:
-        yield Lines(id="head")
-        with Container(id="check-charts"):
-            for index in range(CHARTS):
-                yield MetricChart(id=f"check-{index}")
-        with VerticalScroll(can_focus=False):
-            yield Lines(id="page")
-
-    @property
-    def check(self) -> Check:
-        """The row of the checklist that is shown."""
-        return next((check for check in self.reader.state.checks if check.rule == self.rule), Check(self.rule))
-
-    def refusal(self, action: str) -> str | None:
-        if action == "diagnosis" and self.rule != ERRORS:
-            return f"only of the check {ERRORS}"
-        if action == "edit" and self.read_only:
-            return READ_ONLY
-        return super().refusal(action)
-
-    def poll(self) -> None:
-        self.show()
-        if self.rule == ERRORS and self.reader.unexplained:
-            self.explain()
-
-    def show_body(self) -> None:
-        reader, check, columns = self.reader, self.check, self.size.width
-        rules = [each.rule for each in reader.state.checks]
-        place = f"{rules.index(self.rule) + 1}/{len(rules)}" if self.rule in rules else ""
-        levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
-        changes = [change for change in levels if change.rule == self.rule]
-        self.query_one("#head", Lines).show(head(check, place, columns))
-        editable = field_of(check.fixes)[0] if check.on and reader.info.preset and not self.read_only else None
-        rows = page(check, changes, editable, columns - 1)
-        if self.rule == ERRORS and (found := reader.explanation) is not None:
-            rows = [*explained(found, columns - 1), [], *rows]
-        if self.rule == STALL and (report := stall_report(reader.dir)) is not None:
-            rows = [*rows, [], *stalled(report, columns - 1)]
-        self.query_one("#page", Lines).show(rows)
-        keys = check.keys[:CHARTS]
-        self.set_class(not keys, "-chartless")
-        self.query_one("#check-charts").set_class(len(keys) == 1, "-single")
-        for index in range(CHARTS):
-            chart = self.query_one(f"#check-{index}", MetricChart)
-            chart.set_class(index >= len(keys), HIDDEN)
-            if index < len(keys):
-                bounds = [bound for bound in check.bounds if bound.series == index]
-                chart.show(check_plot(keys[index], reader.series, reader.state.total, bounds, changes))
-
-    def action_neighbour(self, distance: int) -> None:
-        rules = [check.rule for check in self.reader.state.checks]
-        if self.rule in rules:
-            self.rule = rules[(rules.index(self.rule) + distance) % len(rules)]
-            self.query_one(VerticalScroll).scroll_home(animate=False)
-            self.refresh_bindings()
-            self.poll()
-
-    def action_diagnosis(self) -> None:
-        navigation(self.app).show("diagnosis", self.run)
-
-    def action_edit(self) -> None:
-        if self.rule == ERRORS and self.reader.explanation is not None:
-            edit_entry(self.app, self.run, "")
-        else:
-            edit_run(self.app, self.reader.info, field_of(self.check.fixes if self.check.on else ())[1])
-
-    def action_mute(self) -> None:
-        from launcher.record.control import request
-
-        muted = self.check.muted
-        try:
-            request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
-        except (OSError, UserError) as error:  # a full disk, a run of a later ppo-tui
-            self.notify(f"Cannot send the request: {error}", severity="error", markup=False)
-            return
-        self.notify(
-            f"{self.rule} is unmuted"
-            if muted
-            else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
-        )
+def inspect_check(run: RunView, rule: str, columns: int) -> Inspection:
+    """Name and message of a check, its curves with their limits, and its page."""
+    reader = run.reader
+    checks = reader.state.checks
+    check = next((check for check in checks if check.rule == rule), Check(rule))
+    rules = [each.rule for each in checks]
+    place = f"{rules.index(rule) + 1}/{len(rules)}" if rule in rules else ""
+    levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
+    changes = [change for change in levels if change.rule == rule]
+    editable = field_of(check.fixes)[0] if check.on and reader.info.preset and not run.read_only else None
+    rows = page(check, changes, editable, columns)
+    if rule == ERRORS and (found := reader.explanation) is not None:
+        rows = [*explained(found, columns), [], *rows]
+    if rule == STALL and (report := stall_report(reader.dir)) is not None:
+        rows = [*rows, [], *stalled(report, columns)]
+    charts = []
+    for index, key in enumerate(check.keys[:CHARTS]):
+        bounds = [bound for bound in check.bounds if bound.series == index]
+        charts.append(check_plot(key, reader.series, reader.state.total, bounds, changes))
+    return Inspection([*head(check, place, columns), []], charts, rows)
 
 
 def head(check: Check, place: str, columns: int) -> list[Row]:
@@ -220,3 +143,15 @@ def _happened(label: str, change: LevelChange) -> Row:
     row: Row = put([(f" {label}", "dim")], INDENT, [(f"step {change.step}", "text")])
     row = put(row, INDENT + 12, [(f"{sign} {change.after!s:<9} ", role)])
     return [*row, (clean(change.message), "dim"), (f" {glyphs.DOT} was {change.before}", "dim")]
+
+
+def check_rows(check: Check, columns: int) -> list[Row]:
+    """Level, name and rule in one row, the message below it, and since when."""
+    rule = clean(check.rule) + (" · muted" if check.muted else "")
+    rows: list[Row] = [[*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")]]
+    message = clean(check.message)
+    if check.on and check.since is not None:
+        message = f"since step {check.since}: {message}"
+    elif check.was is not None:
+        message = f"{message} ({check.was} until step {check.cleared})"
+    return rows + paragraph(message, "text" if check.on else "dim", columns + 1, indent=INDENT, least=16)

@@ -1,0 +1,142 @@
+"""A list and what is selected in it, side by side where there is room."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.events import Resize
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui.kit.drawing.plot import Plot
+from tui.kit.drawing.rows import Row
+from tui.kit.page import HIDDEN, Page, ResultT
+from tui.kit.widgets.chart_widgets import MetricChart
+from tui.kit.widgets.lines import Lines
+
+SPLIT_FROM = 110  # columns from which a page has an inspector
+_SHARE = 0.45  # of the columns, for the inspector
+CHARTS = 4  # at most in an inspector
+_TWO_FROM = 64  # columns from which two charts stand next to each other
+_LOW, _TALL = 18, 34  # rows below which charts are small, and from which they grow
+_SMALL, _USUAL = 5, 8  # rows of charts
+_CHART = 10  # rows of a chart at least, where it grows
+_PAUSE = 0.06  # seconds without a move of the cursor, after which the entry is read
+
+
+def inspector_columns(columns: int) -> int:
+    """The width of the inspector on a page of so many columns; 0 below `SPLIT_FROM`."""
+    return int(columns * _SHARE) if columns >= SPLIT_FROM else 0
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Everything about one entry: rows, charts below them, and rows that scroll."""
+
+    head: Sequence[Row] = ()
+    charts: Sequence[Plot] = ()
+    rows: Sequence[Row] = ()
+
+
+class Inspector(Vertical, can_focus=False):
+    """Shows an `Inspection`: next to a list, or as the body of the entry's own page."""
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="inspected-head")
+        with Container(id="inspected-charts"):
+            for _ in range(CHARTS):
+                yield MetricChart()
+        with VerticalScroll(can_focus=False):
+            yield Lines(id="inspected-rows")
+
+    def show(self, inspection: Inspection) -> None:
+        """Replaces what is shown."""
+        plots = inspection.charts[:CHARTS]
+        self.query_one("#inspected-head", Lines).show(inspection.head)
+        self.query_one("#inspected-rows", Lines).show(inspection.rows)
+        self._arrange(len(plots), len(inspection.rows))
+        for index, chart in enumerate(self.query(MetricChart)):
+            chart.set_class(index >= len(plots), HIDDEN)
+            if index < len(plots):
+                chart.show(plots[index])
+
+    def scroll_to_start(self) -> None:
+        """Shows the first rows again, for another entry."""
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def _arrange(self, count: int, rows: int) -> None:
+        """Charts in two columns where there is room; where there are few rows below them, the charts get the rest."""
+        charts, (columns, height) = self.query_one("#inspected-charts", Container), self.size
+        charts.set_class(not count, HIDDEN)
+        across = 2 if columns >= _TWO_FROM and count > 1 else 1
+        down = -(-count // across)
+        if height < _LOW:
+            down, wanted = 1, _SMALL
+        elif height < _TALL:
+            down, wanted = 1, _USUAL
+        else:
+            wanted = max(_CHART * down, height - rows - 6)
+        charts.styles.grid_size_columns, charts.styles.grid_size_rows = across, max(down, 1)
+        charts.styles.height = min(wanted, max(height * 2 // 3, _SMALL))
+        for index, chart in enumerate(self.query(MetricChart)):
+            chart.display = index < across * down
+
+
+class Split(Horizontal):
+    """Its children on the left, from `SPLIT_FROM` columns on the inspector on the right."""
+
+    def compose(self) -> ComposeResult:
+        yield Inspector()
+
+    def on_resize(self, event: Resize) -> None:
+        columns = inspector_columns(event.size.width)
+        inspector = self.query_one(Inspector)
+        inspector.display = bool(columns)
+        if columns:
+            inspector.styles.width = columns
+
+
+class Inspected(Page[ResultT]):
+    """A page with a list. `inspect` makes the inspection of an entry, for its `Split`."""
+
+    _pending_inspection: Timer | None = None
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        """All about an entry, in so many columns; about the page when nothing is selected. May read small files."""
+        raise NotImplementedError
+
+    def selected(self) -> str | None:
+        """The entry under the cursor."""
+        raise NotImplementedError
+
+    def split(self, *left: Widget) -> ComposeResult:
+        """The list with what belongs to it, and the inspector."""
+        with Split(), Vertical():
+            yield from left
+
+    @property
+    def list_columns(self) -> int:
+        """The width of the list."""
+        return self.size.width - inspector_columns(self.size.width)
+
+    @property
+    def inspects(self) -> bool:
+        """Whether the page is wide enough for an inspector."""
+        return bool(inspector_columns(self.size.width))
+
+    def show_inspection(self) -> None:
+        """Shows the entry under the cursor as it is now."""
+        if self.inspects and (found := self.query(Inspector)):
+            found.first().show(self.inspect(self.selected(), inspector_columns(self.size.width) - 1))
+
+    def inspect_soon(self) -> None:
+        """Shows the entry when the cursor rests: a held key moves on without reading every entry on its way."""
+        if self._pending_inspection is not None:
+            self._pending_inspection.stop()
+        self._pending_inspection = self.set_timer(_PAUSE, self._inspect_other)
+
+    def _inspect_other(self) -> None:
+        for inspector in self.query(Inspector):
+            inspector.scroll_to_start()
+        self.show_inspection()
