@@ -1,4 +1,4 @@
-"""`make cure`: does the advice cure? Faults are planted in the CPU toy, flagged, and their advised fixes tried.
+"""`make cure`: plants faults in the CPU toy, waits for their flags, and tries the advised fixes.
 
     python experiments/cure.py [-j RUNS] [NAME ...]
 
@@ -7,7 +7,7 @@ All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it
 flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
 Results are kept in tests/data/cure.json as they come, with the day and the machine; `make pages` puts them into
 docs/evidence/advice.md.
-Faults that are named are run anew, and nothing else; without names those that are not there yet.
+Faults that are named are run again, and nothing else; without names those without a result.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def ended(run: RunDir) -> RunDir:
     while (state := current(run, checks=False)).going:
         onset = first_onset(run)
         if onset is not None and onset.level == Level.CRITICAL and (state.step or 0) >= onset.rose + 2:
-            stop(run, by="cure: flagged", wait=True)
+            stop(run, by="experiment: flagged", wait=True)
         time.sleep(1)
     return run
 

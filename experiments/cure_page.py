@@ -95,7 +95,7 @@ def _healed(fault: Fault, row: dict[str, Any]) -> list[str]:
 
 
 def _place(fault: Fault, row: dict[str, Any]) -> int | None:
-    """The rank, from 1, of a trial that healed by undoing the fault."""
+    """The rank, from 1, of a trial that undid the fault and had no flag."""
     found = enumerate(_fixes(row), 1)
     return next((place for place, arm in found if _undoes(fault, row, arm) and arm["verdict"] == HEALED), None)
 

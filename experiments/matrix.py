@@ -101,7 +101,7 @@ class Cell(NamedTuple):
 
 
 def cells() -> Iterator[Cell]:
-    """Estimators with the trainer of veRL 0.9, losses with GRPO, trainers with PPO, recipes as they are."""
+    """Estimators with the v1 trainer, losses with GRPO, trainers with PPO, recipes as they are."""
     for name in recipes():
         yield Cell("recipe", name, (f"recipe={name}",))
     for each in estimators().values():
@@ -109,7 +109,7 @@ def cells() -> Iterator[Cell]:
         settings = (f"algorithm={algorithm}", *GROUP[: each.group], *NEEDS.get(each.name, ()))
         yield Cell("estimator", each.name, settings)
         if each.lacks:
-            yield Cell("estimator", f"{each.name}, old trainer", (*settings, "trainer.use_v1=false"))
+            yield Cell("estimator", f"{each.name}, legacy trainer", (*settings, "trainer.use_v1=false"))
     for each in losses().values():
         settings = ("algorithm=grpo", *GROUP, f"actor.loss_mode={each.name}", *NEEDS.get(each.name, ()))
         yield Cell("loss", each.name, settings)
@@ -242,7 +242,7 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     reader.add_argument("names", nargs="*", help="kinds or names; default: all")
     reader.add_argument("-j", "--jobs", type=int, default=1)
-    reader.add_argument("--again", action="store_true", help="run rows that are there, too")
+    reader.add_argument("--again", action="store_true", help="also run rows that exist")
     args = reader.parse_args()
     chosen = [cell for cell in cells() if not args.names or {cell.kind, _bare(cell)} & set(args.names)]
     done = read()

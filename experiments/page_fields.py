@@ -1,29 +1,30 @@
 """Pages about presets: their fields, the shipped ones, recipes."""
 
-from itertools import groupby
 from pathlib import Path
 
-from page_words import cell, code, sentence, table
+from page_words import cell, code, table
 
 import presets as shipped_files
 from launcher.core.format import number
 from launcher.preset.fields import Spec
 from launcher.preset.files import load, recipe_about, shipped
 from launcher.preset.files import recipes as known_recipes
-from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.schema import TITLES, fields_of
+from launcher.verl import versions
 
 FILES = Path(shipped_files.__path__[0])
 
 
 def fields() -> str:
-    """Every field, group by group."""
+    """Every field, group by group, and the older names of veRL's keys."""
     lines = []
-    for group, specs in groupby(FIELDS.values(), key=lambda spec: spec.path[0] if len(spec.path) > 1 else ""):
-        model = Preset.model_fields[group].annotation if group else None
-        about = sentence((model.__doc__ or "").partition("\n\n")[0]) if model else "Fields at the top of the file."
-        lines += [f"## {group or 'top level'}\n", about, ""]
-        lines += [table(("field", "veRL key", "meaning", "values", "default"), map(_row, specs))]
-    return "\n".join(lines)
+    for group, title in TITLES.items():
+        lines += [
+            f"## {title}\n",
+            table(("field", "veRL key", "meaning", "values", "default"), map(_row, fields_of(group))),
+        ]
+    moves = [(code(move.new), code(move.old), move.since) for move in versions.moves()]
+    return "\n".join([*lines, "## Older names of keys\n", table(("key", "before", "since veRL"), moves)])
 
 
 def _row(spec: Spec) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def _row(spec: Spec) -> tuple[str, ...]:
     default = "veRL's" if spec.default is None and spec.key else _value(spec.default)
     if spec.follows and spec.default is None:
         default = f"that of {code(spec.follows)}"
-    return (code(spec.name), code(spec.key), cell(spec.about), cell(spec.allowed + unit), default)
+    return (code(spec.name), code(f"{spec.plus}{spec.key}"), cell(spec.help), cell(spec.allowed + unit), default)
 
 
 def _value(value: object) -> str:

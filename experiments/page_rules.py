@@ -5,22 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corpus import Case, cases
-from launcher.health.limits import TABLE
 from page_words import cell, code, sentence, table
 
 import launcher.check
 import launcher.health
-from launcher.console.causes import FAMILIES
 from launcher.core.format import number
 from launcher.core.tables import read_tables
-from launcher.health.fixes import FIXES
+from launcher.health.catalogue import RuleData, families
+from launcher.health.catalogue import rules as health_rules
+from launcher.health.fixes import Fix
 from launcher.health.rules import ALL
 from launcher.record.levels import FLAGS
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE = ROOT / "docs" / "evidence" / "health.md"
-MEANINGS = Path(launcher.health.__path__[0]) / "meanings.toml"
+LIMITS = Path(launcher.health.__path__[0]) / "limits.toml"
 FINDINGS = Path(launcher.check.__path__[0]) / "findings.toml"
+UNJUDGED = {"KL-3", "HACK-2", "VAL-1", "DISC-1", "WAIT-1", "TURN-1", "MEM-1", "STALL-1"}
+"""Rules for which the healthy runs of the unseen half of the bank have no metric or no setting."""
 _HEALTHY = re.compile(r"^\| (?P<rule>[A-Z]+-\d) (?:\([^|]*\) )?\| (\d+): [^|]*\| (\d+): [^|]*\| (\d+): ", re.MULTILINE)
 _STEPS = re.compile(r"^(\d+) healthy runs, (\d+) steps", re.MULTILINE)
 _FAULT = re.compile(r"^\| ([^|]+) \| ([A-Z]+-\d)[^|]* \| (\d+/\d+) \| \d+ \| ([\d.]+|–) \|", re.MULTILINE)
@@ -28,24 +30,17 @@ _FAULT = re.compile(r"^\| ([^|]+) \| ([A-Z]+-\d)[^|]* \| (\d+/\d+) \| \d+ \| ([\
 
 def rules() -> str:
     """Every health rule: meaning, metrics, limits, advice, and how often it is wrong."""
-    meanings, evidence, lines = read_tables(MEANINGS), EVIDENCE.read_text("utf-8"), []
-    for family, about in FAMILIES.items():
+    words, evidence, lines = read_tables(LIMITS), EVIDENCE.read_text("utf-8"), []
+    needs = {rule.id: rule.needs for rule in ALL}
+    for family, about in families().items():
         lines += [f"## {family.capitalize()}\n", about.meaning, ""]
         lines += [f"* Healthy: {_lower(about.healthy)}", f"* Bad: {_lower(about.bad)}", ""]
-        for rule in (each for each in ALL if each.family == family):
-            meaning = meanings[rule.id]
-            lines += [f"### {rule.id}\n", f"**{rule.name}.** {meaning['about']}\n"]
-            if rule.needs:
-                lines += ["Judges " + "; ".join(" or ".join(map(code, names)) for names in rule.needs) + ".", ""]
-            lines += [_limits(rule.id, meaning["limits"]), _debounce(rule.id), ""]
-            if advice := [each.note or each.key for each in FIXES.get(rule.id, ()) if each]:
-                lines += [
-                    "What to try:",
-                    "",
-                    *(f"* {line}" for line in dict.fromkeys(map(_advice, FIXES[rule.id]))),
-                    "",
-                ]
-                assert advice
+        for rule in (each for each in health_rules().values() if each.family == family):
+            lines += [f"### {rule.id}\n", f"**{rule.title}.** {rule.meaning}\n"]
+            if needs[rule.id]:
+                lines += ["Judges " + "; ".join(" or ".join(map(code, names)) for names in needs[rule.id]) + ".", ""]
+            lines += [_limits(rule, words[rule.id]), _debounce(rule), ""]
+            lines += ["What to try:", "", *(f"* {line}" for line in dict.fromkeys(map(_advice, rule.advice))), ""]
             lines += [*_measured(rule.id, evidence), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
@@ -54,42 +49,35 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _limits(rule: str, meanings: dict[str, str]) -> str:
-    limits = TABLE[rule].limits
-    names = list(dict.fromkeys(name.partition(".")[2] for name in limits))
-    levels = [name for _, name in FLAGS]
-    rows = [
-        (
-            code(name),
-            meanings[name],
-            *(number(limits[at].value) if (at := f"{level}.{name}") in limits else "" for level in levels),
-        )
-        for name in names
-    ]
-    return table(("limit", "what it is", *map(str.upper, levels)), rows)
+def _limits(rule: RuleData, words: dict[str, str]) -> str:
+    rows = []
+    for name in dict.fromkeys(name.partition(".")[2] for name in rule.limits):
+        values = (rule.limits.get(f"{level}.{name}") for _, level in FLAGS)
+        rows.append((code(name), words[name], *("" if each is None else number(each.value) for each in values)))
+    return table(("limit", "what it is", *(name.upper() for _, name in FLAGS)), rows)
 
 
-def _debounce(rule: str) -> str:
-    (count, window), release = TABLE[rule].raised, TABLE[rule].release
+def _debounce(rule: RuleData) -> str:
+    (count, window), release = rule.raised, rule.release
     rises = "The flag rises at once" if window == 1 else f"The flag rises when {count} of {window} steps cross a limit"
     return f"{rises}. It clears after {release} good step{'s' * (release > 1)}."
 
 
-def _advice(fix: object) -> str:
-    key, direction = getattr(fix, "key", ""), getattr(fix, "direction", "check")
-    words = getattr(fix, "words", "") or getattr(fix, "note", "")
-    if not key:
-        return sentence(words)
-    verb = {"raise": "raise", "lower": "lower", "set": "set", "check": "look at"}[direction]
-    to = " to" if direction == "set" else ":" if words else ""
-    return sentence(f"{verb} {code(key)}{to} {words}".strip())
+def _advice(fix: Fix) -> str:
+    if not fix.key:
+        return sentence(fix.why)
+    verb = "look at" if fix.direction == "check" else fix.direction
+    colon = " to" if fix.direction == "set" else ":" if fix.words else ""
+    return sentence(f"{verb} {code(fix.key)}{colon} {fix.words}".strip())
 
 
 def _measured(rule: str, evidence: str) -> Iterator[str]:
     """How often the rule was wrong, and what it found, from the tables of the evidence."""
     steps = _STEPS.search(evidence)
     healthy = next((found for found in _HEALTHY.finditer(evidence) if found["rule"] == rule), None)
-    if steps:
+    if rule in UNJUDGED:
+        yield "False positives were not measured: no healthy run of the bank has what this rule judges."
+    elif steps:
         counts = healthy.groups()[1:] if healthy else ("0", "0", "0")
         flags = ", ".join(f"{n} {level}" for n, level in zip(counts, ("CRITICAL", "WARN", "NOTICE"), strict=True))
         yield f"False positives in {int(steps[2]):,} [healthy steps](../evidence/health.md#healthy-runs): {flags}."

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from console_logs import DATA
-from launcher.record.queue import Queued
 from page_words import cell, code, sentence, table
 from ruamel.yaml import YAML
 
@@ -21,11 +20,12 @@ from launcher.record.control import Request
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.info import Origin, RunInfo
 from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.queued import Queued
 from launcher.record.state import RunState
 
 
 class HeldOut(NamedTuple):
-    """A console that was written after the catalogue, to measure it: the cause, and the first diagnosis if wrong."""
+    """A console that was written after the catalog, to measure it: the cause, and the first diagnosis if wrong."""
 
     cause: str
     said: str | None
@@ -71,7 +71,7 @@ def counts() -> str:
 
 
 def causes() -> str:
-    """The catalogue of causes, family by family."""
+    """The catalog of causes, family by family."""
     lines, known = [], {cause.id: cause for cause in catalogue()}
     for family in FAMILIES:
         lines.append(f"## {family.capitalize()}\n")

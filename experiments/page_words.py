@@ -21,5 +21,6 @@ def code(text: object) -> str:
 def sentence(text: str) -> str:
     """A text that begins with a capital letter and ends with a period; a name or code keeps its first letter."""
     text = " ".join(text.split())
-    end = "" if text.endswith((".", "?", "!")) else "."
-    return f"{text[:1].upper()}{text[1:]}{end}"
+    if text.partition(" ")[0].strip(",:;").isalpha() and text.partition(" ")[0].islower():
+        text = f"{text[:1].upper()}{text[1:]}"
+    return text if text.endswith((".", "?", "!")) else f"{text}."

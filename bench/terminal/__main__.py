@@ -115,7 +115,7 @@ def write(page: Path, text: str) -> None:
     """Puts the generated part between its marks."""
     before, _, rest = page.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
 
 
 def main() -> None:

@@ -91,7 +91,7 @@ def try_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Try the fixes of a flag from the checkpoint before it, next to an untouched twin.
+    """Try the fixes of a flag from the checkpoint before it, next to a control run.
 
     The trials are runs of the queue: side by side on free GPUs, otherwise one after another.
     """
@@ -135,7 +135,7 @@ def _show(results: "list[Trials]", json: bool) -> None:
         rows = [("VERDICT", "RUN", "STEP", "REWARD", "CHANGE")]
         for arm in each.arms:
             gap = "–" if arm.reward is None else f"{'+' * (arm.reward >= 0)}{number(arm.reward)}"
-            change = " ".join(arm.changes) or "untouched twin"
+            change = " ".join(arm.changes) or "control run"
             reason = f"{change} ({arm.told})" if arm.told else change
             rows.append((arm.verdict, arm.run, f"{arm.step}/{arm.planned}", gap, reason))
         put_table(rows)

@@ -268,7 +268,7 @@ def selftest(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Put faults into the figures of a run and print which health rule would have told them, and when."""
+    """Inject faults into the metrics of a run and print which health rule detects each of them, and when."""
     from launcher.record.levels import Level
     from launcher.runs.watch.selftest import selftest as put_to_the_test
 

@@ -127,7 +127,11 @@ _critic = _has(keys.VALUE_LOSS, 0)
 
 FAULTS = [
     Fault(
-        "KL grows 15 % a step", ("KL-1",), True, _set(keys.KL, lambda x, n, s: s * 1.15 ** (n + 1)), _has(keys.KL, 0.05)
+        "KL grows 15 % per step",
+        ("KL-1",),
+        True,
+        _set(keys.KL, lambda x, n, s: s * 1.15 ** (n + 1)),
+        _has(keys.KL, 0.05),
     ),
     Fault("KL jumps (×8 + 0.8)", ("KL-1",), True, _set(keys.KL, lambda x, n, s: 8 * x + 0.8)),
     Fault("KL is −0.2", ("KL-0",), False, _set(keys.KL, lambda x, n, s: -0.2)),
@@ -135,16 +139,18 @@ FAULTS = [
     Fault("entropy to 3 % in 10 steps", ("ENT-1",), True, _set(keys.ENTROPY, _ramp(0.03, 10))),
     Fault("entropy to 3 % in 30 steps", ("ENT-1",), False, _set(keys.ENTROPY, _ramp(0.03, 30))),
     Fault(
-        "entropy grows 20 % a step", ("ENT-2",), False, _set(keys.ENTROPY, lambda x, n, s: s * 1.2 ** min(n + 1, 30))
+        "entropy grows 20 % per step", ("ENT-2",), False, _set(keys.ENTROPY, lambda x, n, s: s * 1.2 ** min(n + 1, 30))
     ),
     Fault(
-        "entropy grows 4 % a step, to sevenfold", ("ENT-2",), False, _set(keys.ENTROPY, _slowly(1.04, 7.0)), slow=True
+        "entropy grows 4 % per step, to sevenfold", ("ENT-2",), False, _set(keys.ENTROPY, _slowly(1.04, 7.0)), slow=True
     ),
-    Fault("length grows 4 % a step, to fivefold", ("LEN-1",), False, _set(keys.LENGTH, _slowly(1.04, 5.0)), slow=True),
-    Fault("truncation +1 point a step, to 60 %", ("TRUNC-1",), False, _cut_off_slowly, _rarely_cut_off, slow=True),
-    Fault("step time +2 % a step, to threefold", ("THR-1",), False, _slows_down, slow=True),
     Fault(
-        "value loss grows 10 % a step, to tenfold",
+        "length grows 4 % per step, to fivefold", ("LEN-1",), False, _set(keys.LENGTH, _slowly(1.04, 5.0)), slow=True
+    ),
+    Fault("truncation +1 point per step, to 60 %", ("TRUNC-1",), False, _cut_off_slowly, _rarely_cut_off, slow=True),
+    Fault("step time +2 % per step, to threefold", ("THR-1",), False, _slows_down, slow=True),
+    Fault(
+        "value loss grows 10 % per step, to tenfold",
         ("CRIT-1",),
         False,
         _set(keys.VALUE_LOSS, _slowly(1.1, 10.0)),
@@ -154,32 +160,32 @@ FAULTS = [
     Fault("NaN in the policy loss, once", ("NUM-1",), True, _for(1, _set(keys.POLICY_LOSS, lambda x, n, s: math.nan))),
     Fault("infinite grad norm, 3 steps", ("NUM-1",), True, _for(3, _set(keys.GRADIENT, lambda x, n, s: math.inf))),
     Fault("grad norm ×50, 4 steps", ("GRAD-1",), False, _for(4, _set(keys.GRADIENT, lambda x, n, s: 50 * x))),
-    Fault("grad norm ÷10 a step", ("GRAD-2",), True, _set(keys.GRADIENT, lambda x, n, s: s * 0.1 ** (n + 1))),
+    Fault("grad norm ÷10 per step", ("GRAD-2",), True, _set(keys.GRADIENT, lambda x, n, s: s * 0.1 ** (n + 1))),
     Fault("ppo_kl 0.1", ("KL-2",), True, _set(keys.PPO_KL, lambda x, n, s: 0.1)),
     Fault("40 % of tokens clipped", ("CLIP-1",), True, _set(keys.CLIPPED, lambda x, n, s: 0.4)),
     Fault("reward falls to 15 % in 5 steps", ("REW-1",), True, _set(keys.SCORE, _ramp(0.15, 5)), _score),
     Fault("all rewards 0", ("SIG-1",), True, _all_zero),
     Fault("reward to 0.98, length ×3, in 6 steps", ("HACK-1", "LEN-1"), True, _hacked),
-    Fault("length grows 12 % a step", ("LEN-1",), False, _set(keys.LENGTH, lambda x, n, s: s * 1.12 ** (n + 1))),
-    Fault("length shrinks 25 % a step", ("LEN-1",), True, _set(keys.LENGTH, lambda x, n, s: s * 0.75 ** (n + 1))),
+    Fault("length grows 12 % per step", ("LEN-1",), False, _set(keys.LENGTH, lambda x, n, s: s * 1.12 ** (n + 1))),
+    Fault("length shrinks 25 % per step", ("LEN-1",), True, _set(keys.LENGTH, lambda x, n, s: s * 0.75 ** (n + 1))),
     Fault("truncation to 73 % in 6 steps", ("TRUNC-1",), True, _truncated, _rarely_cut_off),
     Fault(
-        "empty responses +10 points a step",
+        "empty responses +10 points per step",
         ("ABORT-1",),
         True,
         _set(keys.EMPTY, lambda x, n, s: min(1.0, 0.1 * (n + 1))),
     ),
     Fault(
-        "value loss grows 50 % a step",
+        "value loss grows 50 % per step",
         ("CRIT-1",),
         True,
         _set(keys.VALUE_LOSS, lambda x, n, s: s * 1.5 ** (n + 1)),
         _critic,
     ),
-    Fault("explained variance falls 0.4 a step", ("CRIT-1",), False, _explains_less, _has(keys.EXPLAINED, -1)),
+    Fault("explained variance falls 0.4 per step", ("CRIT-1",), False, _explains_less, _has(keys.EXPLAINED, -1)),
     Fault("validation falls 0.12 each, training reward rises", ("VAL-1", "HACK-1"), False, _validation, _score),
     Fault("steps take twice as long", ("THR-1",), False, _slower),
-    Fault("+0.5 GB a step, of 80", ("MEM-1",), False, _creep),
+    Fault("+0.5 GB per step, of 80", ("MEM-1",), False, _creep),
     Fault("learning rate 0", ("LR-1",), True, _set(keys.LEARNING_RATE, lambda x, n, s: 0.0)),
     Fault("rollout correlation 0.7", ("MIS-1",), False, _set(keys.PROBS_CORRELATION, lambda x, n, s: 0.7)),
 ]

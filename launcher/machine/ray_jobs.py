@@ -174,7 +174,7 @@ class Cluster:
         answer = self._ask("POST", "/api/jobs/", json=body, allowed=(400, 500))
         if answer.status_code == 200 or Trouble.EXISTS.is_in(answer.text):
             return
-        said = answer.text.strip().rpartition("\n")[2]
+        reason = answer.text.strip().rpartition("\n")[2]
         # an agent is missing for a while after the start of a cluster
         kind = Unreachable if Trouble.NO_AGENT.is_in(reason) else UserError
         raise kind(f"{self.url} refused the job: {reason}")

@@ -12,7 +12,6 @@ from launcher.core.errors import SecretValue, UserError
 from launcher.core.files import write_atomic
 from launcher.preset import environment, layers
 from launcher.preset.draft import target
-from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, load_text, restore
 from launcher.preset.layers import Layer

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from console_logs import stored
 from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
-from launcher.health.limits import TABLE
 from page_program import EXAMPLES, tree
 from pages import PARTS, filled, parts
 
 from launcher.console.causes import catalogue
 from launcher.core.tables import read_tables
+from launcher.health.catalogue import rules
 from launcher.preset.files import recipes, shipped
 from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
@@ -91,7 +91,7 @@ def test_names_exist(page: Path) -> None:
     """Rules, findings and presets that a page mentions."""
     findings = {id for group in read_tables(ROOT / "launcher/check/findings.toml").values() for id in group}
     text = prose(page)
-    known = {*TABLE, *findings, "UTF-8", "UTF-16", "SHA-256"}
+    known = {*rules(), *findings, "UTF-8", "UTF-16", "SHA-256"}
     assert {id for id in re.findall(r"(?<![\w/-])[A-Z]{2,}-\d+\b", text) if id not in known} == set()
     presets = {*shipped(), *recipes()}
     named = re.findall(r"`((?:gsm8k|math|toy)-[\w.-]+)`", text)
@@ -99,10 +99,10 @@ def test_names_exist(page: Path) -> None:
 
 
 def test_health_rules_and_findings_are_described() -> None:
-    meanings = read_tables(ROOT / "launcher/health/meanings.toml")
-    assert set(meanings) == set(TABLE)
-    for rule, meaning in meanings.items():
-        assert set(meaning["limits"]) == {limit.partition(".")[2] for limit in TABLE[rule].limits}, rule
+    words = read_tables(ROOT / "launcher/health/limits.toml")
+    assert set(words) == set(rules())
+    for rule, limits in words.items():
+        assert set(limits) == {limit.partition(".")[2] for limit in rules()[rule].limits}, rule
     source = "".join(path.read_text() for path in (ROOT / "launcher/check").rglob("*.py"))
     used = set(re.findall(r'"((?:[A-Z]+-|P|V)\d+b?)"', source)) | {"PRESET", "REHEARSAL", "CHECK"}
     described = [
@@ -114,7 +114,7 @@ def test_health_rules_and_findings_are_described() -> None:
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_counts_are_right(page: Path) -> None:
     text = prose(page)
-    assert set(re.findall(r"(\d+) health rules", text)) <= {str(len(TABLE))}
+    assert set(re.findall(r"(\d+) health rules", text)) <= {str(len(rules()))}
     assert set(re.findall(r"(\d+) causes", text)) <= {str(len(catalogue()))}
 
 

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-import fields_table
 import pytest
 
 from launcher.health.catalogue import rules
@@ -83,11 +82,6 @@ def test_an_attribute_that_code_reads_is_a_row_of_its_type(name, kind):
     spec = FIELDS[name]
     kinds = [*(spec.types or [str]), *([type(None)] if spec.nullable else [])]
     assert kind == functools.reduce(operator.or_, kinds)
-
-
-@pytest.mark.nightly("docs/fields.md", "experiments/fields_table.py", "launcher/preset/", "launcher/verl/")
-def test_the_page_of_fields_is_up_to_date():
-    assert fields_table.FILE.read_text("utf-8") == fields_table.text(), "make pages"
 
 
 def test_every_row_is_an_attribute_with_its_default():
