@@ -40,21 +40,10 @@ def _candidates(spec: Spec, value: Any) -> Iterator[Any]:
     if isinstance(value, (int, float)):
         if 5 <= value <= 100:
             yield value / 100  # per cent where a share is wanted
-        yield from sorted(_bounds(spec), key=lambda bound: abs(bound - value))
+        bounds = [bound for bound in (spec.ge, spec.le) if bound is not None]
+        yield from sorted(bounds, key=lambda bound: abs(bound - value))
     yield spec.default
     yield EffectiveConfig().get(spec.key) if spec.key else None
-
-
-def _bounds(spec: Spec) -> list[Any]:
-    """The least and the largest value that a field takes."""
-    from annotated_types import Ge, Le
-
-    model: Any = Preset
-    *groups, name = spec.path
-    for group in groups:
-        model = model.model_fields[group].annotation
-    limits = model.model_fields[name].metadata
-    return [limit.ge if isinstance(limit, Ge) else limit.le for limit in limits if isinstance(limit, Ge | Le)]
 
 
 def _number(text: str) -> float | int | None:

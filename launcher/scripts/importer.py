@@ -20,7 +20,6 @@ from launcher.preset.standalone import dump, portable, tidy, without_usual_logge
 from launcher.preset.translate import OURS
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
-from launcher.scripts.exporter import script
 from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
