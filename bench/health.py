@@ -50,7 +50,7 @@ def onsets(run: Run, preset: str = "default") -> Counter[tuple[Level, str]]:
 def delay(run: Run, fault: Fault, place: int, preset: str = "default") -> tuple[int | None, int | None] | None:
     """Steps from the first faulty one until a rule is at WARN, and until it is at CRITICAL.
 
-    None where this cannot be said: the fault does not fit the run, or one of its rules is on already.
+    None where this cannot be said: the fault does not fit the run, or one of its rules is already raised.
     """
     start = {**run.steps[place - 1], "limit": float(run.limit)}
     judge = checklist(run, preset)

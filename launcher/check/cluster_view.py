@@ -165,7 +165,7 @@ def _refusal(where: str, text: str) -> NotJoined:
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
     mismatch = next((line for line in lines if Trouble.VERSION.is_in(line)), None)
     if Trouble.TOKEN.is_in(text):
-        return NotJoined(where, "its token is missing here, or is another one", Trouble.TOKEN)
+        return NotJoined(where, "the token is missing or does not match", Trouble.TOKEN)
     if mismatch is not None:
         return NotJoined(where, mismatch[:300], Trouble.VERSION)
     return NotJoined(where, lines[-1][:300])

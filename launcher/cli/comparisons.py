@@ -81,12 +81,10 @@ def try_(
             metavar="KEY=VALUE[,KEY=VALUE]", help="Try these instead of the advised fixes, each as a trial of its own."
         ),
     ] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="The check whose flag is tried (default: the first CRITICAL).")
-    ] = None,
+    rule: Annotated[str | None, typer.Option(help="Rule whose fixes are tried (default: the first CRITICAL).")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
     at: Annotated[int | None, typer.Option(min=0, help="Step of the checkpoint (default: before the flag).")] = None,
-    most: Annotated[int, typer.Option(min=1, help="Try at most so many fixes.")] = 3,
+    most: Annotated[int, typer.Option(min=1, help="Maximum number of fixes to try.")] = 3,
     yes: Yes = False,
     force: Force = False,
     json: Json = False,

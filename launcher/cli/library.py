@@ -106,14 +106,14 @@ def import_(
         from launcher.scripts.bash.recording import sandbox
 
         kept = (
-            "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
+            "Files are read-only for it, and it has no network." if sandbox() else "It can read and write your files."
         )
         confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", yes, "--exec")
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
     try:
         path, imported = add_script(source, wanted, lossy=lossy)
     except Lossy as error:
-        other = "" if run else "; --exec asks bash, by running the script with programs that only record"
+        other = "" if run else "; --exec runs the script in bash with stub programs that only record their arguments"
         fixed = "; NAME=VALUE behind it fixes a variable" if error.undecided and not run else ""
         raise UserError(f"{error}\nTo import it with these differences, add --lossy{fixed}{other}.") from None
     if json:

@@ -11,7 +11,7 @@ from launcher.cli.parsing import group
 from launcher.core.errors import UserError
 from launcher.record import queued
 
-app = group("Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.", alone=True)
+app = group("Queue runs. Each starts when its GPUs are free, even after you log out.", alone=True)
 
 Queued = Annotated[str, typer.Argument(metavar="RUN", help="A run of the queue: its id, the start of it, or its name.")]
 Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the queue; without it the whole queue.")]
@@ -149,6 +149,6 @@ def sweep(
             "  ".join([*([id] if id else []), " ".join(words)]), {"run": id, "tag": tag, "settings": words}, json
         )
     if dry_run:
-        say(f"{len(runs)} runs would be queued; leave --dry-run out to queue them")
+        say(f"would queue {len(runs)} runs; run again without --dry-run")
     else:
         say(f"queued {len(runs)} runs; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")

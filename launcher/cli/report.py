@@ -128,7 +128,7 @@ def status(run: Run, json: Json = False) -> None:
         )
         put(f"         the supervisor has exited; {driver}")
     if minutes := state.silent_minutes:
-        put(f"         no update from the supervisor for {minutes} min; the figures below may be outdated")
+        put(f"         no update from the supervisor for {minutes} min; the values below may be outdated")
     for damaged in state.damaged:
         put(f"damaged  {damaged}")
     if state.later:
@@ -263,7 +263,8 @@ def _check_rows(check: Check) -> list[tuple[str, str, str]]:
 def selftest(
     source: Source,
     at: Annotated[
-        int | None, typer.Option("--at", metavar="STEP", help="The last step without a fault; 35 or half of the run.")
+        int | None,
+        typer.Option("--at", metavar="STEP", help="Inject faults after this step (default: 35, or half the run)."),
     ] = None,
     config: Config = None,
     json: Json = False,

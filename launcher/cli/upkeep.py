@@ -88,7 +88,7 @@ def eval_(
     else:
         shown = {key: value for key, value in figures.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
-        say(f"see {len(figures) - len(shown)} more figures with 'ppo-tui metrics {begun.id} --json'")
+        say(f"see {len(figures) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
     raise typer.Exit(code or (0 if figures else 1))
 
 

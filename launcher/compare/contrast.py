@@ -18,7 +18,7 @@ from launcher.runs.watch.run_settings import differences
 from launcher.runs.watch.steps import validation
 
 _DASH = "–"
-_UNTOLD = "cannot be told apart"
+_UNTOLD = "inconclusive"
 _TOLD = 6  # settings that tell a group from the others, in its row
 _NAMED = 2  # settings that are named of those that change what a figure measures
 
@@ -80,9 +80,9 @@ class Contrast:
         if self.reason or self.told:
             return self.reason
         if self.more is None:
-            return "a difference this small takes more than 50 seeds each"
+            return "a difference this small needs > 50 seeds per group"
         least = "about" if self.over == "seeds" else "at least"
-        return f"{least} {self.more} more seed{'s' * (self.more != 1)} each would"
+        return f"needs {least} {self.more} more seed{'s' * (self.more != 1)} per group"
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -113,8 +113,7 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
     compared = max(of_run)
     if "steps" in over:
         lines.append(
-            "groups of one run each: the result is about these two runs over these steps, whose blocks are taken to be"
-            " independent; runs with other seeds can differ otherwise"
+            "one run per group: holds for these two runs only, not for other seeds; assumes independent blocks of steps"
         )
     if "seeds" in over:
         few = min(of_run.count(group) for group in of_run) < 3
@@ -122,14 +121,14 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
         lines.append(f"groups of several runs: seeds are taken to vary independently and about normally{alone}")
     if results:
         together = f" of all {compared} groups together" if compared > 1 else ""
-        lines.append(
-            f"steps: the second half of those that both groups have; intervals at 95 %{together}, figure by figure"
-        )
+        lines.append(f"compared: second half of the common steps; 95 % intervals{together}, per metric")
     changed = [entry.key for entry in differences([run.info for run in runs])]
     for measure in MEASURES:
         if changing := [key for key in changed if any(_covers(setting, key) for setting in measure.settings)]:
             more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
-            lines.append(f"{measure.title}: {', '.join(changing[:_NAMED])}{more} can change what it measures")
+            lines.append(
+                f"{measure.title}: {', '.join(changing[:_NAMED])}{more} differ, so the values may not be comparable"
+            )
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Trying the fixes of a flag: an untouched twin and each fix, from the checkpoint before it, as runs of the queue."""
+"""Trying the fixes of a flag: a control run and each fix, from the checkpoint before it, as runs of the queue."""
 
 import contextlib
 import itertools
@@ -62,13 +62,13 @@ class Plan:
     reasons: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     def undoes(self, arm: Sequence[str]) -> str | None:
-        """What a trial undoes: "the change of the fork"."""
+        """What a trial undoes: "what the fork changed"."""
         return self.change.words if self.change is not None and tuple(arm) == self.change.undoing else None
 
     @property
     def lines(self) -> list[str]:
         """What each trial changes, as words."""
-        changes = ((" ".join(arm) or "untouched twin", self.reasons.get(arm)) for arm in self.arms)
+        changes = ((" ".join(arm) or "control run", self.reasons.get(arm)) for arm in self.arms)
         return [f"  {words} ({reason})" if reason else f"  {words}" for words, reason in changes]
 
     @property

@@ -28,7 +28,7 @@ PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIB
 
 HEALED, PARTLY, NOTHING, BROKE = "healed", "partly", "nothing", "broke"
 REPEATED, DIFFERENT = "repeated", "not repeated"  # of the twin
-GOING, UNFINISHED, UNTOLD = "running", "unfinished", "cannot be told"
+GOING, UNFINISHED, UNTOLD = "running", "unfinished", "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         started = len(facts.scores.steps) > 0
         return (BROKE, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
     if again and (ended or settled(facts)):
-        return NOTHING, f"the flag is up ({facts.level.words})"
+        return NOTHING, f"still {facts.level.words}"
     if not ended:
         return GOING, ""
     well = twin is not None and not twin.state.going and not _trouble(twin, known)
@@ -188,21 +188,21 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
     new = sorted(facts.others - known - (twin.others if twin else frozenset()))
     if new:
-        return BROKE, f"{' '.join(new)} rose, not without the change"
+        return BROKE, f"{' '.join(new)} rose only with this change"
     if worse:
-        return BROKE, "the reward is worse than the twin's"
+        return BROKE, "the reward is worse than in the control run"
     if twin is None:
-        return UNTOLD, "there is no twin"
+        return UNTOLD, "there is no control run"
     if not _trouble(twin, known):
         whole = twin.last >= twin.planned
-        return UNTOLD, "the flag did not rise in the twin either" if whole else "the twin did not come to its end"
+        return UNTOLD, "no flag in the control run either" if whole else "the control run did not finish"
     if facts.critical:
-        return PARTLY, f"the flag is down, but {' '.join(sorted(facts.critical))} is CRITICAL"
+        return PARTLY, f"flag cleared, but {' '.join(sorted(facts.critical))} is CRITICAL"
     shared = len(set(facts.scores.steps) & set(twin.scores.steps))
     if facts.own_reward:
-        return HEALED, "no flag; its reward function is another than the twin's, so rewards are not compared"
-    few = f"{shared} steps are too few to compare the reward with the twin's"
-    return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
+        return HEALED, "no flag; rewards not compared (different reward functions)"
+    few = f"{shared} steps are too few to compare the reward with the control run"
+    return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
 
 
 def _trouble(twin: Facts, known: frozenset[str]) -> str:
@@ -217,7 +217,7 @@ def _trouble(twin: Facts, known: frozenset[str]) -> str:
 
 
 def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
-    """Whether the reward is worse than the twin's by more than the noise, and the mean difference.
+    """Whether the reward is worse than in the control run by more than the noise, and the mean difference.
 
     Steps are compared in pairs, as in `compare`: both trials see the same prompts. A reward that is not finite is worse
     than one that is.

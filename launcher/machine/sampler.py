@@ -55,7 +55,7 @@ class Sampler:
 
     def __init__(self, visible: Collection[str] | None = None) -> None:
         """`visible`: indices or UUIDs from CUDA_VISIBLE_DEVICES; None samples all devices."""
-        self.reason: str | None = None  # why there are no GPU figures
+        self.reason: str | None = None  # why there are no GPU metrics
         self._nvml: Any = None
         self._devices: list[_Device] = []
         self._detailed = 0.0
@@ -106,7 +106,7 @@ class Sampler:
             host=HostSample(*host_memory()),
             run=ProcessesSample(max(0, _private(pids) - self._counted_twice)),
             gpus=tuple(self._gpu(device, pids, session, detailed) for device in self._devices),
-            missing=f"no GPU figures: {self.reason}" if detailed and self.reason else None,
+            missing=f"no GPU metrics: {self.reason}" if detailed and self.reason else None,
         )
 
     def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> GpuSample:

@@ -75,7 +75,7 @@ class ProcessesSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class MachineSample(Record):
-    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU figures.
+    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU metrics.
 
     Of a run on a cluster: all `nodes` with their GPUs, and as `host` the node with the least memory left; or, as
     `away`, why there is this machine alone.

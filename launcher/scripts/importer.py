@@ -97,7 +97,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         draft.notes.append(f"the run starts in {folder}; modules and relative paths are resolved from it")
     if draft.missing:
         asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
-        draft.losses.append(f"not set in the script: {', '.join(draft.missing)}; add {asked} behind it")
+        draft.losses.append(f"the script does not set {', '.join(draft.missing)}; pass {asked} after the script name")
     if draft.ours:
         draft.notes.append(f"ppo-tui sets these for each run: {', '.join(draft.ours)}")
     if draft.losses and not lossy:
@@ -108,9 +108,9 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     tidy(layer, followers=not preset.is_foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
     if preset.own_verl:
-        notes.append(f"veRL is the one in {preset.own_verl}, which Python takes before the installed one")
+        notes.append(f"using the veRL in {preset.own_verl}, which shadows the installed one")
     elif clone := _clone(source):
-        notes.append(f"the folder {clone} has a veRL of its own; import the script from there to run that one")
+        notes.append(f"{clone} contains its own veRL; import the script from there to use it")
     if not preset.is_foreign:
         notes += _fill_in(layer, given)
     notes = list(dict.fromkeys([*notes, *of_env]))

@@ -160,7 +160,7 @@ def _tried(run: dict[str, Any]) -> tuple[object, ...]:
     told = run["try"]["told"]
     arms = [arm for each in (told if isinstance(told, list) else [told]) for arm in each.get("trials", [])]
     words = [
-        f"{' '.join(arm['changes']) or 'untouched twin'}: {arm['verdict']} at {arm['step']}/{arm['planned']}"
+        f"{' '.join(arm['changes']) or 'control run'}: {arm['verdict']} at {arm['step']}/{arm['planned']}"
         for arm in arms
     ]
     return run["name"], run["try"]["seconds"], "; ".join(words)

@@ -89,7 +89,9 @@ async def test_the_settings_that_differ_are_a_tab_away(make: SimpleNamespace, ru
         text = seen(app)
         assert "actor.lr" in text and "1e-6" in text and "3e-6" in text
         assert "train_batch_size" not in text and "throughput" not in text
-        assert "2 against 1" in text and "equal" in text and "runs with other seeds can" in text  # the same recording
+        assert (
+            "2 against 1" in text and "equal" in text and "holds for these two runs only" in text
+        )  # the same recording
         await pilot.resize_terminal(160, 48)
         await pilot.pause()
         assert "actor.lr" in seen(app) and "throughput" in seen(app)
@@ -197,7 +199,7 @@ def test_contrasts_fit_any_width() -> None:
     from launcher.compare.contrast import Contrast
 
     found = [
-        Contrast("reward", 1, 2, (5001, 10000), (-1234.5, 1.5e-7), -0.1, -99999.5, 1e-9, result="cannot be told apart"),
+        Contrast("reward", 1, 2, (5001, 10000), (-1234.5, 1.5e-7), -0.1, -99999.5, 1e-9, result="inconclusive"),
         Contrast("validation", 1, 8, (1, 2), (None, 0.5), reason="not logged by both groups in these steps"),
     ]
     for columns in (20, 79, 159):

@@ -34,7 +34,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "LogScreen": ("Training Progress", "esc back"),
     "GpuScreen": ("GPU 7", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
-    "HelpScreen": ("Keys", "Health checks with their figures"),
+    "HelpScreen": ("Keys", "Health checks with their values"),
     "QueueScreen": ("Queue", "esc back"),
     "ConfirmScreen": ("Stop toy-cpu?", "y  stop", "n  cancel"),
     "RunsScreen": ("Start a new run", "enter open"),

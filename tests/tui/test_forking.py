@@ -108,7 +108,7 @@ async def test_the_trials_of_a_run_are_a_page_with_verdicts(make: SimpleNamespac
         await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and len(app.screen.query_one(Items).items) == 3)
         shown = drawn(app, Items)
         assert "KL-1 from step 4" in shown and "repeated" in shown and "healed" in shown
-        assert "actor.lr=1e-5" in shown and "untouched twin" in shown
+        assert "actor.lr=1e-5" in shown and "control run" in shown
         await pilot.press("down", "e")
         await until(pilot, lambda: isinstance(app.screen, EditorScreen))
         assert app.screen.draft.value(("actor", "lr")) == 1e-5
@@ -136,12 +136,10 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         details = str(app.screen.query_one("#details Static", Static).render())
         assert (
-            "KL-1 rose at step 6; trials from the start" in details
-            and "untouched twin" in details
-            and "Cost: " in details
+            "KL-1 rose at step 6; trials from the start" in details and "control run" in details and "Cost: " in details
         )
         await pilot.press("y")
         await until(pilot, lambda: [each.run.id for each in begun] == [run.name])
-        RunDir(run).trials_log.write_text("queued abc: the untouched twin\nleft out \x1b[2Jactor.lr=1: refused\n")
+        RunDir(run).trials_log.write_text("queued abc: the control run\nleft out \x1b[2Jactor.lr=1: refused\n")
         said = app.screen.query_one("#said", Static)
         await until(pilot, lambda: "left out actor.lr=1: refused" in str(said.render()))

@@ -83,7 +83,7 @@ def test_a_run_of_a_later_version_is_shown_and_never_changed(run: RunDir, file: 
     path.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":2').replace(b"schema: 1", b"schema: 2"))
     before = {path: path.read_bytes() for path in files(run)}
     for change in (lambda: delete(run), lambda: stop(run), lambda: request(run, "mute", rule="KL-1")):
-        with pytest.raises(UserError, match=r"later ppo-tui \(schema 2; this one writes 1\); update ppo-tui"):
+        with pytest.raises(UserError, match=r"newer ppo-tui \(schema 2, this one supports 1\); update ppo-tui"):
             change()
     for words in (["delete", RUN, "--yes"], ["note", RUN, "text"], ["resume", RUN], ["stop", RUN]):
         call(words)

@@ -151,7 +151,7 @@ def test_a_row_has_its_limits_and_fixes_that_fit_the_run_with_present_values() -
         checklist.step(step, healthy(step))
     found = row(checklist, "KL-1")
     assert texts(found)[0] == "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)"
-    assert texts(found)[-1] == "algorithm.kl_ctrl.kl_coef ↑ against a slow drift, not against a jump (now 0.001)"
+    assert texts(found)[-1] == "algorithm.kl_ctrl.kl_coef ↑ helps with slow drift, not with a sudden jump (now 0.001)"
     assert [fix.key for fix in found.fixes][::2] == ["actor_rollout_ref.actor.optim.lr", "algorithm.kl_ctrl.kl_coef"]
     assert found.keys == (KL,)
     assert [(str(bound.level), bound.side) for bound in found.bounds] == [("WARN", ">"), ("CRITICAL", ">")]

@@ -174,7 +174,7 @@ def test_a_verl_beside_the_script_is_the_one_whose_keys_count(tmp_path: Path):
     more = "env.name=alfworld env.nmae=x algorithm.adv_estimator=gigpo"
     script.write_text(f"python3 -m verl.trainer.main_ppo {KEYS} {more}")
     got = from_script(Source(script.read_text(), tmp_path, script), "mine")
-    assert f"veRL is the one in {tmp_path}/verl, which Python takes before the installed one" in got.notes
+    assert f"using the veRL in {tmp_path}/verl, which shadows the installed one" in got.notes
     preset = tmp_path / "mine.yaml"
     preset.write_text(got.text)
     loaded = load(str(preset))

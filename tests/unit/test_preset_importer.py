@@ -270,8 +270,11 @@ def test_functions_conditions_loops_and_option_parsers_are_followed():
 @pytest.mark.parametrize(
     ("script", "loss"),
     [
-        ("RUN actor_rollout_ref.model.path=$MODEL", "not set in the script: MODEL; add MODEL=VALUE behind it"),
-        ("RUN actor_rollout_ref.model.path=$1", "not set in the script: 1; add VALUE behind it"),
+        (
+            "RUN actor_rollout_ref.model.path=$MODEL",
+            "the script does not set MODEL; pass MODEL=VALUE after the script name",
+        ),
+        ("RUN actor_rollout_ref.model.path=$1", "the script does not set 1; pass VALUE after the script name"),
         ("RUN data.seed=$(date +%s)", "data.seed is known only when the script runs: $(date +%s)"),
         ("N=$(nvidia-smi -L | wc -l)\nRUN trainer.n_gpus_per_node=$N", "only when the script runs: $(nvidia-smi -L"),
         ("if nvidia-smi; then B=8; else B=16; fi\nRUN data.train_batch_size=$B", "B, set where nvidia-smi"),

@@ -248,7 +248,9 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     assert second.after == first.id and [each.id for each in queued.entries()] == [first.id, second.id]
     with pytest.raises(UserError, match=r"--gpus 0,1: toy-cpu uses no GPU"):
         going.add("toy-cpu", gpus="0,1")
-    with pytest.raises(UserError, match=r"--gpus 0,0: toy-cpu uses 2 GPUs \(trainer.gpus\); name as many"):
+    with pytest.raises(
+        UserError, match=r"--gpus 0,0 does not match: toy-cpu uses 2 GPUs \(trainer.gpus\); list that many"
+    ):
         going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,0")
     third = going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,1")
     assert third.gpus == ("0", "1") and third.preset["env"]["CUDA_VISIBLE_DEVICES"] == "0,1"

@@ -45,7 +45,9 @@ def test_a_row_has_its_limits_its_metric_and_fixes_with_present_values() -> None
     found = rows(imported("kl-blowup.log.gz"))["KL-1"]
     assert {bound.level for bound in found.bounds} == {Level.WARN, Level.CRITICAL}
     assert found.keys == ("actor/reward_kl_penalty",)
-    assert found.fixes[-1].text == "algorithm.kl_ctrl.kl_coef ↑ against a slow drift, not against a jump (now 0.001)"
+    assert (
+        found.fixes[-1].text == "algorithm.kl_ctrl.kl_coef ↑ helps with slow drift, not with a sudden jump (now 0.001)"
+    )
 
 
 def test_limits_that_follow_the_run_move_with_its_steps_and_go_on_after_a_resume() -> None:

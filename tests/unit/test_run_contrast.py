@@ -48,10 +48,10 @@ def test_a_better_run_is_told_though_both_learn() -> None:
     reward, speed = found["reward"], found["tokens/s"]
     assert (reward.result, reward.steps, reward.over, reward.hint) == ("better", (41, 80), "steps", "")
     assert reward.low is not None and reward.high is not None and 0 < reward.low < 0.05 < reward.high
-    assert speed.result == "cannot be told apart" and "seed" in speed.hint
+    assert speed.result == "inconclusive" and "seed" in speed.hint
     assert found.keys() == {"reward", "tokens/s"}  # what neither logs is not a row
     assert by_figure(runs[::-1])["reward"].result == "worse"
-    assert "about these two runs" in assumptions(runs, list(found.values()))[0]
+    assert "for these two runs only" in assumptions(runs, list(found.values()))[0]
 
 
 def test_seeds_decide_where_there_are_several() -> None:
@@ -61,8 +61,8 @@ def test_seeds_decide_where_there_are_several() -> None:
     alike = [made(1, seed, off(by)) for seed, by in enumerate((-0.1, 0, 0.1))]
     luckier = [made(2, seed, off(by)) for seed, by in enumerate((-0.02, 0.08, 0.18))]
     found = by_figure([*alike, *luckier])["reward"]
-    assert (found.result, found.over) == ("cannot be told apart", "seeds")
-    assert found.more is not None and found.more > 3 and found.hint.startswith("about ")
+    assert (found.result, found.over) == ("inconclusive", "seeds")
+    assert found.more is not None and found.more > 3 and found.hint.startswith("needs about ")
     assert by_figure([alike[1], luckier[2]])["reward"].result == "better"  # of these two, steps alone tell so
     far = [made(2, seed, off(by)) for seed, by in enumerate((0.4, 0.5, 0.6), 5)]
     assert by_figure([*alike, *far])["reward"].result == "better"
@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     long = made(1, 1, learning, response_length__mean=20.0)
     short = made(2, 1, learning, count=9)
     found = by_figure([long, short])
-    assert found["reward"].hint == "5 steps in common; 12, or several seeds, would do"
+    assert found["reward"].hint == "5 steps in common; needs 12, or several seeds"
     assert found["length"].hint == "not logged by both groups in these steps"
     empty = made(3, 1, learning, count=0)
     assert {each.result for each in contrasts([long, empty])} == {"not judged"}

@@ -200,7 +200,7 @@ def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
     for run in carry_out(planned, begin=beginning(lambda _, first, last: healthy(first, last)), poll=0.05):
         wait_for(run, lambda state: not state.live)
     (found,) = trials_of()
-    assert [arm.verdict for arm in found.arms] == ["not repeated", "cannot be told"]
+    assert [arm.verdict for arm in found.arms] == ["not repeated", "inconclusive"]
     with pytest.raises(UserError, match="ENT-1 never rose"):
         plan(parent, "ENT-1")
     with pytest.raises(UserError, match=r"actor\.lrr.*did you mean 'actor\.lr'"):
@@ -309,14 +309,14 @@ def test_a_twin_repeats_the_trouble_with_another_flag_that_its_parent_had() -> N
     twin = replace(facts((), Level.OK, [0.2] * 12), critical=frozenset({"KL-4"}), others=frozenset({"KL-4"}))
     arms = [twin, facts(("a=1",), Level.OK, [0.2] * 12)]
     assert [arm.verdict for arm in judge(arms, frozenset({"KL-2", "KL-4"}))] == ["repeated", "healed"]
-    assert [arm.verdict for arm in judge(arms, frozenset({"KL-2"}))] == ["not repeated", "cannot be told"]
+    assert [arm.verdict for arm in judge(arms, frozenset({"KL-2"}))] == ["not repeated", "inconclusive"]
 
 
 def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:
     twin = facts((), Level.CRITICAL, [0.2] * 12)
     left = replace(facts(("a=1",), Level.OK, [0.2] * 12), critical=frozenset({"REW-1"}), others=frozenset({"REW-1"}))
     arm = judge([twin, left], frozenset({"REW-1"}))[1]
-    assert (arm.verdict, arm.why) == ("partly", "the flag is down, but REW-1 is CRITICAL")
+    assert (arm.verdict, arm.why) == ("partly", "flag cleared, but REW-1 is CRITICAL")
     assert judge([twin, left])[1].verdict == trials.BROKE, "a flag that its parent never had"
 
 

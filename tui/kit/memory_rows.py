@@ -178,7 +178,7 @@ def _held_back(device: Device) -> bool:
 
 
 def detail_rows(device: Device, columns: int, rows: int, missing: str | None) -> list[Row]:
-    """All about one device; `missing` is why there are no GPU figures, where that matters."""
+    """All about one device; `missing` is why there are no GPU metrics, where that matters."""
     head = f" {device_name(device)} {short_name(device)}".rstrip()
     drawn: list[Row] = []
     split = [(f"{head}  ", "title"), *split_row(device)]

@@ -102,7 +102,7 @@ def trainers_of_estimators(subject: Subject) -> Findings:
     """ALG-5: ReMax, GDPO and the optimal token baselines run in the legacy trainer only."""
     known = estimators().get(subject.text(ESTIMATOR) or "")
     if known is not None and known.lacks and subject.is_v1:
-        message = f"the v1 trainer of veRL {subject.version} passes no {known.lacks}, which {known.name} requires"
+        message = f"the v1 trainer of veRL {subject.version} does not pass {known.lacks}, which {known.name} requires"
         yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
 
 

@@ -211,7 +211,9 @@ class DiscountedReward(Rule):
         )
         if not compared:
             return replace(reading, message="not compared: the mean score is 0, or smaller than the KL penalty")
-        return replace(reading, message=f"{reading.message}: discounting hides the reward") if reading.raw else reading
+        return (
+            replace(reading, message=f"{reading.message}: gamma removes most of the reward") if reading.raw else reading
+        )
 
     @staticmethod
     def _least(limits: Mapping[str, float], share: float) -> Clause:

@@ -51,7 +51,7 @@ def add(
     needs = 0 if trainer.device == "cpu" else trainer.gpus
     if gpus is not None and (len(set(named)) != needs or len(named) != needs):
         uses = f"uses {needs} GPU{'s' * (needs != 1)} (trainer.gpus)" if needs else "uses no GPU"
-        raise UserError(f"--gpus {gpus}: {loaded.name} {uses}", "name as many GPUs, or leave --gpus out")
+        raise UserError(f"--gpus {gpus} does not match: {loaded.name} {uses}", "list that many GPUs, or omit --gpus")
     entry = Queued(
         id=new_id(loaded.name),
         name=loaded.name,

@@ -87,8 +87,7 @@ KL = Figure(
     names.KL,
     ("KL", "CLIP"),
     _usual,
-    missing="this run logs no KL; "
-    "set algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True to log it",
+    missing="no KL logged; set use_kl_loss or use_kl_in_reward",
 )
 ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), _start)
 THROUGHPUT = Figure("throughput", names.THROUGHPUT, ("THR", "STALL"), _gpu_count, " tok/s")

@@ -11,7 +11,7 @@ from tui.kit.memory_rows import FULL, TIGHT, devices, short_name, used_share
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.painted import Grown
 
-NO_NVML = "no GPU figures"
+NO_NVML = "no GPU metrics"
 _BAR, _LEAST_BAR = 24, 4  # cells
 
 

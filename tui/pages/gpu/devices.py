@@ -50,7 +50,7 @@ class DeviceDetail(Grown):
     away: str | None = None
 
     def show(self, device: Device | None, missing: str | None, away: str | None = None) -> None:
-        """`missing` is why there are no GPU figures, None when nobody misses them; `away` why other nodes are not."""
+        """`missing` is why there are no GPU metrics, None when nobody misses them; `away` why other nodes are not."""
         self.device, self.missing, self.away = device, missing, away
         self.redraw()
 

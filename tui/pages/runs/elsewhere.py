@@ -94,7 +94,7 @@ def _summary(name: str, told: Mapping[str, Any]) -> RunSummary:
 _FAILED = {
     255: "ssh cannot reach {}, or has lost the connection",
     127: "{} has no ppo-tui on its PATH; set where it is in 'hosts' of config.yaml",
-    2: "ppo-tui on {0} does not open it; ppo-tui --host {0} runs prints what is there",
+    2: "Could not open it on {0}; list its runs with `ppo-tui --host {0} runs`",
 }
 
 
@@ -120,6 +120,6 @@ async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *,
             found = await in_background(partial(attach_job, name, run))
             navigation(app).show_run(found.path, page, read_only=False)
     except SuspendNotSupported:
-        app.notify(f"This terminal cannot be handed over; use ppo-tui --host {name}", severity="error", markup=False)
+        app.notify(f"Cannot open ssh here; quit and run `ppo-tui --host {name}`", severity="error", markup=False)
     except (OSError, UserError) as error:
         app.notify(str(error), severity="error", markup=False)

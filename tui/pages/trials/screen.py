@@ -72,7 +72,7 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
             row = put(row, _RUN, [(arm.run[:SHORT_ID], "dim")])
             row = put(row, _STEP, [(f"{arm.step}/{arm.planned}", "text")])
             gap = "" if arm.reward is None else f" (reward {'+' * (arm.reward >= 0)}{number(arm.reward)})"
-            rows = labelled(row, " ".join(arm.changes) or "untouched twin", "text", _TEXT, columns)
+            rows = labelled(row, " ".join(arm.changes) or "control run", "text", _TEXT, columns)
             rows += paragraph(arm.told + gap, "dim", columns, indent=_TEXT, least=16)
             items.append(Item(arm.run, rows))
     return items
@@ -106,7 +106,7 @@ class TrialsScreen(ItemsPage):
 
     BINDINGS = KEYS["trials"]
     LIST = Items
-    EMPTY = " no trials of this run yet; S tries the fixes of its first flag"
+    EMPTY = " no trials yet; press S to try the fixes of the first flag"
     POLL = 3.0  # all run directories are looked through
 
     def __init__(self, run: RunView) -> None:
