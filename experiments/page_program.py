@@ -1,5 +1,6 @@
 """Pages about the program: commands and keys."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import typer
 from page_words import cell, code, sentence, table
 
 import launcher.cli
+from launcher.cli.completion import WORDS
 from launcher.cli.root import app
 from launcher.core.tables import read_tables
 from tui.kit.keymap import pages
@@ -16,11 +18,15 @@ from tui.kit.keys import KEYS, LETTERS
 EXAMPLES = Path(launcher.cli.__path__[0]) / "examples.toml"
 
 
+def root() -> tuple[Any, Any]:
+    """`ppo-tui` itself, with its parsing context."""
+    command = typer.main.get_command(app)
+    return command, command.make_context("ppo-tui", [], resilient_parsing=True)
+
+
 def tree() -> dict[str, tuple[Any, Any]]:
     """Every command by its words (`queue add`), with its parsing context."""
-    root = typer.main.get_command(app)
-    context = root.make_context("ppo-tui", [], resilient_parsing=True)
-    return {" ".join(path): found for path, *found in _below(root, context)}  # type: ignore[misc]
+    return {" ".join(path): found for path, *found in _below(*root())}  # type: ignore[misc]
 
 
 def _below(group: Any, context: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -44,6 +50,24 @@ def commands() -> str:
             rows = [(code(words), cell(about)) for words, about in filter(None, found) if "--help" not in words]
             lines += [table(("argument or option", "meaning"), rows), "```sh", *shown, "```\n"]
     return "\n".join(lines)
+
+
+def write_words() -> None:
+    """Writes what completion offers: the options of each command, and the arguments that it takes."""
+    lines = ["# What completion offers of each command; written by `make pages` from the commands.\n"]
+    for name, (command, context) in {"": root(), **tree()}.items():
+        options, takes = {}, []
+        for each in command.get_params(context):
+            if each.param_type_name == "option":
+                about = " ".join((each.help or "Show this message and exit.").split())
+                options |= {word: about for word in [*each.opts, *each.secondary_opts] if word.startswith("--")}
+            else:
+                takes.append(each.metavar or each.name.upper())
+        about = " ".join((command.help or "").split()).partition(". ")[0].rstrip(".")
+        lines.append(f"[{json.dumps(name)}]\nabout = {json.dumps(about)}\ntakes = {json.dumps(takes)}")
+        pairs = (f"{json.dumps(word)} = {json.dumps(text)}" for word, text in options.items())
+        lines.append(f"options = {{{', '.join(pairs)}}}\n")
+    WORDS.write_text("\n".join(lines), "utf-8")
 
 
 def letters() -> str:

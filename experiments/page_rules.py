@@ -9,11 +9,11 @@ from page_words import cell, code, sentence, table
 
 import launcher.check
 import launcher.health
+from launcher.cli.topics import advice_sentence, debounce_sentence
 from launcher.core.format import number
 from launcher.core.tables import read_tables
 from launcher.health.catalogue import RuleData, families
 from launcher.health.catalogue import rules as health_rules
-from launcher.health.fixes import Fix
 from launcher.health.rules import ALL
 from launcher.record.levels import FLAGS
 
@@ -39,14 +39,19 @@ def rules() -> str:
             lines += [f"### {rule.id}\n", f"**{rule.title}.** {rule.meaning}\n"]
             if needs[rule.id]:
                 lines += ["Judges " + "; ".join(" or ".join(map(code, names)) for names in needs[rule.id]) + ".", ""]
-            lines += [_limits(rule, words[rule.id]), _debounce(rule), ""]
-            lines += ["What to try:", "", *(f"* {line}" for line in dict.fromkeys(map(_advice, rule.advice))), ""]
+            lines += [_limits(rule, words[rule.id]), debounce_sentence(rule), ""]
+            lines += [
+                "What to try:",
+                "",
+                *(f"* {line}" for line in dict.fromkeys(sentence(advice_sentence(fix, "`")) for fix in rule.advice)),
+                "",
+            ]
             lines += [*_measured(rule.id, evidence), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _limits(rule: RuleData, words: dict[str, str]) -> str:
@@ -55,20 +60,6 @@ def _limits(rule: RuleData, words: dict[str, str]) -> str:
         values = (rule.limits.get(f"{level}.{name}") for _, level in FLAGS)
         rows.append((code(name), words[name], *("" if each is None else number(each.value) for each in values)))
     return table(("limit", "what it is", *(name.upper() for _, name in FLAGS)), rows)
-
-
-def _debounce(rule: RuleData) -> str:
-    (count, window), release = rule.raised, rule.release
-    rises = "The flag rises at once" if window == 1 else f"The flag rises when {count} of {window} steps cross a limit"
-    return f"{rises}. It clears after {release} good step{'s' * (release > 1)}."
-
-
-def _advice(fix: Fix) -> str:
-    if not fix.key:
-        return sentence(fix.why)
-    verb = "look at" if fix.direction == "check" else fix.direction
-    colon = " to" if fix.direction == "set" else ":" if fix.words else ""
-    return sentence(f"{verb} {code(fix.key)}{colon} {fix.words}".strip())
 
 
 def _measured(rule: str, evidence: str) -> Iterator[str]:

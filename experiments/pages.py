@@ -52,6 +52,7 @@ def filled(text: str) -> str:
 
 
 def main() -> None:
+    page_program.write_words()
     for page in pages():
         before = page.read_text("utf-8")
         if (now := filled(before)) != before:

@@ -36,7 +36,7 @@ def check(
     rehearse: Annotated[bool, typer.Option("--rehearse", help="Also let veRL run two small steps on the CPU.")] = False,
     json: Json = False,
 ) -> None:
-    """Check a preset before it is started: its configuration, data, model, memory, hardware and software."""
+    """Check that a preset can run. Configuration, data, model, memory, hardware and software."""
     from launcher.check.checks import report
 
     result = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))

@@ -27,7 +27,7 @@ def compare(
     plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
-    """Compare runs side by side: what is better, with intervals, and the settings that differ."""
+    """Compare runs: results with intervals, settings that differ."""
     from launcher.compare import comparison as core
     from launcher.compare import contrast
     from launcher.compare.comparison import groups
@@ -89,7 +89,7 @@ def try_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Try the fixes of a flag from the checkpoint before it, next to a control run.
+    """Try the fixes of a flag from the checkpoint before it. A control run without changes runs next to them.
 
     The trials are runs of the queue: side by side on free GPUs, otherwise one after another.
     """
@@ -114,7 +114,7 @@ def try_(
 def trials(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
 ) -> None:
-    """Show the results of trials: which fixes worked, did nothing, or broke something else."""
+    """Show which tried fixes worked, did nothing or did harm."""
     from launcher.compare.trial_verdicts import trials_of
 
     results = trials_of(find(run).id if run else None)

@@ -59,6 +59,12 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
             return screen.open()
         case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():
             return screen.show(find(run), read_only=command == "watch")
+        case ["__complete", *others]:
+            from launcher.cli.completion import complete
+
+            for word, about in complete(others):
+                print(f"{word}\t{about}")
+            return 0
         case ["runs"] | ["runs", "--json"]:
             from launcher.cli.report import runs
 

@@ -1,12 +1,37 @@
 """The words of the command line that no command takes, as errors in the form of all others."""
 
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from launcher.core.errors import UserError
+from launcher.core.tables import read_tables
 from launcher.core.text import near_hint
+
+_NAMES = 14  # columns of the names of commands in a help
+
+
+@functools.cache
+def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    return read_tables(Path(__file__).with_name("examples.toml"))
+
+
+def groups_of(path: str) -> dict[str, str]:
+    """The heading of each command; none for the commands of a group, which have one subject."""
+    return {} if path else {name.partition(" ")[0]: heading for heading, rows in _tables().items() for name in rows}
+
+
+def _examples() -> dict[str, Sequence[str]]:
+    return {name: shown for rows in _tables().values() for name, shown in rows.items()}
+
+
+def _no_type(ctx: Any) -> str:
+    """Typer names the Python type of an argument after it, which says nothing to a user."""
+    return ""
 
 
 class Commands(TyperGroup):
@@ -19,6 +44,33 @@ class Commands(TyperGroup):
             group = f" of '{path}'" if ctx.parent else ""
             raise UserError(f"no command '{name}'{group}", near_hint(name, self.commands, f"'{path} --help' lists all"))
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands under the headings of the reference; a group without headings as they come."""
+        listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        groups = groups_of(ctx.command_path.partition(" ")[2])
+        for heading in dict.fromkeys(groups.get(name, "Commands") for name, _ in listed):
+            rows = [
+                (name, command.get_short_help_str(limit=formatter.width - 2 - _NAMES))
+                for name, command in listed
+                if groups.get(name, "Commands") == heading
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """The command of a name; its help ends with its examples."""
+        command = super().get_command(ctx, name)
+        path = f"{ctx.command_path} {name}".partition(" ")[2]
+        params: list[Any] = list(command.params) if command is not None else []
+        for param in params:
+            if param.param_type_name == "argument":
+                param.display_type = _no_type
+            elif param.metavar is None and not param.is_flag:
+                param.metavar = param.name.upper()
+        if command is not None and (shown := _examples().get(path)):
+            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in shown)
+        return command
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command. Raises UserError for an option that is used in a wrong way: Typer does not name whose."""

@@ -37,7 +37,7 @@ def presets(json: Json = False) -> None:
 
 
 def recipes(json: Json = False) -> None:
-    """List the recipes: published settings of algorithms, which any preset takes as recipe=NAME."""
+    """List the recipes, published settings of algorithms. Any preset takes one as recipe=NAME."""
     from launcher.preset import files, layers
 
     rows = [("RECIPE", "DESCRIPTION")]

@@ -74,7 +74,7 @@ def runs(json: Json = False) -> None:
 
 
 def hosts(json: Json = False) -> None:
-    """List the runs of the machines in config.yaml (hosts:), asked through ssh, and jobs of its Ray clusters."""
+    """List the runs of other machines. Those under `hosts:` in config.yaml, and Ray jobs."""
     from launcher.machine.hosts import runs_elsewhere
     from launcher.runs.act.attach_job import jobs_of
     from launcher.settings import read_clusters
@@ -269,7 +269,7 @@ def selftest(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Inject faults into the metrics of a run and print which health rule detects each of them, and when."""
+    """Inject faults into the metrics of a run to test its rules. Prints which rule detects each fault, and when."""
     from launcher.record.levels import Level
     from launcher.runs.watch.selftest import selftest as put_to_the_test
 

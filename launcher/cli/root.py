@@ -70,13 +70,34 @@ def keys(ctx: typer.Context, json: Json = False) -> None:
         say("* changed in config.yaml")
 
 
+def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -> None:
+    """Print the completion script of a shell. Its first lines say where to put it."""
+    from launcher.cli.completion import SCRIPTS
+
+    if shell not in SCRIPTS:
+        raise UserError(f"no completion for '{shell}'", f"use one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+
+
+def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="TOPIC")] = None) -> None:
+    """Print the reference text of a rule, field, cause or command."""
+    from launcher.cli.topics import listed, text_of
+
+    if topic is None:
+        put_table(listed())
+    elif topic in getattr(ctx.parent and ctx.parent.command, "commands", {}):
+        app([topic, "--help"], prog_name="ppo-tui", obj=ctx.obj, standalone_mode=False)
+    else:
+        print(text_of(topic))
+
+
 for command in (
     *(launch.run, launch.attach, launch.watch, launch.stop, launch.resume, launch.fork, upkeep.delete),
     *(checking.check, checking.doctor),
     *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
     *(preset.presets, preset.recipes, preset.command, preset.edit),
     *(launch.import_, launch.replay, comparisons.compare, report.export, upkeep.merge, upkeep.eval_),
-    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys),
+    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys, completion, help_),
 ):
     app.command(command.__name__.rstrip("_"))(command)
 for name, commands in (("data", data.app), ("preset", library.app), ("queue", queueing.app), ("reward", data.rewards)):

@@ -34,7 +34,7 @@ Text = Annotated[
 
 
 def note(run: Run, text: Text = None, json: Json = False) -> None:
-    """Set the note of a run, with #tags; without TEXT print the note."""
+    """Set or print the note of a run. Words with # are tags."""
     target = find(run)
     if text is not None:
         refuse_later(target)
@@ -109,7 +109,10 @@ def clean(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove processes and Ray folders of ended runs, and runs and checkpoints beyond `keep:` of config.yaml."""
+    """Remove what ended runs left, and runs beyond `keep:`.
+
+    They left processes and Ray folders. `keep:` in config.yaml limits runs and checkpoints.
+    """
     from launcher.runs.act import removal as leftovers
     from launcher.runs.act import removal as retention
     from launcher.settings import read_keep

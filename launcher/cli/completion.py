@@ -1,0 +1,104 @@
+"""Completion of command lines in bash, zsh and fish: commands, options, runs, presets, fields and their values.
+
+A shell asks `ppo-tui __complete WORDS...` at each tab. That path imports neither Typer nor the commands: their options
+are in words.toml, which `make pages` writes from them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from launcher.core.tables import read_tables
+
+WORDS = Path(__file__).with_name("words.toml")
+MOST_RUNS = 50
+"""Runs that are offered, the newest first."""
+
+SCRIPTS = {
+    "bash": """\
+# ppo-tui completion bash > ~/.local/share/bash-completion/completions/ppo-tui
+COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
+_ppo_tui() {
+    local IFS=$'\\n'
+    COMPREPLY=($(ppo-tui __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+}
+complete -o default -F _ppo_tui ppo-tui
+""",
+    "zsh": """\
+#compdef ppo-tui
+# ppo-tui completion zsh > a folder of $fpath/_ppo-tui
+_ppo_tui() {
+    local -a found
+    local word about
+    while IFS=$'\\t' read -r word about; do
+        found+=("${word//:/\\\\:}${about:+:$about}")
+    done < <(ppo-tui __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+    (( $#found )) && _describe ppo-tui found -S '' || _files
+}
+compdef _ppo_tui ppo-tui
+""",
+    "fish": """\
+# ppo-tui completion fish > ~/.config/fish/completions/ppo-tui.fish
+complete -c ppo-tui -a '(ppo-tui __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+""",
+}
+
+
+def complete(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the last word can become, each with a short description or an empty one."""
+    *before, part = words or [""]
+    known = read_tables(WORDS)
+    path = ""
+    given: list[str] = []
+    for word in before:
+        longer = f"{path} {word}".strip()
+        if not given and longer in known:
+            path = longer
+        elif not word.startswith("-"):
+            given.append(word)
+    for word, about in _candidates(known, path, given, part):
+        if word.startswith(part):
+            yield word, about
+
+
+def _candidates(known: Mapping[str, Any], path: str, given: Sequence[str], part: str) -> Iterator[tuple[str, str]]:
+    command = known.get(path, {})
+    if part.startswith("-"):
+        yield from ((option, about) for option, about in command.get("options", {}).items())
+        return
+    if not given:
+        for name, each in known.items():
+            above, _, last = name.rpartition(" ")
+            if name and above == path:
+                yield last, each["about"]
+    takes = command.get("takes", [])
+    kind = takes[min(len(given), len(takes) - 1)] if takes else ""
+    if kind.startswith(("RUN", "SOURCE")):
+        yield from _runs()
+    elif kind == "PRESET":
+        from launcher.preset.files import available
+
+        yield from ((name, "preset") for name in available())
+    elif kind == "KEY=VALUE":
+        yield from _settings(part)
+
+
+def _runs() -> Iterator[tuple[str, str]]:
+    from launcher.record.layout import all_runs
+    from launcher.record.state import current
+
+    yield "last", "the newest run"
+    for run in all_runs()[:MOST_RUNS]:
+        yield run.id, current(run, checks=False).state
+
+
+def _settings(part: str) -> Iterator[tuple[str, str]]:
+    from launcher.preset.schema import FIELDS
+
+    name, equals, _ = part.partition("=")
+    if not equals:
+        yield from ((f"{field}=", spec.help) for field, spec in FIELDS.items())
+    elif (spec := FIELDS.get(name)) is not None:
+        offered = spec.choices or tuple(spec.offers) or (("true", "false") if bool in spec.types else ())
+        yield from ((f"{name}={value}", spec.offers.get(value, "")) for value in offered)

@@ -1,0 +1,155 @@
+"""The texts of `ppo-tui help TOPIC`: rules, findings, causes, preset fields, metrics and recipes, from their own data.
+
+The reference of the documentation is made of the same texts, by `experiments/pages.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
+
+if TYPE_CHECKING:
+    from launcher.health.catalogue import RuleData
+    from launcher.health.fixes import Fix
+
+_FINDINGS = Path(__file__).parents[1] / "check" / "findings.toml"
+_LIMITS = Path(__file__).parents[1] / "health" / "limits.toml"
+_LISTED = 3  # topics that the list names of each kind
+
+
+def text_of(topic: str) -> str:
+    """The text about a topic, folded to the terminal. Raises UserError for an unknown one."""
+    wanted = topic.lower()
+    known = [(kind, name, text) for kind, texts in _kinds().items() for name, text in texts.items()]
+    found = [entry for entry in known if entry[1].lower() == wanted]
+    if not found:
+        from launcher.metrics.glossary import UNKNOWN, describe
+
+        metric = describe(topic)
+        if metric.meaning == UNKNOWN:
+            names = [name for _, name, _ in known]
+            raise UserError(f"no topic '{topic}'", near_hint(topic, names, "'ppo-tui help' lists the kinds"))
+        unit = f"\n\nUnit: {metric.unit}" if metric.unit else ""
+        return folded(f"{topic} (metric)\n\n{metric.meaning}{unit}")
+    return "\n\n".join(folded(f"{name} ({kind})\n\n{text()}") for kind, name, text in found)
+
+
+def listed() -> list[tuple[str, str, str]]:
+    """A row per kind of topic: how many there are, and some."""
+    rows = [("KIND", "TOPICS", "SUCH AS")]
+    rows += [(kind, str(len(texts)), ", ".join(list(texts)[:_LISTED])) for kind, texts in _kinds().items()]
+    return [*rows, ("command", "all", "run, check, try"), ("metric", "all", "actor/entropy, critic/score/mean")]
+
+
+def folded(text: str) -> str:
+    """Lines no longer than the terminal, at most 100 columns; what continues an item is indented."""
+    columns = min(shutil.get_terminal_size().columns, 100)
+    lines: list[str] = []
+    for line in text.splitlines():
+        indent = "  " if line.startswith("* ") else ""
+        lines += textwrap.wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
+
+
+Texts = Mapping[str, Callable[[], str]]
+
+
+def _kinds() -> dict[str, Texts]:
+    return {
+        "rule": _rules(),
+        "finding": _findings(),
+        "cause": _causes(),
+        "preset field": _fields(),
+        "recipe": _recipes(),
+    }
+
+
+def _rules() -> Texts:
+    from launcher.health.catalogue import rules
+
+    return {id: partial(_rule_text, rule) for id, rule in rules().items()}
+
+
+def _rule_text(rule: RuleData) -> str:
+    return "\n".join(rule_lines(rule))
+
+
+def rule_lines(rule: RuleData) -> Iterator[str]:
+    """What a rule judges, its limits, when its flag rises and clears, and what to try."""
+    from launcher.core.format import number
+    from launcher.core.tables import read_tables
+    from launcher.record.levels import FLAGS
+
+    yield f"{rule.title}. {rule.meaning}"
+    yield ""
+    words = read_tables(_LIMITS)[rule.id]
+    for name in dict.fromkeys(name.partition(".")[2] for name in rule.limits):
+        values = [(level, rule.limits.get(f"{key}.{name}")) for level, key in FLAGS]
+        given = [f"{level} {number(limit.value)}" for level, limit in values if limit is not None]
+        yield f"* {name}: {words[name]}. {', '.join(given)}"
+    yield ""
+    yield debounce_sentence(rule)
+    yield ""
+    yield "What to try:"
+    yield ""
+    yield from dict.fromkeys(f"* {advice_sentence(fix)}" for fix in rule.advice)
+
+
+def debounce_sentence(rule: RuleData) -> str:
+    """When the flag of a rule rises, and when it clears."""
+    (count, window), release = rule.raised, rule.release
+    rises = "The flag rises at once" if window == 1 else f"The flag rises when {count} of {window} steps cross a limit"
+    return f"{rises}. It clears after {release} good step{'s' * (release > 1)}."
+
+
+def advice_sentence(fix: Fix, quote: str = "") -> str:
+    """One thing to try; `quote` is put around its key."""
+    if not fix.key:
+        return fix.why
+    verb = "look at" if fix.direction == "check" else fix.direction
+    colon = " to" if fix.direction == "set" else ":" if fix.words else ""
+    return f"{verb} {quote}{fix.key}{quote}{colon} {fix.words}".strip()
+
+
+def _findings() -> Texts:
+    from launcher.core.tables import read_tables
+
+    rows = {id: row for group in read_tables(_FINDINGS).values() for id, row in group.items() if id != "about"}
+    return {id: partial("{text}\n\nLevel: {level}".format_map, row) for id, row in rows.items()}
+
+
+def _causes() -> Texts:
+    from launcher.console.causes import Cause, catalogue
+
+    def text(cause: Cause) -> str:
+        threads = [sample.thread for sample in cause.samples if sample.thread]
+        fixes = [f"* {fix.text}" for fix in cause.fixes]
+        return "\n".join([f"{cause.title}. {cause.meaning}", "", "What to try:", "", *fixes, *["", *threads[:1]]])
+
+    return {cause.id: partial(text, cause) for cause in catalogue()}
+
+
+def _fields() -> Texts:
+    from launcher.preset.fields import Spec
+    from launcher.preset.schema import FIELDS
+
+    def text(spec: Spec) -> str:
+        unit = f" ({spec.unit})" if spec.unit else ""
+        key = f"\nveRL key: {spec.plus}{spec.key}" if spec.key else ""
+        default = "" if spec.default is None else f"\nDefault: {spec.default}"
+        return f"{spec.help}\n\nValues: {spec.allowed}{unit}{key}{default}"
+
+    return {name: partial(text, spec) for name, spec in FIELDS.items()}
+
+
+def _recipes() -> Texts:
+    from launcher.preset.files import recipe_about, recipes
+
+    return {name: partial(recipe_about, name) for name in recipes()}

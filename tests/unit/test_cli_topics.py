@@ -1,0 +1,96 @@
+"""Help on topics, completion of words, and the groups of --help: all from the same data as the reference."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import page_program
+import pytest
+from commands import call
+
+from launcher.cli import topics
+from launcher.cli.completion import SCRIPTS, WORDS, complete
+from launcher.core.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("topic", "part"),
+    [
+        ("KL-4", "gain_sigmas"),
+        ("kl-4", "Unrewarded drift"),
+        ("V1", "divide evenly over the GPUs"),
+        ("gpu-oom-update", "What to try"),
+        ("actor.lr", "actor_rollout_ref.actor.optim.lr"),
+        ("dapo", "DAPO"),
+        ("actor/entropy", "Unit: nats"),
+    ],
+)
+def test_each_kind_of_topic_has_a_text(topic: str, part: str) -> None:
+    text = topics.text_of(topic)
+    assert part in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_every_topic_can_be_printed() -> None:
+    for texts in topics._kinds().values():
+        assert all(text().strip() for text in texts.values())
+
+
+def test_an_unknown_topic_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UserError) as caught:
+        topics.text_of("KL-44")
+    assert "KL-4" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ([""], "run"),
+        (["run", "toy"], "toy-cpu"),
+        (["run", "toy-cpu", "actor.l"], "actor.lr="),
+        (["run", "toy-cpu", "algorithm="], "algorithm=grpo"),
+        (["run", "--d"], "--detach"),
+        (["preset", "im"], "import"),
+        (["attach", "la"], "last"),
+        ([], "check"),
+    ],
+)
+def test_completion_offers(words: list[str], wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    assert wanted in [word for word, _ in complete(words)]
+
+
+def test_the_words_of_completion_are_those_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = WORDS.read_text("utf-8")
+    monkeypatch.setattr(page_program, "WORDS", tmp_path / "words.toml")
+    page_program.write_words()
+    assert (tmp_path / "words.toml").read_text("utf-8") == before, "make pages"
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_a_shell_reads_its_script(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([shell, "-n"], input=SCRIPTS[shell].encode(), check=True)
+
+
+def test_bash_completes_a_field(tmp_path: Path) -> None:
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "ppo-tui").write_text("#!/bin/sh\nshift\nprintf 'actor.lr=\\tabout\\n%s\\n' \"$*\"\n")
+    (bin_ / "ppo-tui").chmod(0o755)
+    asked = '\nCOMP_WORDS=(ppo-tui run toy-cpu actor.l); COMP_CWORD=3; _ppo_tui; printf "%s|" "${COMPREPLY[@]}"'
+    script = SCRIPTS["bash"] + asked
+    env = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True)
+    assert done.stdout == "actor.lr=|run toy-cpu actor.l|"
+
+
+def test_help_has_groups_examples_and_whole_summaries() -> None:
+    top = call(["--help"])[0].decode()
+    assert "Watch:" in top and "Fix:" in top
+    assert "..." not in top.replace("[ARGS]...", "")
+    shown = call(["check", "--help"])[0].decode()
+    assert "Examples:\n    ppo-tui check toy-cpu" in shown
+    assert "<str>" not in shown
