@@ -103,7 +103,7 @@ def whole_run(home: Path, hex_id: str = "7f3a1c", name: str = "toy-cpu", *, fail
     said += [
         Alert("on_alert: failed"),
         Note("a note"),
-        DriverExit.of(ended),
+        DriverExit(ended.code, ended.signal, ended.requested_by),
         Action("resume", settings=("actor.lr=1",)),
     ]
     run.events.write_bytes(b"".join(Event(now + at, what).to_line() for at, what in enumerate(said)))
