@@ -15,6 +15,7 @@ from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.actions.editing import edit_entry, edit_run, field_of
+from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
@@ -87,7 +88,7 @@ class CheckDetailScreen(RunPage):
         if self.rule == STALL and (report := stall_report(reader.dir)) is not None:
             rows = [*rows, [], *stalled(report, columns - 1)]
         self.query_one("#page", Lines).show(rows)
-        keys = check.keys[:CHARTS]
+        keys, end = check.keys[:CHARTS], plan(reader.state, reader.series.last_step)
         self.set_class(not keys, "-chartless")
         self.query_one("#check-charts").set_class(len(keys) == 1, "-single")
         for index in range(CHARTS):
@@ -95,7 +96,7 @@ class CheckDetailScreen(RunPage):
             chart.set_class(index >= len(keys), HIDDEN)
             if index < len(keys):
                 bounds = [bound for bound in check.bounds if bound.series == index]
-                chart.show(check_plot(keys[index], reader.series, reader.state.total, bounds, changes))
+                chart.show(check_plot(keys[index], reader.series, end, bounds, changes))
 
     def action_neighbour(self, distance: int) -> None:
         rules = [check.rule for check in self.reader.state.checks]
