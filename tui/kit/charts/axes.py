@@ -16,8 +16,8 @@ _MOST = 1e15  # tokens that no step has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _ENDS = (10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR)  # what the end of an axis of time is a multiple of
 _MANY = 60  # such multiples at most, except of the last
-_STRIDES = (1, 2, 5, 10, 20, 30)  # between ticks: seconds, minutes
-_STRIDES += (*(n * _MINUTE for n in _STRIDES), *(n * _HOUR for n in (1, 2, 3, 6, 12)))
+_STRIDES = [n * unit for unit in (1, _MINUTE) for n in (1, 2, 5, 10, 20, 30)]  # between ticks
+_STRIDES += [n * _HOUR for n in (1, 2, 3, 6, 12)]
 _LONGEST = 30 * _DAY  # seconds that no step takes
 
 

@@ -143,7 +143,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         if at is not None and cells[at][0] in _FREE:
             cells[at] = (SEAM, "text")
         drawn.append(cells)
-    if at is not None:
+    if at is not None and plot.cursor is not None:
         for curve in plot.curves:
             value = None if curve.role == "raw" else curve.at(plot.cursor)
             if value is not None and math.isfinite(value) and (value > 0 or not plot.log):
