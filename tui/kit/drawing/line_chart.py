@@ -241,7 +241,7 @@ def _base(plot: Plot, columns: int, gutter: int) -> Row:
     for count in range(math.floor(plot.first / stride) + 1, math.ceil(plot.last / stride)):
         text = plot.axis.label(count * stride)
         start = window.at(count * stride) - len(text) // 2
-        if all(cell == (BASE, "axis") for cell in cells[max(start - 2, 0) : start + len(text) + 2]):
+        if all(cell == (BASE, "axis") for cell in cells[max(start - 3, 0) : start + len(text) + 3]):
             cells[start : start + len(text)] = [(char, "axis") for char in text]
     if (at := _cursor(plot, columns)) is not None:
         at, text = min(max(at, first), final), plot.axis.label(plot.axis.place(plot.cursor or 0))
