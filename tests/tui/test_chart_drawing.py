@@ -88,6 +88,27 @@ def test_marks_stand_at_their_step_and_never_on_a_label() -> None:
     assert base.index("▲") == GUTTER + 40 * 33 // 81
 
 
+def test_round_values_stand_on_the_x_axis_where_there_is_room() -> None:
+    assert picture(plot([0.1] * 26, last=26))[-1].split("─")[-1] == "26"
+    assert [part for part in picture(plot([0.1] * 26, last=26))[-1].strip().split("─") if part] == ["0", "10", "20", "26"]
+    assert [part for part in picture(plot([0.1] * 26, last=26), 18)[-1].strip().split("─") if part] == ["0", "26"]
+
+
+def test_marks_of_a_kind_that_are_too_many_are_left_out() -> None:
+    many = [Mark(step, "○", "point", "validation") for step in range(60)]
+    assert plot([0.1] * 60, marks=many[::10]).seen == many[::10]
+    assert plot([0.1] * 60, marks=[*many, Mark(3, "▲", "warn")]).seen == [Mark(3, "▲", "warn")]
+
+
+def test_a_chart_of_one_row_is_a_curve_between_its_title_and_its_value() -> None:
+    line = picture(plot([float(step) for step in range(40)]), 40, 1)[0]
+    assert line.startswith(" reward ⢀⣀") and line.endswith(" 0.5 ") and dots(line) > 30
+
+
+def test_the_unit_is_behind_the_title() -> None:
+    assert picture(plot([0.1] * 9, unit="nats"))[0].startswith(" reward nats ")
+
+
 def test_a_limit_shows_only_inside_the_range() -> None:
     assert any("╌" in line for line in picture(plot([0.1, 0.9], limits=[Limit(0.5)])))
     assert not any("╌" in line for line in picture(plot([0.1, 0.9], limits=[Limit(5.0)])))

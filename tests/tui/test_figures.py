@@ -19,6 +19,7 @@ from tui.kit.charts.figures import (
     THROUGHPUT,
     chosen,
     headline,
+    legend,
     plot,
     rises,
     trend,
@@ -45,7 +46,7 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
         "0.812 ↑ best 0.875 ○ val 0.850",
         "0.308   usual 0.202",
         "0.236 ↓ from 0.489",
-        "1119 tok/s   usual 1001",
+        "1119   usual 1001",
     ]
 
 
@@ -53,7 +54,7 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
 def test_the_throughput_of_one_gpu_is_told_with_their_number(make: SimpleNamespace, gpus: int, context: str) -> None:
     logged = {"perf__throughput": 461.0, "perf__time_per_step": 11.0}
     steps = store(make.made_up(3, perf__total_num_tokens=461 * 11 * gpus, **logged))
-    assert said(plot(THROUGHPUT, steps, make.running(), [])) == f"461 tok/s   {context}"
+    assert said(plot(THROUGHPUT, steps, make.running(), [])) == f"461   {context}"
     assert said(plot(THROUGHPUT, store(make.made_up(3, **logged)), make.running(), [])).endswith("usual 461")
 
 
@@ -112,9 +113,13 @@ def test_the_longest_answers_are_told_with_their_share(make: SimpleNamespace) ->
 
 def test_the_axis_ends_at_the_planned_steps_where_they_are_near(make: SimpleNamespace) -> None:
     steps = store(make.recorded(30))
-    assert plot(REWARD, steps, make.running(total=45), []).last == 45
-    assert plot(REWARD, steps, make.running(total=1160), []).last == 40
-    assert plot(REWARD, steps, make.running(total=None), []).last == 40
+    assert plot(REWARD, steps, make.running(total=34), []).last == 34
+    assert plot(REWARD, store(make.recorded(31)), make.running(total=1160), []).last == 35
+    assert plot(REWARD, store(make.recorded(31)), make.running(total=None), []).last == 35
+
+
+def test_the_axis_of_a_run_that_ended_ends_at_its_last_step(make: SimpleNamespace) -> None:
+    assert plot(REWARD, store(make.recorded(26)), make.ended("stopped", total=640), []).last == 26
 
 
 def test_a_nan_now_is_shouted_and_the_rest_stays(make: SimpleNamespace) -> None:
@@ -153,7 +158,14 @@ def test_an_attempt_leaves_a_seam(make: SimpleNamespace) -> None:
     steps = store(make.recorded(20))
     for record in make.recorded(30)[16:]:
         steps.add(record, 2)
-    assert [(mark.step, mark.sign) for mark in plot(REWARD, steps, make.running(), []).marks] == [(16, "┊")]
+    assert (16, "┊") in [(mark.step, mark.sign) for mark in plot(REWARD, steps, make.running(), []).marks]
+    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), []).marks] == [(16, "┊")]
+
+
+def test_one_legend_explains_the_marks_that_occur(make: SimpleNamespace) -> None:
+    assert legend([]) == []
+    found = plot(REWARD, store(make.recorded(62)), make.running(), rises([make.rise(10, "REW-1", "WARN", "")])).marks
+    assert "".join(text for text, _ in legend(found)).split() == ["▲", "flag", "○", "validation"]
 
 
 def test_the_title_carries_the_worst_flag_about_its_figure(make: SimpleNamespace) -> None:

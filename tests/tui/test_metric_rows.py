@@ -40,19 +40,26 @@ def drawn(points: Series, last: int, columns: int) -> str:
 
 
 def test_a_curve_goes_from_its_lowest_to_its_highest_value() -> None:
-    assert drawn(series(*range(8)), 7, 8) == SPARK
-    assert drawn(series(*range(8)), 15, 16) == SPARK + " " * 8
-    assert drawn(series(3, 3, 3, 3), 3, 6) == "▄▄▄▄  "
-    assert drawn(series(0, math.nan, 7), 2, 3) == "▁ █"
+    assert drawn(series(*range(8)), 7, 4) == "⣀⡠⠔⠒"
+    assert drawn(series(*range(8)), 15, 8) == "⣀⡠⠔⠒    "
+    assert drawn(series(3, 3, 3, 3), 3, 6) == "⠤⠤⠤⠤⠤⠤"
+    assert drawn(series(0, math.nan, 7), 2, 3) == "⡀ ⠐"
+
+
+@given(st.lists(st.floats(), max_size=60), st.integers(1, 40))
+def test_the_curves_of_neighbouring_rows_do_not_touch(values: list[float], columns: int) -> None:
+    """The upper row of dots is free."""
+    line = drawn(series(*values), max(len(values) - 1, 0), columns)
+    assert not any(ord(char) - 0x2800 & 0x09 for char in line if char != " ")
 
 
 def test_a_spike_of_one_step_stays_in_either_direction() -> None:
-    assert drawn(series(*[1.0] * 77, 9.0, *[1.0] * 22), 99, 10) == "▁▁▁▁▁▁▁█▁▁"
-    assert drawn(series(*[1.0] * 77, -9.0, *[1.0] * 22), 99, 10) == "███████▁██"
+    assert drawn(series(*[1.0] * 77, 9.0, *[1.0] * 22), 99, 10) == "⣀⣀⣀⣀⣀⣀⣀⡰⣄⣀"
+    assert drawn(series(*[1.0] * 77, -9.0, *[1.0] * 22), 99, 10) == "⠒⠒⠒⠒⠒⠒⠒⢢⠖⠒"
 
 
 def test_a_figure_of_every_fifth_step_has_no_holes() -> None:
-    assert drawn(series(0, 1, 2, every=5), 19, 20) == "    ▁▁▁▁▁▄▄▄▄▄█     ".replace("▄", SPARK[4])
+    assert drawn(series(0, 1, 2, every=5), 19, 20) == "    ⣀⣀⣀⠤⠤⠤⠤⠤⠒⠒⠒     "
 
 
 def test_values_without_a_finite_one_draw_nothing() -> None:
@@ -76,7 +83,8 @@ def test_what_is_shortened_keeps_both_ends() -> None:
     assert [len(shorten("abcdefgh", room)) for room in (1, 2, 5)] == [1, 2, 5]
 
 
-def test_blocks_have_a_twin_in_ascii() -> None:
+def test_lines_and_blocks_have_a_twin_in_ascii() -> None:
+    assert [to_ascii(drawn(series(*values), 9, 5)) for values in (range(10), [1.0] * 10)] == ["__-:'", "-----"]
     assert to_ascii(SPARK).isascii() and len(set(to_ascii(SPARK))) > 3
 
 

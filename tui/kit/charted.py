@@ -8,6 +8,7 @@ from typing import Any
 from launcher.core.format import duration, number
 from launcher.metrics.store import SeriesStore
 from tui.kit.charts.axes import TOKENS_KEY
+from tui.kit.charts.figures import legend as marks_legend
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.kit.drawing.line_chart import GUTTER
@@ -16,7 +17,8 @@ from tui.kit.page import HIDDEN, Page
 from tui.kit.widgets.chart_widgets import TALL, MetricChart
 from tui.kit.widgets.painted import Painted
 
-_RESET = " 0 resets "
+_RESET = " * resets "
+_ROOMY = 24  # rows from which the legend of the marks has one
 
 
 class ViewLine(Painted):
@@ -24,18 +26,26 @@ class ViewLine(Painted):
 
     words: Sequence[str] = ()
     cursor = ""
+    legend: Row = []  # noqa: RUF012 (replaced, never changed)
 
-    def show(self, words: Sequence[str], cursor: str) -> None:
-        """`words` describe the view, `cursor` the step it points at, empty without one."""
-        self.words, self.cursor = words, cursor
-        self.set_class(not words and not cursor, HIDDEN)
+    def show(self, words: Sequence[str], cursor: str, legend: Row) -> None:
+        """`words` describe the view, `cursor` the step it points at, empty without one; `legend` the marks."""
+        self.words, self.cursor, self.legend = words, cursor, legend
+        self.set_class(not words and not cursor and not legend, HIDDEN)
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         left: Row = [(f" {self.cursor} ", "live")] if self.cursor else []
         left += [(" view ", "dim"), (" · ".join(self.words), "text")] if self.words else []
-        reset: Row = [(_RESET, "dim")]
-        return [spread(left, reset, columns) if width(left) + width(reset) <= columns else crop(left, columns)]
+        right: Row = [(_RESET, "dim")] if left else []
+        for more in ([*self.legend, *right], right):
+            if width(left) + width(more) <= columns:
+                return [spread(left, more, columns)]
+        return [crop(left, columns)]
+
+
+def _not_a_step(text: str) -> str | None:
+    return None if text.isdecimal() else "type a number"
 
 
 _PAN = 0.5  # of the window
@@ -82,8 +92,11 @@ class ChartScreen(Page[None]):
         if found is not None:
             words = view.words(self.lens.whole(*found))
             cursor = self._cursor_words(found[0]) if view.cursor is not None else ""
-        self.set_class(bool(words or cursor), "-viewed")
-        self.query_one(ViewLine).show(words, cursor)
+        roomy = self.app.size.height >= _ROOMY
+        legend = marks_legend(mark for chart in self.query(MetricChart) if chart.display for mark in chart.plot.seen)
+        legend = legend if roomy else []
+        self.set_class(bool(words or cursor or legend), "-viewed")
+        self.query_one(ViewLine).show(words, cursor, legend)
 
     def action_zoom(self, factor: float) -> None:
         if found := self._moving():
@@ -109,7 +122,33 @@ class ChartScreen(Page[None]):
                 at = bisect_left(steps, view.cursor + stride)
             else:
                 at = bisect_right(steps, view.cursor - stride) - 1
-        self._look(view.pointing(steps[min(max(at, 0), len(steps) - 1)], whole))
+        self._point(at, found)
+
+    def action_stride(self, distance: int) -> None:
+        """The cursor so many steps on, from the newest one when there is none."""
+        if found := self._moving():
+            steps, cursor = found[0].steps, self.lens.view.cursor
+            self._point(bisect_left(steps, steps[-1] if cursor is None else cursor) + distance, found)
+
+    def action_go(self) -> None:
+        """Asks for a step and puts the cursor there."""
+        if self._moving():
+            self.in_worker(self._ask_step, "go")
+
+    async def _ask_step(self) -> None:
+        from tui.kit.dialogs.ask import AskScreen
+
+        reply = await self.app.push_screen_wait(AskScreen("Go to step", "", _not_a_step))
+        if reply is not None and (found := self._moving()):
+            steps, step = found[0].steps, int(reply)
+            at = min(bisect_left(steps, step), len(steps) - 1)
+            nearest = min(steps[max(at - 1, 0)], steps[at], key=lambda each: abs(each - step))
+            self._look(self.lens.view.pointing(nearest, found[1]))
+
+    def _point(self, at: int, found: tuple[SeriesStore, Whole]) -> None:
+        """The cursor at the step of this index, or at the end that it is beyond."""
+        steps = found[0].steps
+        self._look(self.lens.view.pointing(steps[min(max(at, 0), len(steps) - 1)], found[1]))
 
     def action_fit(self) -> None:
         view = self.lens.view

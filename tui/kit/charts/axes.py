@@ -8,12 +8,16 @@ from itertools import accumulate, pairwise
 
 from launcher.core.format import duration, number
 from launcher.metrics.store import SeriesStore
+from launcher.record.state import RunState
+from tui.kit.drawing.scale import step_limit, stride
 
 TOKENS_KEY = "perf/total_num_tokens"
 _MOST = 1e15  # tokens that no step has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_CLOCK = [n * _MINUTE for n in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)]
-_CLOCK += [n * _HOUR for n in (1, 1.5, 2, 3, 4, 6, 8, 12, 18, 24, 36)]
+_ENDS = (10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR)  # what the end of an axis of time is a multiple of
+_MANY = 60  # such multiples at most, except of the last
+_STRIDES = [n * unit for unit in (1, _MINUTE) for n in (1, 2, 5, 10, 20, 30)]  # between ticks
+_STRIDES += [n * _HOUR for n in (1, 2, 3, 6, 12)]
 _LONGEST = 30 * _DAY  # seconds that no step takes
 
 
@@ -22,8 +26,14 @@ class SpentAxis:
 
     unit = 0.0
 
-    def __init__(self, steps: Sequence[int], spent: Sequence[float], label: Callable[[float], str]) -> None:
-        self.steps, self.spent, self.label = steps, spent, label
+    def __init__(
+        self,
+        steps: Sequence[int],
+        spent: Sequence[float],
+        label: Callable[[float], str],
+        stride: Callable[[float], float],
+    ) -> None:
+        self.steps, self.spent, self.label, self.stride = steps, spent, label, stride
 
     @property
     def end(self) -> float:
@@ -72,7 +82,7 @@ def time_axis(store: SeriesStore) -> SpentAxis | None:
             usual = now - before
         total += usual
         spent.append(total)
-    return SpentAxis(store.steps, spent, duration) if store.steps and total > 0 else None
+    return SpentAxis(store.steps, spent, _clock, time_stride) if store.steps and total > 0 else None
 
 
 def token_axis(store: SeriesStore) -> SpentAxis | None:
@@ -82,10 +92,25 @@ def token_axis(store: SeriesStore) -> SpentAxis | None:
         return None
     counts = (value if 0 < value < _MOST else 0.0 for value in series.values)  # nan is 0, too
     spent = array("d", accumulate(counts))
-    return SpentAxis(series.steps, spent, number) if spent and spent[-1] > 0 else None
+    return SpentAxis(series.steps, spent, number, stride) if spent and spent[-1] > 0 else None
 
 
 def time_limit(seconds: float) -> float:
-    """The right end of an axis of time: the next round duration."""
-    days = math.ceil(seconds / _DAY)
-    return float(next((rung for rung in _CLOCK if rung >= seconds), days * _DAY))
+    """The right end of the axis of time of a run that goes on: a round duration that leaves little room."""
+    unit = next((unit for unit in _ENDS if seconds <= _MANY * unit), _ENDS[-1])
+    return float(step_limit(math.ceil(seconds / unit), None) * unit)
+
+
+def time_stride(least: float) -> float:
+    """The distance of ticks on an axis of time: round, and at least so many seconds."""
+    return next((rung for rung in _STRIDES if rung >= least), math.ceil(least / _DAY) * _DAY)
+
+
+def _clock(seconds: float) -> str:
+    """A duration without its zeros: `2h`, not `2h 00m`."""
+    return duration(seconds).removesuffix(" 00s").removesuffix(" 00m").removesuffix(" 0h")
+
+
+def plan(state: RunState, newest: int | None) -> int | None:
+    """The step at which the axis of a run ends at last: the planned one while it lives, else its newest."""
+    return state.total if state.live else newest

@@ -8,22 +8,25 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from launcher.core.format import number
+from launcher.health.keys import SAVING_TIME
 from launcher.health.verdict import bound_words
 from launcher.metrics import names
+from launcher.metrics.glossary import describe
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.watch.steps import validation
-from tui.kit.charts.axes import TOKENS_KEY
+from tui.kit.charts.axes import TOKENS_KEY, plan
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.glyphs import WAITING
-from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.plot import FLAG, Curve, Limit, Mark, Plot
 from tui.kit.drawing.rows import Row, Span
 from tui.kit.drawing.scale import step_limit
 from tui.kit.run_words import level_sign, strictest
 
+_MARKS = glyphs.signs("mark")
 RECENT = 20  # values that "usual" is the median of
 
 
@@ -38,7 +41,6 @@ class Figure:
     keys: tuple[str, ...]
     rules: tuple[str, ...]
     context: Callable[[Sequence[float], SeriesStore], str]
-    unit: str = ""
     missing: str = ""
 
 
@@ -90,10 +92,10 @@ KL = Figure(
     missing="no KL logged; set use_kl_loss or use_kl_in_reward",
 )
 ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), _start)
-THROUGHPUT = Figure("throughput", names.THROUGHPUT, ("THR", "STALL"), _gpu_count, " tok/s")
-LENGTH = Figure("response length", ("response_length/mean",), ("LEN", "TRUNC"), _longest, " tokens")
+THROUGHPUT = Figure("throughput", names.THROUGHPUT, ("THR", "STALL"), _gpu_count)
+LENGTH = Figure("response length", ("response_length/mean",), ("LEN", "TRUNC"), _longest)
 GRADIENT = Figure("gradient norm", ("actor/grad_norm",), ("GRAD",), _usual)
-STALENESS = Figure(names.OF_RESPONSES.title, names.STALENESS, ("STALE", "EVICT", "WAIT"), _usual, " versions")
+STALENESS = Figure(names.OF_RESPONSES.title, names.STALENESS, ("STALE", "EVICT", "WAIT"), _usual)
 FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
 ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
 
@@ -123,13 +125,14 @@ def plot(
     the reward: that is what they put at risk. `bounds` are limits, by metric.
     """
     found = store.first_of(*figure.keys)
-    chart = Plot(figure.title, last=step_limit(store.last_step or 0, state.total))
+    chart = Plot(figure.title, last=step_limit(store.last_step or 0, plan(state, store.last_step)))
     if found is None:
         trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
         missing = figure.missing or f"this run logs no {figure.title} ({figure.keys[0]})"
         chart.note = missing if trained else _waiting(state)
         return chart
     key, series = found
+    chart.unit = describe(key).unit
     chart.curves = [Curve(series)]
     chart.headline = headline(figure, series, store)
     usual = next((check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,)), None)
@@ -139,6 +142,7 @@ def plot(
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
     chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)
     if figure is REWARD:
+        chart.marks = [*milestones(store), *chart.marks]
         _add_validation(chart, store, series)
     return chart
 
@@ -161,7 +165,7 @@ def headline(figure: Figure, series: Series, store: SeriesStore) -> list[Row]:
         return []
     recent = series.values[-2 * RECENT :]
     good = finite(series.values)
-    value: Row = [(number(last) + (figure.unit if math.isfinite(last) else ""), "title")]
+    value: Row = [(number(last), "title")]
     if not math.isfinite(last):
         value = [(f"{glyphs.CRITICAL} {number(last)}", "critical")]
     else:
@@ -213,10 +217,34 @@ def flag(concerns: Concerns, state: RunState) -> Span | None:
 
 def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) -> list[Mark]:
     """Where attempts began, and where a flag about a chart rose; the worse sign covers the milder."""
-    found = [Mark(step, glyphs.SEAM, "text") for step in store.seams]
+    found = seams(store.seams)
     for change in sorted((each for each in rises if concerns(each.rule)), key=lambda each: each.after):
         found.append(Mark(change.step, *level_sign(change.after)))
     return found
+
+
+def seams(steps: Iterable[int]) -> list[Mark]:
+    """Where attempts began."""
+    return [Mark(step, *_MARKS["attempt"], "attempt") for step in steps]
+
+
+def milestones(store: SeriesStore) -> list[Mark]:
+    """Where the model was validated and saved."""
+    saved = store.first_of(*SAVING_TIME)
+    steps = {"validation": validation(store), "checkpoint": saved[1] if saved else None}
+    return [Mark(step, *_MARKS[what], what) for what, series in steps.items() if series for step in series.steps]
+
+
+def legend(marks: Iterable[Mark]) -> Row:
+    """`▲✖ flag  ┊ attempt`: the marks that there are, each with its word."""
+    words: dict[str, dict[Span, None]] = {}
+    for mark in marks:
+        words.setdefault(mark.what, {})[mark.sign, mark.role] = None
+    row: Row = []
+    for what in (FLAG, *_MARKS):
+        if what in words:
+            row += [*words[what], (f" {what}  ", "dim")]
+    return row
 
 
 def rises(events: Iterable[Event]) -> list[LevelChange]:

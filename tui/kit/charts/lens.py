@@ -1,7 +1,6 @@
 """Shows the plots of a screen through its view: window, x axis, smoothing, log scale, cursor."""
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from tui.kit.charts.axes import SpentAxis, time_axis, time_limit, token_axis
 from tui.kit.charts.view import STEP, TIME, TOKENS, View, Whole
 from tui.kit.drawing.plot import STEPS, Curve, Plot
 from tui.kit.drawing.rows import Row
-from tui.kit.drawing.scale import fit_limit, step_limit
+from tui.kit.drawing.scale import step_limit
 
 _MOST = 24  # averages that are kept; a screen shows about ten
 
@@ -87,7 +86,7 @@ class Lens:
         """The steps that a run has, usually with room for those to come."""
         newest = store.last_step or 0
         if self.view.fitted:
-            return Whole(store.steps[0] if store.steps else 0, fit_limit(newest), newest)
+            return Whole(min(store.steps[0], newest - 1) if store.steps else 0, max(newest, 1), newest)
         return Whole(0, step_limit(newest, total if isinstance(total, int) else None), newest)
 
     def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
@@ -108,7 +107,7 @@ class Lens:
         if view.cursor is not None and raw:
             plot.headline = cursor_headline(raw, view.cursor)
             if len(plot.curves) > len(raw):  # an average before its raw curve
-                average = _at(plot.curves[1], view.cursor)
+                average = plot.curves[1].at(view.cursor)
                 plot.headline += [[(f"average {number(average)}", "dim")]] if average is not None else []
         return plot
 
@@ -116,8 +115,8 @@ class Lens:
         """Gives a plot the ends and the scale of the view. Returns its x axis, None for steps."""
         view = self.view
         spent = self.axis(store, view.across) if view.across != STEP else None
-        first, last = view.shown(self.whole(store, total))
-        plot.first, plot.last = _spent_ends(spent, view, first, last) if spent else (first, last)
+        whole = self.whole(store, total)
+        plot.first, plot.last = _spent_ends(spent, view, whole) if spent else view.shown(whole)
         plot.log = view.log
         return spent
 
@@ -143,7 +142,7 @@ def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> li
     parts: list[Row] = []
     lines = sum(not curve.points_only for curve in curves)
     for curve in curves:
-        value = _at(curve, step)
+        value = curve.at(step)
         if parts and value is None:
             continue
         name = f"{curve.sign} " if curve.sign and len(curves) > 1 else ""
@@ -153,16 +152,13 @@ def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> li
     return parts
 
 
-def _at(curve: Curve, step: int) -> float | None:
-    steps = curve.points.steps
-    at = bisect_right(steps, step) - 1
-    return curve.points.values[at] if at >= 0 and steps[at] == step else None
-
-
-def _spent_ends(axis: SpentAxis, view: View, first: int, last: int) -> tuple[float, float]:
-    """The ends of an axis of time or tokens: round ones for all of it, so that columns stay."""
+def _spent_ends(axis: SpentAxis, view: View, whole: Whole) -> tuple[float, float]:
+    """The ends of an axis of time or tokens: of all of a run that goes on round ones, so that columns stay."""
     if view.window is not None or view.fitted:
+        first, last = view.shown(whole)
         return axis.place(first), axis.place(last)
+    if whole.last == whole.newest:
+        return 0.0, axis.end
     if view.across == TOKENS:
         return 0.0, float(step_limit(int(axis.end) + 1, None))
     return 0.0, time_limit(axis.end)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from launcher.core.format import duration
-from tui.kit.charts.axes import SpentAxis
+from tui.kit.charts.axes import SpentAxis, time_stride
+from tui.kit.drawing.scale import stride
 
 _RECENT = 20  # steps whose median duration says how far the present one is
 _ALMOST = 0.99  # a step that takes longer than usual does not become the next one
@@ -61,6 +62,9 @@ class SampleAxis:
     def label(self, x: float) -> str:
         return f"{x:.0f}" if self._steps else duration(x)
 
+    def stride(self, least: float) -> float:
+        return stride(least) if self._steps else time_stride(least)
+
     def _time(self, x: float) -> float:
         if not self._steps:
             return self._times[0] + x if self._times else x
@@ -100,3 +104,6 @@ class SpentSamples:
 
     def label(self, x: float) -> str:
         return self._spent.label(x)
+
+    def stride(self, least: float) -> float:
+        return self._spent.stride(least)

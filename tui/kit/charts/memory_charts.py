@@ -10,10 +10,11 @@ from launcher.core.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
 from launcher.record.state import RunState
 from launcher.runs.watch.machine_history import MachineHistory
+from tui.kit.charts.figures import seams
 from tui.kit.charts.lens import Lens, cursor_headline
 from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.plot import DASHES, Curve, Limit, Plot
 from tui.kit.drawing.scale import step_limit
 from tui.kit.memory_rows import HOST, Device, device_name
 
@@ -73,7 +74,7 @@ def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, de
         if peak is not None:
             plot.headline.append([(f"peak {number(peak.high)}", "dim")])
     if run is not None:
-        plot.curves.append(Curve(Held(run), role="curve-2", label="this run", sign=glyphs.FILL))
+        plot.curves.append(Curve(Held(run), role="curve-2", label="this run", sign=glyphs.FILL, dash=DASHES[1]))
     if total := device.total:
         plot.limits.append(Limit(total / GIB, label=f"{total / GIB:.0f} GiB"))
     if not plot.curves:
@@ -148,8 +149,8 @@ def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunSta
         return Plot(f"{title}, since the start", last=end, axis=axis)
     live = state.live
     axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
-    seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
-    marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]
+    found = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
+    marks = seams(sample for sample in found if sample is not None)
     return Plot(title, last=last + 1 if live else max(last, 1), axis=axis, marks=marks)
 
 

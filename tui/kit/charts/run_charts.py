@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
 from launcher.health.verdict import bound_words
+from launcher.metrics.glossary import describe
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.runs.watch.reader import RunReader
-from tui.kit.charts.figures import Figure, finite, flag, limit_lines, marks, plot, rises, trend
+from tui.kit.charts.axes import plan
+from tui.kit.charts.figures import Figure, finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
-from tui.kit.drawing import glyphs
 from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
 from tui.kit.drawing.rows import Row
 from tui.kit.drawing.scale import step_limit
@@ -37,7 +38,8 @@ def check_plot(
     chart.headline = [[*value, (f" {trend(finite(series.values[-_RECENT:])) or ' '}", "dim")]]
     chart.curves = [Curve(series)]
     chart.limits = _limits(series, bounds)
-    chart.marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams] + _marks(changes)
+    chart.unit = describe(key).unit
+    chart.marks = seams(store.seams) + _marks(changes)
     return chart
 
 
@@ -80,20 +82,26 @@ class RunCharts:
         """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
         reader = self.reader
         rules, bounds = {check.rule for check in reader.state.checks if key in check.keys}, self._bounds().get(key, ())
-        drawn = check_plot(key, reader.series, reader.state.total, bounds if large else (), ())
+        drawn = check_plot(key, reader.series, self._plan, bounds if large else (), ())
         if not large:
             drawn.limits = limit_lines(bounds)
         drawn.flag = flag(rules.__contains__, reader.state)
         drawn.marks = marks(rules.__contains__, reader.series, self._risen())
+        if large:
+            drawn.marks = [*milestones(reader.series), *drawn.marks]
         return self._look(drawn, key)
 
     def _look(self, drawn: Plot, *keys: str) -> Plot:
         """The plot through the lens; of a fork the curve of its parent is behind its own."""
-        shown = self.lens.look(drawn, self.reader.series, self.reader.state.total)
+        shown = self.lens.look(drawn, self.reader.series, self._plan)
         own, parent = self.reader.series.first_of(*keys), self.reader.parent
         if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
             shown.curves.insert(0, Curve(series, role="raw"))
         return shown
+
+    @property
+    def _plan(self) -> int | None:
+        return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
         """By metric, the limits that do not move with the run. One of 0 is left out: on a chart that is the axis."""

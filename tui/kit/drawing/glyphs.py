@@ -33,12 +33,14 @@ def signs(kind: str) -> dict[str, tuple[str, str]]:
 
 
 BRAILLE = 0x2800
-_UPPER, _LOWER = 0x01 | 0x08 | 0x02 | 0x10, 0x04 | 0x20 | 0x40 | 0x80  # dots of the two upper and lower rows
+_ROWS = (0x01 | 0x08, 0x02 | 0x10, 0x04 | 0x20, 0x40 | 0x80)  # dots of each row
 
 
 def _ascii_braille(dots: int) -> str:
-    upper, lower = bool(dots & _UPPER), bool(dots & _LOWER)
-    return ":" if upper and lower else "'" if upper else "." if lower else " "
+    first, second, third, fourth = (bool(dots & row) for row in _ROWS)
+    if (first or second) and (third or fourth):
+        return ":"
+    return "'" if first or second else "." if third and fourth else "-" if third else "_" if fourth else " "
 
 
 _TABLE = str.maketrans(ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for dots in range(256)})

@@ -1,31 +1,37 @@
 """A line chart as rows of text: title, curves in braille, axes with short labels.
 
-Stable by design: the step axis ends at a rung of a ladder or the planned total, and the value axis at round
-numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value.
+Stable by design: the step axis of a run that goes on ends at a rung of a ladder or at the plan, and the value axis at
+round numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value.
 A value that is not finite leaves a gap.
 """
 
+import math
 from textwrap import wrap
 
+from launcher.core.format import number
 from tui.kit.drawing import scale
 from tui.kit.drawing.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
-from tui.kit.drawing.plot import Curve, Limit, Plot
+from tui.kit.drawing.plot import STEPS, Curve, Limit, Plot
 from tui.kit.drawing.rows import Row, Span, crop, fit, joined, spread, width
-from tui.kit.drawing.trace import Canvas, Window, trace
+from tui.kit.drawing.trace import Canvas, Window, spark, trace
 
 GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way
 _LEGEND = 5  # rows of curve below which the legend gives way
+_APART = 12  # columns between two ticks of the x axis at least
+_NEAR = 3  # rows around a curve in which its value at the cursor finds a place
+_SPARK = 6  # columns of a curve in one row at least
+_FREE = (" ", LIMIT)  # cells that words may cover
 
 
 def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
     """The chart in exactly `rows` rows of `columns` cells; any size is fine."""
     if columns <= 0 or rows <= 0:
         return []
-    title = _title(plot, columns)
     body = rows - 1
     if body == 0:
-        return [title]
+        return [_line(plot, columns)]
+    title = _title(plot, columns)
     if plot.note is not None or not plot.curves:
         return [title, *_note(plot.note or "", columns, body)]
     legend = _legend(plot, columns) if body > _LEGEND else []
@@ -37,15 +43,32 @@ def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
     return [title, *legend, *plotted, *([_base(plot, columns - gutter, gutter)] if based else [])]
 
 
+def _name(plot: Plot) -> Row:
+    return [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else []), (plot.title, "title")]
+
+
 def _title(plot: Plot, columns: int) -> Row:
-    left: Row = [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else []), (plot.title, "title")]
+    left = _name(plot)
     right: Row = []
+    with_unit: Row = [*left, (f" {plot.unit}", "dim")]
+    if plot.unit and width(with_unit) + sum(map(width, plot.headline[:1])) + 2 <= columns:
+        left = with_unit
     for part in plot.headline:
         candidate: Row = [*right, *([(" ", "text")] if right else []), *part]
         if width(left) + width(candidate) + 2 > columns:
             break
         right = candidate
     return spread(left, [*right, (" ", "text")] if right else [], columns)
+
+
+def _line(plot: Plot, columns: int) -> Row:
+    """The chart in one row: title, newest value, and a curve between them when there is one that has room."""
+    curves = [curve for curve in plot.curves if not curve.points_only and curve.role != "raw"]
+    name, value = _name(plot), plot.headline[0] if plot.headline else []
+    room = columns - width(name) - width(value) - 3
+    if plot.note is not None or len(curves) != 1 or room < _SPARK or plot.axis is not STEPS or plot.first > 0:
+        return _title(plot, columns)
+    return [*name, (" ", "text"), *spark(curves[0].points, int(plot.last), room), (" ", "text"), *value, (" ", "text")]
 
 
 def _legend(plot: Plot, columns: int) -> list[Row]:
@@ -93,8 +116,12 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     for curve, parts in zip(plot.curves, traces, strict=True):
         placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
         if not curve.points_only:
+            under = behind if curve.role == "raw" else canvas
+            own = Canvas(columns, rows) if curve.dash else under
             for part in placed:
-                _draw(behind if curve.role == "raw" else canvas, part, curve.role)
+                _draw(own, part, curve.role)
+            if curve.dash:
+                under.lay(own, curve.dash)
         _sign(signs, curve, placed)
     texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
@@ -102,7 +129,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     above = [limit for limit in plot.limits if limit.value > high and limit.edge]
     below = [limit for limit in plot.limits if limit.value < low and limit.edge]
     at = _cursor(plot, columns)
-    drawn: list[Row] = []
+    drawn: list[list[Span]] = []
     for row in range(rows):
         layers = zip(canvas.row(row), behind.row(row), strict=True)
         dots = [signs.get((row, column), front or back) for column, (front, back) in enumerate(layers)]
@@ -113,11 +140,30 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         if row == rows - 1 and below:
             nearest = max(below, key=lambda limit: limit.value)
             cells = _labelled(cells, f"{DOWN} {nearest.label}", nearest.role)
-        if at is not None and cells[at][0] in (" ", LIMIT):
+        if at is not None and cells[at][0] in _FREE:
             cells[at] = (SEAM, "text")
-        axis: Row = [(f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}", "axis")] if gutter else []
-        drawn.append([*axis, *joined(cells)])
-    return drawn
+        drawn.append(cells)
+    if at is not None and plot.cursor is not None:
+        for curve in plot.curves:
+            value = None if curve.role == "raw" else curve.at(plot.cursor)
+            if value is not None and math.isfinite(value) and (value > 0 or not plot.log):
+                words = f"{curve.sign} {number(value)}" if curve.sign else number(value)
+                _beside(drawn, y_of(value) // 4, at, words, "title" if curve.role == "curve" else curve.role)
+    axes = [f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}" if gutter else "" for row in range(rows)]
+    return [
+        [(axis, "axis"), *joined(cells)] if axis else joined(cells) for axis, cells in zip(axes, drawn, strict=True)
+    ]
+
+
+def _beside(drawn: list[list[Span]], row: int, at: int, words: str, role: str) -> None:
+    """Writes the value of a curve next to the cursor, as near to the curve as it covers nothing."""
+    text = f" {words} "
+    for near in sorted(range(max(row - _NEAR, 0), min(row + _NEAR + 1, len(drawn))), key=lambda each: abs(each - row)):
+        for start in (at + 1, at - len(text)):
+            room = drawn[near][start : start + len(text)] if start >= 0 else []
+            if len(room) == len(text) and all(char in _FREE for char, _ in room):
+                drawn[near][start : start + len(text)] = [(char, role) for char in text]
+                return
 
 
 def _empty(plot: Plot) -> str:
@@ -155,7 +201,7 @@ def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
 def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
     """The label as near to the right end of a row as the curve leaves room for it."""
     text = f" {label} "
-    free = [char in (" ", LIMIT) for char, _ in cells]
+    free = [char in _FREE for char, _ in cells]
     for start in range(len(cells) - len(text) - 1, 0, -1):
         if all(free[start : start + len(text)]):
             return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
@@ -180,7 +226,7 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
 
 
 def _base(plot: Plot, columns: int, gutter: int) -> Row:
-    """The x axis: its ends, and the marks between."""
+    """The x axis: its ends, round values and marks between them, and the cursor."""
     left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
     if left == right:  # a few minutes after the second day
         right = f"+{plot.axis.label(plot.last - plot.first)}"
@@ -189,9 +235,18 @@ def _base(plot: Plot, columns: int, gutter: int) -> Row:
         return fit([], columns + gutter)
     cells: list[Span] = [(char, "axis") for char in left + BASE * (final + 1 - first) + right]
     window = Window(plot.axis, plot.first, plot.last, columns)
-    for mark in plot.marks:
-        if (at := window.column(mark.step)) is not None:
-            cells[min(max(at, first), final)] = (mark.sign, mark.role)
+    for mark in plot.seen:
+        cells[min(max(window.at(plot.axis.place(mark.step)), first), final)] = (mark.sign, mark.role)
+    stride = plot.axis.stride((plot.last - plot.first) * _APART / columns)
+    for count in range(math.floor(plot.first / stride) + 1, math.ceil(plot.last / stride)):
+        text = plot.axis.label(count * stride)
+        start = window.at(count * stride) - len(text) // 2
+        if all(cell == (BASE, "axis") for cell in cells[max(start - 3, 0) : start + len(text) + 3]):
+            cells[start : start + len(text)] = [(char, "axis") for char in text]
     if (at := _cursor(plot, columns)) is not None:
-        cells[min(max(at, first), final)] = (UP, "title")
+        at, text = min(max(at, first), final), plot.axis.label(plot.axis.place(plot.cursor or 0))
+        if text not in (left, right):
+            start = at + 1 if at + len(text) <= final else at - len(text)
+            cells[start : start + len(text)] = [(char, "title") for char in text]
+        cells[at] = (UP, "title")
     return [(" " * gutter, "axis"), *joined(cells)]

@@ -1,11 +1,14 @@
 """What a chart shows: curves, limits, marks and words, without any size or colour."""
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from launcher.metrics.store import Span as Stretch
 from tui.kit.drawing.rows import Row, Span
+from tui.kit.drawing.scale import stride
 
 
 class Axis(Protocol):
@@ -25,6 +28,9 @@ class Axis(Protocol):
     def label(self, x: float) -> str:
         """x as a short text."""
 
+    def stride(self, least: float) -> float:
+        """A round distance of ticks, at least so far apart."""
+
 
 class StepAxis:
     """x is the step itself."""
@@ -39,6 +45,9 @@ class StepAxis:
 
     def label(self, x: float) -> str:
         return f"{x:.0f}"
+
+    def stride(self, least: float) -> float:
+        return stride(least)
 
 
 STEPS = StepAxis()
@@ -62,7 +71,8 @@ class Curve:
     `role` is its colour: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label`
     names it in the legend, which a chart has when two curves have one; `sign` (one cell) is at its newest
     point and before the label, for screens without colour. `points_only`: single points in `sign`, not
-    joined. `axis` is the curve's own way from steps to x, for a run with other times than the chart's.
+    joined. `axis` is the curve's own way from steps to x, for a run with other times than the chart's. `dash` is
+    the pattern of its cells, with blanks where it gives way to the curves below it.
     """
 
     points: Points
@@ -71,15 +81,28 @@ class Curve:
     sign: str = ""
     points_only: bool = False
     axis: Axis | None = None
+    dash: str = ""
+
+    def at(self, step: int) -> float | None:
+        """The value of one step; None when it has none."""
+        steps = self.points.steps
+        index = bisect_left(steps, step)
+        return self.points.values[index] if index < len(steps) and steps[index] == step else None
+
+
+DASHES = ("", "### ", "# ", "##  ")  # of several curves in one chart, for eyes and terminals without color
+FLAG = "flag"
+_MOST = 15  # marks of one kind that an axis has room for; it shows all flags
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A sign on the step axis: a health flag that rose, an attempt that began."""
+    """A sign on the step axis: a health flag that rose, an attempt that began. `what` is its word in the legend."""
 
     step: int
     sign: str
     role: str
+    what: str = FLAG
 
 
 @dataclass(frozen=True)
@@ -113,3 +136,11 @@ class Plot:
     axis: Axis = STEPS
     log: bool = False  # a logarithmic value axis, which has no place for values of 0 and below
     cursor: int | None = None  # the step that an upright line stands at
+    unit: str = ""  # of the values
+
+    @property
+    def seen(self) -> list[Mark]:
+        """The marks between the ends of the axis; none of a kind with too many."""
+        found = [mark for mark in self.marks if self.first <= self.axis.place(mark.step) <= self.last]
+        counts = Counter(mark.what for mark in found)
+        return [mark for mark in found if mark.what == FLAG or counts[mark.what] <= _MOST]

@@ -6,9 +6,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 LABEL = 6  # cells of a label
-_STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-_FIRST = (6, 10, 16, 25, 40)  # the first rungs, few: each new end paints the charts anew
-_REACH = 1.6  # times the newest step that the end may be: the data then fill 5/8 of the chart
+# Few, as each new end paints the charts anew, and none leaves more than 15 % of the axis empty.
+_RUNGS = (1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 4.6, 5.2, 6.0, 7.0, 8.0, 9.0)
+_FIRST = (2, 4, 6, 8, 10)
+_REACH = 1.18  # times the newest step that a plan may be to end the axis
+_STRIDES = (1.0, 2.0, 5.0, 10.0)
 _TICKS = (1.0, 2.0, 2.5, 5.0)
 _HUGE, _TINY = 1e290, 1e-98  # beyond them a label has no room for the exponent
 _SAME = 1e-6  # of their size: values that differ by less are one value
@@ -94,8 +96,8 @@ def share(value: float, low: float, high: float, *, log: bool) -> float:
 def step_limit(last: int, total: int | None) -> int:
     """The right end of the step axis, a rung of a ladder above `last`, or the planned `total`.
 
-    The end is fixed for many steps, so that one more of them paints a few cells. A plan is the end once it is
-    within reach: a run shows its first minutes, hours and days also on the whole chart, however long it will be.
+    The end is fixed for some steps, so that one more of them paints a few cells. A plan is the end once it is within
+    reach. Of a run that has ended `total` is its last step.
     """
     rung = _rung(last)
     return total if total is not None and max(last, 1) <= total <= max(rung, _REACH * last) else rung
@@ -103,18 +105,14 @@ def step_limit(last: int, total: int | None) -> int:
 
 def _rung(last: int) -> int:
     power: int = 10 ** math.floor(math.log10(max(last, 1)))
-    later = [round(rung * scale) for scale in (power, power * 10) for rung in _STEPS]
+    later = [round(rung * scale) for scale in (power, power * 10) for rung in _RUNGS]
     return next(rung for rung in (_FIRST if last <= _FIRST[-1] else later) if rung >= last)
 
 
-def fit_limit(last: int) -> int:
-    """The right end of a step axis that ends where the data does, give or take: 212 gives 220.
-
-    Not at the very step: then every step would move every column.
-    """
-    power: int = 10 ** math.floor(math.log10(max(last, 1)))
-    stride = max(power // 5, 10)
-    return max(-(-last // stride), 1) * stride
+def stride(least: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20, ... that is at least so much: the distance of ticks on an x axis of counts."""
+    power = 10.0 ** math.floor(math.log10(max(least, 1.0)))
+    return next(power * factor for factor in _STRIDES if power * factor >= least * (1 - 1e-9))
 
 
 def labels(ticks: Sequence[float]) -> list[str]:

@@ -6,10 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tui.kit.drawing.glyphs import BRAILLE, SPARK
+from tui.kit.drawing.glyphs import BRAILLE
 from tui.kit.drawing.plot import Axis, Points
-from tui.kit.drawing.rows import Row, Span
+from tui.kit.drawing.rows import Row, Span, joined
 
+_STEEP = 4  # dots of a cell that are a spike
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
@@ -49,6 +50,14 @@ class Canvas:
             self.upright(x, at + (y > at) - (y < at) if x > x0 else y, y, role)
             at = y
 
+    def lay(self, other: "Canvas", dash: str) -> None:
+        """Lays a drawing of one curve over this one, where the pattern `dash` has no blank, and where it is steep."""
+        for row, found in enumerate(other._dots):
+            for column, dots in enumerate(found):
+                if dots and (dash[column % len(dash)] != " " or dots.bit_count() >= _STEEP):
+                    self._dots[row][column] |= dots
+                    self._roles[row][column] = other._roles[row][column]
+
     def row(self, index: int) -> list[Span | None]:
         """One row of cells; None where no dot is set."""
         return [
@@ -71,8 +80,10 @@ class Window(NamedTuple):
     def column(self, step: int) -> int | None:
         """The column a step falls into; None when it is outside."""
         x = self.axis.place(step)
-        if not self.first <= x <= self.last:
-            return None
+        return self.at(x) if self.first <= x <= self.last else None
+
+    def at(self, x: float) -> int:
+        """The column that an x of the window falls into."""
         return min(int((x - self.first) * self.width // self._extent), self.width - 1)
 
     def edges(self) -> list[int]:
@@ -127,33 +138,39 @@ def _parts(entries: Sequence[tuple[int, float, float] | None]) -> list[Part]:
 
 
 def spark(points: Points, last: int, columns: int) -> Row:
-    """The steps 0 to `last` in `columns` cells, lowest to highest finite value; blank where there is none.
+    """The steps 0 to `last` as a line in `columns` cells, lowest to highest finite value; a gap where there is none.
 
-    A cell shows the value of its steps that is furthest from the ordinary, so that a spike stays. A figure
-    that is logged now and then keeps its height until the next value.
+    The upper row of dots stays free, so that the lines of neighboring rows do not touch. A column of dots shows the
+    value of its steps that is furthest from the ordinary, so that a spike stays. A metric that is logged now and then
+    has no gaps between its values.
     """
-    cells = min(columns, last + 1)
-    found = points.columns(0, last, cells)
+    canvas = Canvas(columns, 1)
+    count = min(canvas.width, last + 1)
+    found = points.columns(0, last, count)
     good = [part for part in found if part]
     if not good:
         return [(" " * columns, "text")]
     low, high = min(part.low for part in good), max(part.high for part in good)
     usual = statistics.median(part.last for part in good)
-    sparse, held, end = len(points.steps) < cells, " ", points.steps[-1] * cells // (last + 1)
-    drawn = []
+    sparse = len(points.steps) < count
+    before: tuple[int, int] | None = None
     for column, part in enumerate(found):
         if part:
             far = part.high if part.high - usual >= usual - part.low else part.low
-            held = SPARK[_level(far, low, high)]
-        elif not sparse or column > end:
-            held = " "
-        drawn.append(held)
-    return [("".join(drawn).ljust(columns), "curve")]
+            at = round(column * (canvas.width - 1) / max(count - 1, 1)), _FREE + _depth(far, low, high)
+            canvas.line(*(before or at), *at, "curve")
+            before = at
+        elif not sparse:
+            before = None
+    return joined([cell or (" ", "curve") for cell in canvas.row(0)])
 
 
-def _level(value: float, low: float, high: float) -> int:
-    """0 to 7; halved first, as the distance of two huge values is not finite."""
+_FREE, _DEPTHS = 1, 3  # rows of dots above a line, and those that it has
+
+
+def _depth(value: float, low: float, high: float) -> int:
+    """0 at `high`; halved first, as the distance of two huge values is not finite."""
     if low == high:
-        return len(SPARK) // 2 - 1
-    share = (value / 2 - low / 2) / (high / 2 - low / 2 or 1.0)
-    return min(int(share * len(SPARK)), len(SPARK) - 1)
+        return _DEPTHS // 2
+    share = (high / 2 - value / 2) / (high / 2 - low / 2 or 1.0)
+    return min(int(share * _DEPTHS), _DEPTHS - 1)

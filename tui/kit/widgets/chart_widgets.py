@@ -7,6 +7,7 @@ from textual.containers import Container
 
 from launcher.metrics.names import MOST_PINS
 from launcher.runs.watch.reader import RunReader
+from tui.kit.charts.axes import plan
 from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.memory_charts import look, memory_plot
@@ -52,7 +53,7 @@ class MemoryChart(_Chart):
         """The memory of a run, through the lens of its charts."""
         machine, store, state = reader.machine, reader.series, reader.state
         plot = memory_plot(machine, store, state, fullest(machine.latest))
-        self.plot = look(plot, lens, store, state.total)
+        self.plot = look(plot, lens, store, plan(state, store.last_step))
         self.redraw()
 
 

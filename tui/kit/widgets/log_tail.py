@@ -36,6 +36,10 @@ class LogTail(Painted):
         self.lines = lines
         self.redraw()
 
+    def count(self, most: int) -> int:
+        """How many lines there are to show, of at most so many."""
+        return len(list(islice(_telling(self.lines), most)))
+
     def say(self, said: Said | None) -> None:
         """Shows a message in the last rows until its time is over; None takes it away.
 

@@ -96,15 +96,16 @@ class Grown(Painted):
     _laid_out = -1  # rows that the layout knows
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        self._laid_out = self._wanted(width)
+        self._laid_out = self.wanted(width)
         return self._laid_out
 
     def redraw(self) -> None:
-        if self.display and self._laid_out not in (-1, self._wanted(self.size.width)):
+        if self.display and self._laid_out not in (-1, self.wanted(self.size.width)):
             self.refresh(layout=True)
         super().redraw()
 
-    def _wanted(self, columns: int) -> int:
+    def wanted(self, columns: int) -> int:
+        """Rows that all of it takes."""
         return max(len(self.draw(columns, _ALL)), self.LEAST)
 
 

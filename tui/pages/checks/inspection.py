@@ -10,6 +10,8 @@ from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
+from tui.kit.actions.editing import edit_entry, edit_run, field_of
+from tui.kit.charts.axes import plan
 from tui.kit.actions.editing import field_of
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
@@ -46,10 +48,10 @@ def inspect_check(run: RunView, rule: str, columns: int) -> Inspection:
         rows = [*explained(found, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
         rows = [*rows, [], *stalled(report, columns)]
-    charts = []
+    charts, end = [], plan(reader.state, reader.series.last_step)
     for index, key in enumerate(check.keys[:CHARTS]):
         bounds = [bound for bound in check.bounds if bound.series == index]
-        charts.append(check_plot(key, reader.series, reader.state.total, bounds, changes))
+        charts.append(check_plot(key, reader.series, end, bounds, changes))
     return Inspection([*head(check, place, columns), []], charts, rows)
 
 

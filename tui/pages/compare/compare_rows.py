@@ -6,13 +6,14 @@ from launcher.compare.comparison import Compared, Facts, band, groups
 from launcher.compare.contrast import Contrast, interval_words, signed, steps_words
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.core.text import clean
+from launcher.metrics.glossary import describe
 from launcher.preset.yaml_text import shown
 from launcher.runs.watch.run_settings import Difference
 from tui.kit.charts.figures import Figure
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.drawing.glyphs import BAR
-from tui.kit.drawing.plot import Curve, Plot
+from tui.kit.drawing.plot import DASHES, Curve, Plot
 from tui.kit.drawing.rows import Row, fit, paragraph, spread
 from tui.kit.drawing.rows import width as cells_of
 from tui.kit.metric_rows import shorten
@@ -120,8 +121,8 @@ def difference_lines(
     return [*rows, *(row for note in notes for row in paragraph(note, "dim", columns))]
 
 
-def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared) -> Plot:
-    """One figure of all runs, as the lens shows it; `base` is the run whose steps the view moves over.
+def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared, end: int | None) -> Plot:
+    """One figure of all runs, as the lens shows it; `base` is the run whose steps the view moves over, up to `end`.
 
     Runs that differ in seeds alone are one curve: their mean, between the lowest and the highest value.
     """
@@ -139,10 +140,11 @@ def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared
         axis = lens.axis(logged[0][0].store, across) if across != STEP else None
         if shown:
             chart.curves += [Curve(edge, role="raw", axis=axis) for edge in (shown.low, shown.high)]
-        chart.curves.append(Curve(series, role=role, sign=sign(group), axis=axis))
+        chart.curves.append(Curve(series, role=role, sign=sign(group), axis=axis, dash=DASHES[group % len(DASHES)]))
         chart.headline.append([(f"{sign(group)} {number(series.last)}", role)])
+        chart.unit = describe(kinds[0]).unit
     if len(set(kinds)) > 1:
         chart.title += " (different metrics)"
     if not chart.curves:
         chart.note = "not logged by these runs"
-    return lens.look(chart, base.store, None)
+    return lens.look(chart, base.store, end)

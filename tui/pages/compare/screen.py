@@ -13,6 +13,7 @@ from launcher.compare.comparison import Compared, groups, notes
 from launcher.compare.contrast import Contrast, assumptions, contrasts
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
+from launcher.record.state import ALIVE
 from launcher.runs.watch.run_settings import differences
 from tui.kit.charted import HEIGHTS, ChartScreen, ViewLine
 from tui.kit.charts.figures import FIGURES, chosen
@@ -41,6 +42,7 @@ class CompareScreen(ChartScreen):
         self.directories = runs
         self.runs: list[Compared] = []
         self.contrasts: list[Contrast] = []
+        self._live = False
 
     def compose(self) -> ComposeResult:
         yield Lines(id="compared")
@@ -82,7 +84,12 @@ class CompareScreen(ChartScreen):
             self._show()
 
     def charted(self) -> tuple[SeriesStore, Any] | None:
-        return (self._longest.store, None) if self.runs else None
+        return (self._longest.store, self._end) if self.runs else None
+
+    @property
+    def _end(self) -> int | None:
+        """The last step, once none of the runs goes on."""
+        return None if self._live else self._longest.store.last_step
 
     @property
     def _longest(self) -> Compared:
@@ -101,7 +108,7 @@ class CompareScreen(ChartScreen):
             return
         figures = chosen(*(run.store for run in self.runs))
         for index, figure in enumerate(figures[: len(FIGURES)]):
-            chart = overlay(figure, self.runs, self.lens, self._longest)
+            chart = overlay(figure, self.runs, self.lens, self._longest, self._end)
             self.query_one(f"#chart-{index}", MetricChart).show(chart)
 
     def _show(self) -> None:
@@ -118,7 +125,9 @@ class CompareScreen(ChartScreen):
 
     def _show_facts(self) -> None:
         infos = [run.info for run in self.runs]
-        lines = fact_lines([run.facts() for run in self.runs], groups(infos), self.size.width)
+        facts = [run.facts() for run in self.runs]
+        self._live = any(fact.state in ALIVE for fact in facts)
+        lines = fact_lines(facts, groups(infos), self.size.width)
         self.query_one("#compared", Lines).show(lines)
 
     def refusal(self, action: str) -> str | None:

@@ -12,6 +12,7 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ChartScreen
+from tui.kit.charts.axes import plan
 from tui.kit.charts.lens import Lens
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunPageName, RunView, navigation
@@ -34,7 +35,9 @@ class RunPages(ChartScreen):
         self.reader: RunReader | None = None
 
     def charted(self) -> tuple[SeriesStore, int | None] | None:
-        return (self.reader.series, self.reader.state.total) if self.reader else None
+        if self.reader is None:
+            return None
+        return self.reader.series, plan(self.reader.state, self.reader.series.last_step)
 
     @property
     def roomy(self) -> bool:

@@ -23,11 +23,13 @@ from tui.kit.widgets.chart_widgets import WIDE, Figures, MemoryChart, PinnedChar
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.log_tail import LogTail
+from tui.kit.widgets.painted import Grown
 from tui.pages.dashboard.attention import Attention
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
-from tui.pages.dashboard.head_lines import AwayPanel, Banner, ProgressLine
+from tui.pages.dashboard.head_lines import MOST, AwayPanel, Banner, ProgressLine
 from tui.pages.dashboard.memory_line import Memory
+from tui.pages.dashboard.room import DIAGNOSED, SHARES, Share, share
 from tui.pages.dashboard.run_pages import RunPages
 from tui.pages.dashboard.startup import StartupList
 from tui.pages.dashboard.timing_split import TimingSplit
@@ -36,6 +38,7 @@ POLL = 1.0  # seconds
 AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
 STARTING = 2.0  # the same before the first step: the times of its stages move on
+_LINES = 3  # rows of header, progress and keys
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
@@ -65,6 +68,7 @@ class DashboardScreen(RunPages):
         self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
         self._pins = pinned()
         self._read = asyncio.Event()
+        self._shared: Share | None = None  # how the rows are shared now
 
     def compose(self) -> ComposeResult:
         for length, steps in zip(self.app.size, (WIDTHS, HEIGHTS), strict=True):
@@ -105,6 +109,7 @@ class DashboardScreen(RunPages):
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
+        self._share_rows()
         self.attention.update()
         self._read.set()
         self.set_interval(POLL, self._poll)
@@ -160,6 +165,7 @@ class DashboardScreen(RunPages):
 
     def on_resize(self) -> None:
         self.show_charts()
+        self.show_view()
         if self.roomy != self._was_roomy:
             self._was_roomy = self.roomy
             self.refresh_bindings()
@@ -179,9 +185,50 @@ class DashboardScreen(RunPages):
         self.query_one(Figures).show(self.charts)
         self._show_memory_chart()
         self.query_one(PinnedCharts).show(self._pins, self.charts)
-        self.set_class(bool(self._pins), "-pinned")
         if not self._pins:
             self.remove_class("-pins")
+
+    def show_view(self) -> None:
+        super().show_view()
+        self._share_rows()
+
+    def _share_rows(self) -> None:
+        """Gives the charts the rows that the other parts leave free, or should leave."""
+        shared = self._sharing()
+        if shared == self._shared:
+            return
+        self._shared = shared
+        self.set_class(shared is not None and not shared.air, "-airless")
+        self.set_class(shared is not None and not shared.timing, "-timeless")
+        for part in (self.query_one(Checklist), self.query_one(MemoryChart)):
+            part.styles.height = shared.checks if shared else None
+        self.query_one(LogTail).styles.height = shared.log if shared else None
+
+    def _sharing(self) -> Share | None:
+        """None where the style sheet alone says how high the parts are."""
+        height = next((name for name in SHARES if self.has_class(name)), None)
+        charts, pins = self.query_one(Figures), self.query_one(PinnedCharts)
+        if height is None or self.has_class("-starting") or not (charts.display or pins.display):
+            return None
+        grid, diagnosed = charts.styles.grid_size_rows or 1, self.has_class("-diagnosed")
+        if height == "-tall" and pins.display:
+            grid += 2 if pins.has_class("-two-rows") else 1
+        away, columns = self.query_one(AwayPanel), self.size.width
+        own = away.get_content_height(self.size, self.size, columns) if away.display else 0
+        for part in self.query(Grown):
+            most = part.styles.max_height
+            if part.display:
+                own += min(part.wanted(columns), (most and most.cells) or MOST)
+        return share(
+            [
+                each._replace(checks=min(each.checks, DIAGNOSED[height])) if diagnosed else each
+                for each in SHARES[height]
+            ],
+            self.size.height - _LINES - self.query_one(ViewLine).display - own,
+            grid,
+            lines=self.query_one(LogTail).count(SHARES[height][0].log),
+            timed=not diagnosed and self.query_one(TimingSplit).last is not None,
+        )
 
     def _show_memory_chart(self) -> None:
         chart = self.query_one(MemoryChart)
@@ -225,6 +272,7 @@ class DashboardScreen(RunPages):
             self.query_one(TimingSplit).show(reader.series)
         if "log" in changed:
             self.query_one(LogTail).show(reader.log)
+        self._share_rows()
 
     @property
     def live(self) -> bool:
@@ -270,6 +318,7 @@ class DashboardScreen(RunPages):
         panel, checklist = self.query_one(AwayPanel), self.query_one(Checklist)
         if panel.missed is not None:
             panel.show(None, 0.0)
+            self._share_rows()
         elif not self.drop_cursor() and not checklist.leave():
             diagnosis = self.query_one(DiagnosisPanel)
             if diagnosis.cursor is None:

@@ -40,19 +40,20 @@ class GpuScreen(RunPage, ChartScreen):
         self.show()
 
     def charted(self) -> tuple[SeriesStore, int | None]:
-        return self.reader.series, None
+        state, store = self.reader.state, self.reader.series
+        return store, None if state.live else store.last_step
 
     def show_charts(self) -> None:
         reader, device = self.reader, self.query_one(DeviceList).chosen
         machine, store, state = reader.machine, reader.series, reader.state
-        plot = memory_plot(machine, store, state, device)
-        self.query_one("#memory-chart", MetricChart).show(look(plot, self.lens, store, None))
+        plot, end = memory_plot(machine, store, state, device), self.charted()[1]
+        self.query_one("#memory-chart", MetricChart).show(look(plot, self.lens, store, end))
         util = self.query_one("#util-chart", MetricChart)
         used = util_plot(machine, store, state, device) if device is not None else None
         util.set_class(used is None, HIDDEN)
         self.query_one("#memory-charts").set_class(used is None, "-single")
         if used is not None:
-            util.show(look(used, self.lens, store, None))
+            util.show(look(used, self.lens, store, end))
 
     def show_body(self) -> None:
         latest = self.reader.machine.latest

@@ -8,6 +8,7 @@ from textual.app import App, ComposeResult
 from launcher.metrics.names import pinned, toggle
 from launcher.metrics.store import SeriesStore
 from tui.kit.charted import ChartScreen, ViewLine
+from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.keys import KEYS
 from tui.kit.metric_rows import fact_rows, title
@@ -51,7 +52,7 @@ class MetricScreen(RunPage, ChartScreen):
         self.show()
 
     def charted(self) -> tuple[SeriesStore, Any]:
-        return self.reader.series, self.reader.state.total
+        return self.reader.series, plan(self.reader.state, self.reader.series.last_step)
 
     def show_charts(self) -> None:
         drawn = self.charts.metric(self.key, large=True)

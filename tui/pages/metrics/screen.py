@@ -4,6 +4,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from launcher.metrics.names import pinned
+from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.drawing.rows import Row
 from tui.kit.drawing.scale import step_limit
@@ -79,7 +80,7 @@ class MetricsScreen(ListPage[None], RunPage):
 
     def row(self, key: str, columns: int) -> Row:
         store = self.reader.series
-        series, last = store.get(key), step_limit(store.last_step or 0, None)
+        series, last = store.get(key), step_limit(store.last_step or 0, plan(self.reader.state, store.last_step))
         assert series is not None
         return metric_row(key, series, last, pinned=key in self._pins, columns=columns)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.core.format import SHORT_ID, duration, number
+from tui.kit.charts.axes import plan
 from tui.kit.drawing.glyphs import WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.kit.drawing.scale import step_limit
@@ -123,7 +124,7 @@ def _curve(run: RunSummary, cells: int) -> Row:
     series = run.scores.series
     if not series.steps:
         return [(" " * cells, "text")]
-    last = step_limit(series.steps[-1], run.state.total)
+    last = step_limit(series.steps[-1], plan(run.state, series.steps[-1]))
     return fit(spark(series, last, cells), cells)
 
 

@@ -1,0 +1,47 @@
+"""How the rows of the dashboard are shared: charts first, then checks, log and air."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+CHART = 6  # rows in which a chart has a title, four rows of curve and an axis
+_AIR = 6  # blank rows between the parts of a high screen
+TIMING = 3
+DIAGNOSED = {"-tall": 5, "-home": 2, "-short": 1, "-low": 1}  # rows of checks at most, beside a diagnosis
+
+
+class Share(NamedTuple):
+    """Rows of the checks, with the memory chart beside them, and of the log at most; whether there is more."""
+
+    checks: int
+    log: int
+    timing: bool = False
+    air: bool = False
+
+
+SHARES = {  # by the class of the height; the roomiest first
+    "-tall": (
+        Share(9, 6, timing=True, air=True),
+        Share(9, 3, timing=True, air=True),
+        Share(9, 3, timing=True),
+        Share(7, 2, timing=True),
+        Share(5, 2, timing=True),
+        Share(5, 2),
+        Share(4, 1),
+    ),
+    "-home": (Share(4, 2), Share(3, 2), Share(3, 1), Share(2, 1)),
+    "-short": (Share(2, 1), Share(1, 1)),
+    "-low": (Share(2, 0), Share(1, 0)),
+}
+
+
+def share(shares: Sequence[Share], free: int, grid: int, *, lines: int, timed: bool) -> Share:
+    """The first of the shares that leaves each of `grid` rows of charts enough rows, else the last.
+
+    `free` rows are left beside the parts whose height is their own. The log has `lines`, and gets no more rows.
+    """
+    fitted = [each._replace(log=min(each.log, max(lines, 1)), timing=each.timing and timed) for each in shares]
+    return next((each for each in fitted if free - _taken(each) >= CHART * grid), fitted[-1])
+
+
+def _taken(each: Share) -> int:
+    return each.checks + each.log + TIMING * each.timing + _AIR * each.air
