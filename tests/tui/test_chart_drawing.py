@@ -90,7 +90,12 @@ def test_marks_stand_at_their_step_and_never_on_a_label() -> None:
 
 def test_round_values_stand_on_the_x_axis_where_there_is_room() -> None:
     assert picture(plot([0.1] * 26, last=26))[-1].split("─")[-1] == "26"
-    assert [part for part in picture(plot([0.1] * 26, last=26))[-1].strip().split("─") if part] == ["0", "10", "20", "26"]
+    assert [part for part in picture(plot([0.1] * 26, last=26))[-1].strip().split("─") if part] == [
+        "0",
+        "10",
+        "20",
+        "26",
+    ]
     assert [part for part in picture(plot([0.1] * 26, last=26), 18)[-1].strip().split("─") if part] == ["0", "26"]
 
 

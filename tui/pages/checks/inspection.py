@@ -10,9 +10,8 @@ from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
-from tui.kit.actions.editing import edit_entry, edit_run, field_of
-from tui.kit.charts.axes import plan
 from tui.kit.actions.editing import field_of
+from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
