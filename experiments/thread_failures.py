@@ -22,7 +22,7 @@ from launcher.core.tables import record
 
 HALVES = ("learn", "measure")
 OUTCOMES = ("right", "shown", "silent", "wrong")
-_VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level is Level.SYMPTOM)}
+_VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level.symptom)}
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,20 @@ _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
 
 class Level(IntEnum):
-    """How close to the root an entry is; the lowest level that matches wins."""
+    """The order of explanation: of the errors of a log the lowest level wins, and of one level the first line."""
 
     ROOT = 0  # explains itself
     GENERAL = 1  # right only when nothing more precise matches
-    SYMPTOM = 2  # a consequence: the cause stands elsewhere in the log
+    # Consequences, whose cause stands elsewhere in the log, each of those before it:
+    BREAKDOWN = 2  # a collective operation or a GPU stopped working
+    ABORT = 3  # a process ended itself, often because of a breakdown
+    WRAPPER = 4  # an exception that replaces another one
+    DEATH = 5  # a process is gone
+
+    @property
+    def symptom(self) -> bool:
+        """Whether something else has to be looked for."""
+        return self >= Level.BREAKDOWN
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,8 @@ class Cause:
     `where` must be found in the line or in what surrounds it: the frames
     (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`), the worker methods
     (`WorkerDict.actor_rollout_ref_update_actor`), the code line, `full_key: ...`, the source of the line and
-    whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`).
+    whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`), and whose code
+    raised an exception (`from driver starting in user code`, `verl`, `library`).
     """
 
     id: str
@@ -97,6 +107,8 @@ class Cause:
     """Ray waits for what it will not get; the run stands still in its start-up."""
     explains: str = ""
     """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
+    swallowed: bool = False
+    """veRL ends the run after it as if it were complete."""
     announced: bool = False
     """A batch system says that it ends the run; the signal that it sends says less."""
     check: str = ""
