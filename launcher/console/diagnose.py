@@ -200,10 +200,13 @@ def _name(error: ErrorLine) -> str:
 def _diagnosis(cause: Cause, quotes: Iterable[Quote | None], message: str = "") -> Diagnosis:
     """The words of a catalogue entry, filled from the message that it matches."""
     words: dict[str, str] = {}
-    for pattern in (cause.raised, cause.line):
-        match = re.search(pattern, message) if pattern else None
-        if match is not None:
-            words |= {name: value for name, value in match.groupdict().items() if value}
+    for pattern in filter(None, (cause.raised, cause.line)):
+        found = re.compile(pattern)
+        match = found.search(message)
+        for name in found.groupindex:
+            value = match[name] if match is not None else None
+            name = name.rstrip("0123456789")  # of alternatives: value, value2
+            words[name] = value or words.get(name, "…")
 
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda name: words.get(name[1], "…"), text) if words else text

@@ -17,7 +17,8 @@ from launcher.core.tables import read_tables, record
 
 # Order matters only between two entries of the same level that match the same line: the first one wins.
 FAMILIES = (
-    *("memory", "versions", "engine", "model", "kernels", "data", "reward", "batch", "checkpoint", "logger", "network"),
+    *("memory", "versions", "weights", "images", "services", "parallel", "engine", "model", "kernels", "data", "reward"),
+    *("batch", "checkpoint", "logger", "network"),
     *("cluster", "scheduler", "process", "numeric", "config"),
 )
 _NAMED = re.compile(r"\(\?&([\w-]+)\)")
@@ -79,7 +80,8 @@ class Cause:
 
     `raised` is searched in an exception's line (`ValueError: text`, `ValueError("text")`), `line` is matched
     at the start of any line. Both see the text without the prefixes of Ray and of loggers, and never the
-    answers that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes.
+    answers that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes, and so do
+    `name2` and `name3` of other alternatives.
 
     `where` must be found in the line or in what surrounds it: the frames
     (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`), the worker methods
