@@ -16,7 +16,7 @@ from pathlib import Path
 from console_logs import DATA, diagnosis_of
 from ruamel.yaml import YAML
 
-from launcher.console.causes import Level, catalogue
+from launcher.console.causes import catalogue
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.tables import record
 

@@ -15,7 +15,7 @@ from causes_table import FILE, HELD_OUT, HeldOut, text
 from console_logs import SYNC, diagnosis_of
 from pydantic import TypeAdapter
 
-from launcher.console.causes import Cause, Level, Sample, catalogue, read_causes
+from launcher.console.causes import Cause, Sample, catalogue, read_causes
 from launcher.console.recognize import is_verl_output
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"

@@ -17,7 +17,19 @@ from launcher.core.tables import read_tables, record
 
 # Order matters only between two entries of the same level that match the same line: the first one wins.
 FAMILIES = (
-    *("memory", "versions", "weights", "images", "services", "parallel", "engine", "model", "kernels", "data", "reward"),
+    *(
+        "memory",
+        "versions",
+        "weights",
+        "images",
+        "services",
+        "parallel",
+        "engine",
+        "model",
+        "kernels",
+        "data",
+        "reward",
+    ),
     *("batch", "checkpoint", "logger", "network"),
     *("cluster", "scheduler", "process", "numeric", "config"),
 )
