@@ -89,6 +89,16 @@ def test_the_exception_of_the_worker_comes_before_the_wrapper() -> None:
     assert diagnosis_of(UNPICKLED.format("APIStatusError"), exit_code=1).cause == "service-down"
 
 
+def test_the_error_of_the_engine_comes_before_the_call_that_failed() -> None:
+    engine = "(vLLMHttpServer pid=5) (EngineCore pid=6) {}\n"
+    refused = engine.format("ERROR 11-21 09:30:28 [core.py:1449] Invocation of collective_rpc method failed")
+    reason = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:1"
+    trace = engine.format("Traceback (most recent call last):") + engine.format(LIBRARY.format("vllm/x.py").rstrip())
+    wrapped = JOB + "Exception: Call to collective_rpc method failed: see above\n"
+    found = diagnosis_of(STEP + refused + trace + engine.format(reason) + wrapped, exit_code=1)
+    assert (found.cause, found.evidence[0].text) == ("gloo-peer", f"{reason}")
+
+
 def test_a_rollout_that_failed_though_the_run_ended_as_if_complete() -> None:
     lost = STEP + "(FullyAsyncRollouter pid=6) [FullyAsyncRollouter] Streaming process exception: no engine\n"
     for code in (0, None):
