@@ -16,13 +16,13 @@ from pathlib import Path
 from console_logs import DATA, diagnosis_of
 from ruamel.yaml import YAML
 
-from launcher.console.causes import Level, catalogue
+from launcher.console.causes import catalogue
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.tables import record
 
 HALVES = ("learn", "measure")
 OUTCOMES = ("right", "shown", "silent", "wrong")
-_VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level is Level.SYMPTOM)}
+_VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level.symptom)}
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,11 @@ def _decide(
         return stopped(log, stop)
     if not alive and code != 0 and (requested_by is not None or (code or 0) - 128 in _STOPPING):
         cause = _find_cause(log, code) if log.end is not None else None
-        if cause is None or cause[0].level is Level.SYMPTOM:  # workers fail when a run is stopped
+        if cause is None or cause[0].level.symptom:  # workers fail when a run is stopped
             return stopped(log, log.quote("last"))
     if code == 0:
-        return finished(log)
+        swallowed = likeliest(pair for pair in log.errors.values() if pair[0].swallowed)
+        return finished(log) if swallowed is None or complete(log) else _explained(log, *swallowed)
     if code is None and not log.final_errors:
         still = alive is None if idle is None else idle >= STALLED
         if still and (waits := waiting(log)) is not None:
@@ -106,10 +107,10 @@ def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
     final = likeliest((cause, error) for error in log.final_errors for cause in error.causes if error.fits(cause))
     if final is None and (log.final_errors or (code or 0) > 128):
         # An exception without an entry, or a signal: exceptions elsewhere may be unrelated.
-        return likeliest(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
+        return likeliest(pair for pair in elsewhere if not pair[1].raised and not pair[0].level.symptom)
     if final is None:
         return likeliest(elsewhere)
-    if final[0].level is Level.SYMPTOM:
+    if final[0].level.symptom:
         return _behind(log, *final) or final
     before = likeliest(pair for pair in elsewhere if _explains(pair[0], final[0]) and not log.survived(pair[1]))
     return before or final
@@ -140,7 +141,7 @@ def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None
         for cause, error in log.errors.values()
         if cause is not symptom
         and re.search(symptom.cause_in, error.source)
-        and (cause.level is not Level.SYMPTOM or error.quote.line < shown.quote.line)
+        and (not cause.level.symptom or error.quote.line < shown.quote.line)
         and (re.match(_PROMPTS, error.source) or not log.survived(error))
     )
 
@@ -157,10 +158,10 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
             if _name(other) not in names and len(shown) < 3:
                 names.add(_name(other))
                 shown.append(other)
-        elif any(known.level is Level.SYMPTOM and other.fits(known) for known in other.causes):
+        elif any(known.level.symptom and other.fits(known) for known in other.causes):
             symptom = other.quote
     quotes = [quote for item in shown for quote in (item.quote, item.told) if quote is not None]
-    if cause.level is Level.SYMPTOM:
+    if cause.level.symptom:
         quotes = [item.quote for item in log.unknown_errors if re.search(cause.cause_in, item.source)][:1] + quotes
     # an exception that was raised and caught in a library shows no line of veRL; the one that followed does
     place = next((item.frame for item in same if item.owner is not Owner.LIBRARY), None)
@@ -177,7 +178,7 @@ def _after(log: Evidence, error: ErrorLine) -> str:
     every = [*log.errors.values(), *((cause, other) for other in log.final_errors for cause in other.causes)]
     first: dict[str, Candidate] = {}
     for cause, other in sorted(every, key=lambda pair: pair[1].quote.line):
-        if cause.level is Level.SYMPTOM and other.fits(cause) and other.quote.line > error.quote.line:
+        if cause.level.symptom and other.fits(cause) and other.quote.line > error.quote.line:
             first.setdefault(cause.id, (cause, other))
     titles = [
         f"{cause.title} (line {other.quote.line})" for cause, other in first.values() if cause not in error.causes
@@ -201,10 +202,13 @@ def _name(error: ErrorLine) -> str:
 def _diagnosis(cause: Cause, quotes: Iterable[Quote | None], message: str = "") -> Diagnosis:
     """A catalog entry as a diagnosis, filled from the message that it matches."""
     words: dict[str, str] = {}
-    for pattern in (cause.raised, cause.line):
-        match = re.search(pattern, message) if pattern else None
-        if match is not None:
-            words |= {name: value for name, value in match.groupdict().items() if value}
+    for pattern in filter(None, (cause.raised, cause.line)):
+        found = re.compile(pattern)
+        match = found.search(message)
+        for name in found.groupindex:
+            value = match[name] if match is not None else None
+            name = name.rstrip("0123456789")  # of alternatives: value, value2
+            words[name] = value or words.get(name, "…")
 
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda name: words.get(name[1], "…"), text) if words else text

@@ -265,7 +265,8 @@ class Evidence:
         error = self._error(line, text, self._matching(text))
         error.raised = True
         if (traceback := self._tracebacks.get(line.writer)) is not None:
-            error.context = "\n".join([error.context, *traceback.calls, traceback.code])
+            head = f"{error.context} in {traceback.owner.name.lower()} code"
+            error.context = "\n".join([head, *traceback.calls, traceback.code])
             error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
         self._add(error)
         clear = any(cause.level is Level.ROOT and error.fits(cause) for cause in error.causes)

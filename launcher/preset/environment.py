@@ -1,8 +1,9 @@
 """The environment of a run: what the preset sets, what ppo-tui adds, and never a secret."""
 
+import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,20 @@ def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict
         given = (preset.env.get(name) or environ.get(name, "")).split(separator)
         env[name] = separator.join(dict.fromkeys(part for part in (first, *given) if part))
     return env
+
+
+def tracker_ids(loggers: Collection[str], run: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables by which every attempt of a run continues one run of a tracker; those that are given stay.
+
+    veRL passes no id to the trackers. MLflow continues only a run that its server has, and Trackio reads no variable.
+    """
+    # SwanLab took only 21 small letters and digits at first.
+    ids = {"wandb": run, "swanlab": hashlib.sha256(run.encode()).hexdigest()[:21]}
+    for tracker, id in ids.items():
+        if tracker in loggers:
+            for name, value in ((f"{tracker.upper()}_RUN_ID", id), (f"{tracker.upper()}_RESUME", "allow")):
+                if not given.get(name):
+                    yield name, value
 
 
 def check(name: str, value: str, source: str) -> None:

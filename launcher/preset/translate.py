@@ -91,8 +91,11 @@ def build(
     PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not replaced. Raises UserError.
     """
     preset = loaded.preset
-    env = environment.variables(preset, folders.metrics, os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    env = environment.variables(preset, folders.metrics, environ)
     passed = settings(loaded, version, folders, env, experiment, resume_from)
+    if experiment is not None and (loggers := passed.get("trainer.logger")) is not None:
+        env.update(environment.tracker_ids(loggers.value, experiment, {**environ, **env}))
     return Launch(
         argv=[
             str(python),

@@ -56,6 +56,14 @@ FAILURES = [
     ("real-sglang-flashinfer", "sglang-flashinfer", 1090, "flashinfer_python"),
     ("real-sglang-killed", "host-oom-killed", 1168, "crashed with exit code -9"),
     ("real-sglang-memory", "sglang-memory", 1069, "Not enough memory. Please try to increase"),
+    ("real-service-down", "service-down", 1139, "Connection refused"),
+    ("real-reward-gpu", "reward-without-gpu", 1161, "Torch not compiled with CUDA enabled"),
+    ("real-reward-file", "reward-raises", 1157, "/home/me/answers.json"),
+    ("real-reward-pool", "not-serializable", 1135, "PicklingError"),
+    ("real-template-refuses", "chat-template-refuses", 1065, "jinja2.exceptions.TemplateError"),
+    ("real-agent-workers", "agent-workers", 1135, "only support equal chunk"),
+    ("real-wandb-login", "logger-login", 1067, "No API key configured"),
+    ("real-parquet-invalid", "parquet-invalid", 1015, "Parquet magic bytes not found"),
     ("real-source", "unknown-data-source", 1087, "data_source=np.str_('my/sums')"),
 ]
 

@@ -15,7 +15,7 @@ from console_logs import SYNC, diagnosis_of
 from page_runs import HELD_OUT, HeldOut
 from pydantic import TypeAdapter
 
-from launcher.console.causes import Cause, Level, Sample, catalogue, read_causes
+from launcher.console.causes import Cause, Sample, catalogue, read_causes
 from launcher.console.recognize import is_verl_output
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
@@ -230,7 +230,7 @@ def test_each_entry_is_typed_and_complete() -> None:
                 TypeAdapter(kind).validate_python(getattr(row, name), strict=True)
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.id)
         assert cause.title and cause.meaning.endswith(".") and cause.fixes and cause.samples
-        assert bool(cause.cause_in) == (cause.level is Level.SYMPTOM)
+        assert bool(cause.cause_in) == (cause.level.symptom)
         for other in filter(None, cause.explains.split("|")):
             assert other in ids, f"{cause.id} explains {other}"
 

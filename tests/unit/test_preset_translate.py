@@ -248,3 +248,17 @@ def test_every_key_that_a_version_lacks_is_told_at_once():
         UserError, match=r"'trainer\.use_legacy_worker_impl'; it was removed in 0\.8\.0.*'data\.sampler\.class_name'"
     ):
         build(loaded, version="0.9.1", folders=FOLDERS, python="python3", environ={})
+
+
+def test_every_attempt_of_a_run_continues_one_run_of_a_tracker():
+    def tracked(*settings, environ=None, experiment="toy-7f3a"):
+        env = launch("gsm8k-0.5b-24gb", *settings, environ=environ, experiment=experiment).env
+        return {name: value for name, value in env.items() if name.startswith(("WANDB", "SWANLAB"))}
+
+    assert tracked() == tracked("trainer.loggers=[wandb]", experiment=None) == {}
+    assert tracked("trainer.loggers=[wandb]") == {"WANDB_RUN_ID": "toy-7f3a", "WANDB_RESUME": "allow"}
+    swanlab = tracked("trainer.loggers=[swanlab]")
+    assert swanlab["SWANLAB_RESUME"] == "allow" and len(swanlab["SWANLAB_RUN_ID"]) == 21
+    assert swanlab == tracked("trainer.loggers=[swanlab]")
+    own = tracked("trainer.loggers=[wandb]", "env.WANDB_RESUME=never", environ={"WANDB_RUN_ID": "mine"})
+    assert own == {"WANDB_RESUME": "never"}

@@ -3,8 +3,9 @@
 import hashlib
 
 import pytest
-from console_logs import DATA
+from console_logs import DATA, diagnosis_of
 from ruamel.yaml import YAML
+from thread_failures import ThreadFailure, cases, outcome
 
 from launcher.console.causes import catalogue
 
@@ -30,3 +31,8 @@ def test_each_console_has_its_decisive_line(half: str) -> None:
         lines = (FOLDER / half / case["console"]).read_text("utf-8").splitlines()
         assert 15 <= len(lines) <= 60 and any(case["decisive"] in line for line in lines), case["console"]
     assert {case["console"] for case in CASES[half]} == {path.name for path in (FOLDER / half).glob("*.log")}
+
+
+@pytest.mark.parametrize(("case", "console"), cases("learn"), ids=lambda value: getattr(value, "console", ""))
+def test_the_cause_of_a_failure_to_learn_from_is_named(case: ThreadFailure, console: bytes) -> None:
+    assert outcome(case, diagnosis_of(console)) == "right"

@@ -1,9 +1,11 @@
-"""Trainers other than the synchronous one: ASYNC-1 to ASYNC-6, and what the legacy trainer does not do.
+"""Trainers other than the synchronous one: ASYNC-1 to ASYNC-8, and what the legacy trainer does not do.
 
 veRL: `verl/trainer/ppo/v1/trainer_separate_async.py: PPOTrainerSeparateAsync`, `trainer_colocate_async.py`,
 `replay_buffer.py: ReplayBufferAsync`, `verl/experimental/separation/engine_workers.py: DetachActorWorker`,
-`verl/checkpoint_engine/base.py: CheckpointEngineRegistry`.
+`verl/checkpoint_engine/base.py: CheckpointEngineRegistry`, `verl/workers/rollout/replica.py: max_concurrency`.
 """
+
+import math
 
 from launcher.check.config.base import Findings, error, gpu_count, info, warning
 from launcher.check.subject import Subject
@@ -26,10 +28,14 @@ from launcher.verl.config import (
     TRAINER,
     TRAINER_MODE,
     TRANSFER,
+    N,
 )
 
 OWN_GPUS = f"{REWARD_MODEL}.enable_resource_pool"
 LEND = f"{TRAINER}.v1.separate_async.hybrid_rollout.enable_switch"
+SEQS = f"{ROLLOUT}.max_num_seqs"
+CALLS = 1000  # at once that Ray lets an engine's actor take, unless max_num_seqs is larger
+CONTROL = 16  # of them that veRL adds to max_num_seqs for itself
 RESTORED = ("fsdp", "fsdp2", "veomni", "megatron")
 """Strategies whose weights can be put aside and back."""
 
@@ -173,4 +179,25 @@ def determinism(subject: Subject) -> Findings:
         )
 
 
-RULES = (batch_of_updates, transfer, engines_beside_the_trainer, age, adapters, weights_put_aside, determinism)
+def requests_at_once(subject: Subject) -> Findings:
+    """ASYNC-8: an engine still takes veRL's calls while it has all requests of a batch."""
+    batch, n, slots = subject.whole(BATCH), subject.whole(N), subject.whole(SEQS)
+    gpus = subject.engine_gpus if subject.is_separate else subject.gpus
+    engines = gpus // subject.engine_size
+    if subject.trainer_mode == "sync" or batch is None or n is None or not engines:
+        return
+    requests, limit = math.ceil(batch * n / engines), max(CALLS, (slots or 0) + CONTROL)
+    if requests < limit:
+        return
+    message = (
+        f"{batch} prompts x {n} responses over {engines} engine{'s' * (engines > 1)} = {requests} requests, and an "
+        f"engine takes {limit} calls at once: the call that sends new weights may wait forever"
+    )
+    fix = f"set rollout.max_num_seqs to {requests}, or lower data.train_batch_size or {TENSOR}"
+    yield warning("ASYNC-8", message, fix, [BATCH, N, SEQS, TENSOR], {"rollout.max_num_seqs": requests})
+
+
+RULES = (
+    *(batch_of_updates, transfer, engines_beside_the_trainer, age, adapters, weights_put_aside, determinism),
+    requests_at_once,
+)

@@ -17,18 +17,40 @@ from launcher.core.tables import read_tables, record
 
 # Of two entries with the same level that match the same line, the first one wins.
 FAMILIES = (
-    *("memory", "versions", "engine", "model", "kernels", "data", "reward", "batch", "checkpoint", "logger", "network"),
+    *(
+        "memory",
+        "versions",
+        "weights",
+        "images",
+        "services",
+        "parallel",
+        "engine",
+        "model",
+        "kernels",
+        "data",
+        "reward",
+    ),
+    *("batch", "checkpoint", "logger", "network"),
     *("cluster", "scheduler", "process", "numeric", "config"),
 )
 _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
 
 class Level(IntEnum):
-    """How close to the root an entry is; the lowest level that matches wins."""
+    """The order of explanation: of the errors of a log the lowest level wins, and of one level the first line."""
 
     ROOT = 0  # the cause itself
     GENERAL = 1  # right only when nothing more precise matches
-    SYMPTOM = 2  # a consequence: the cause is elsewhere in the log
+    # Consequences, whose cause is elsewhere in the log, each of those before it:
+    BREAKDOWN = 2  # a collective operation or a GPU stopped working
+    ABORT = 3  # a process ended itself, often because of a breakdown
+    WRAPPER = 4  # an exception that replaces another one
+    DEATH = 5  # a process is gone
+
+    @property
+    def symptom(self) -> bool:
+        """Whether something else has to be looked for."""
+        return self >= Level.BREAKDOWN
 
 
 @dataclass(frozen=True)
@@ -70,12 +92,14 @@ class Cause:
 
     `raised` is searched in an exception's line (`ValueError: text`, `ValueError("text")`), `line` is matched
     at the start of any line. Both apply to the text without the prefixes of Ray and of loggers, and never to the
-    responses that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes.
+    responses that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes, and so do
+    `name2` and `name3` of other alternatives.
 
     `where` must match in the line or its context: the frames
     (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`), the worker methods
     (`WorkerDict.actor_rollout_ref_update_actor`), the code line, `full_key: ...`, the source of the line and
-    whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`).
+    whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`), and whose code
+    raised an exception (`from driver starting in user code`, `verl`, `library`).
     """
 
     id: str
@@ -96,7 +120,9 @@ class Cause:
     waits: bool = False
     """Ray waits for resources that never become free; the run hangs in its start-up."""
     explains: str = ""
-    """Ids (regular expression) of entries that are a consequence when this one precedes them."""
+    """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
+    swallowed: bool = False
+    """veRL ends the run after it as if it were complete."""
     announced: bool = False
     """A batch system announces the end of the run; its signal says less."""
     check: str = ""

@@ -1,0 +1,106 @@
+"""A cause needs its frame, library or kind of file, and comes before what follows from it."""
+
+import pytest
+from console_logs import JOB, TASK, diagnosis_of
+
+USER = '  File "/home/me/project/reward.py", line 3, in compute_score\n'
+VERL = '  File "/v/lib/python3.12/site-packages/verl/{}", line 9, in {}\n'
+LIBRARY = '  File "/v/lib/python3.12/site-packages/{}", line 9, in call\n'
+WORKER = "\x1b[36m(WorkerDict pid=4711)\x1b[0m "
+STEP = TASK + "step:1 - actor/entropy:0.4\n"
+ABORT = WORKER + "*** SIGABRT received at time=1754734273 on cpu 21 ***\n"
+TERMINATE = WORKER + "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+WATCHDOG = WORKER + "[rank1]:[E809 10:11:12.3 ProcessGroupNCCL.cpp:685] [Rank 1] Watchdog caught collective operation "
+WATCHDOG += "timeout: WorkNCCL(SeqNum=5120, OpType=_ALLGATHER_BASE, Timeout(ms)=600000)\n"
+SEGFAULT = "\x1b[36m(WorkerDict pid=12)\x1b[0m *** SIGSEGV received at time=1754733000 on cpu 2 ***\n"
+DIED = JOB + "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+UNPICKLED = (
+    JOB + "ray.exceptions.RaySystemError: System error: Failed to unpickle serialized exception\n"
+    "traceback: Traceback (most recent call last):\n"
+    '  File "/v/lib/python3.12/site-packages/ray/exceptions.py", line 50, in from_ray_exception\n'
+    "    return pickle.loads(ray_exception.serialized_exception)\n"
+    "TypeError: {}.__init__() missing 1 required positional argument: 'inner'\n\n"
+    "The above exception was the direct cause of the following exception:\n\n"
+    "RuntimeError: Failed to unpickle serialized exception\n"
+)
+
+
+def cause(frames: str, message: str) -> str:
+    return diagnosis_of(JOB + frames + message + "\n", exit_code=1).cause
+
+
+def test_a_missing_file_is_named_by_who_reads_it() -> None:
+    missing = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"
+    data = VERL.format("utils/dataset/rl_dataset.py", "_read_files_and_tokenize")
+    assert cause(data, missing.format("/data/train.json")) == "parquet-missing"
+    assert cause(USER, missing.format("/home/me/answers.json")) == "unknown"
+    assert cause(USER, missing.format("/home/me/cache.parquet")) == "unknown"
+    assert cause(VERL.format("trainer/main_ppo.py", "run_ppo"), missing.format("/x/timeline.json")) == "unknown"
+    lora = LIBRARY.format("vllm/lora/worker_manager.py")
+    assert cause(lora, missing.format("simon_lora_path/adapter_config.json")) == "lora-async-engine"
+
+
+def test_an_unknown_failure_shows_the_exception_and_the_line_of_the_user() -> None:
+    found = diagnosis_of(JOB + USER + LIBRARY.format("json/decoder.py") + "TypeError: 'int' is not callable\n")
+    assert found.cause == "unknown"
+    assert [quote.text.split(",")[0] for quote in found.evidence] == [
+        "TypeError: 'int' is not callable",
+        'File "/home/me/project/reward.py"',
+    ]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ray.exceptions.RaySystemError: System error: Broken pipe",
+        "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+        "TypeError: helper() got an unexpected keyword argument 'x'",
+        "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: https://search.example/q",
+        "zmq.error.Again: Resource temporarily unavailable",
+    ],
+)
+def test_what_no_entry_explains_is_unknown(message: str) -> None:
+    assert cause(USER, message) in ("unknown", "service-down")
+    assert cause(USER, message) == "unknown" or "HTTPError" in message
+
+
+def test_equal_chunks_are_the_agent_loops_only_in_its_frames() -> None:
+    chunk = "AssertionError: only support equal chunk. Got size of DataProto 52 and chunk 8."
+    assert cause(VERL.format("experimental/agent_loop/agent_loop.py", "generate_sequences"), chunk) == "agent-workers"
+    assert cause(VERL.format("single_controller/base/decorator.py", "dispatch"), chunk) == "batch-not-divisible"
+
+
+def test_a_collective_operation_that_timed_out_comes_before_the_abort() -> None:
+    for log in (WATCHDOG + ABORT + TERMINATE, ABORT + TERMINATE, WATCHDOG + WORKER + "Fatal Python error: Aborted\n"):
+        found = diagnosis_of(STEP + log + DIED, exit_code=1)
+        assert (found.cause, found.evidence[0].line) == ("nccl", 3 if log.startswith(ABORT) else 2)
+    assert diagnosis_of(STEP + ABORT + DIED, exit_code=1).cause == "aborted"
+    assert diagnosis_of(STEP + SEGFAULT + WATCHDOG + ABORT + DIED, exit_code=1).cause == "crashed"
+
+
+def test_the_exception_of_the_worker_comes_before_the_wrapper() -> None:
+    trace = WORKER + "Traceback (most recent call last):\n" + WORKER + LIBRARY.format("triton/runtime/build.py")
+    compiler = trace + WORKER + "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.\n"
+    wrapped = UNPICKLED.format("BackendCompilerFailed")
+    assert diagnosis_of(compiler + wrapped, exit_code=1).cause == "c-compiler-missing"
+    alone = diagnosis_of(wrapped, exit_code=1)
+    assert alone.cause == "exception-unpickled"
+    assert any("BackendCompilerFailed" in quote.text for quote in alone.evidence)
+    assert diagnosis_of(UNPICKLED.format("APIStatusError"), exit_code=1).cause == "service-down"
+
+
+def test_the_error_of_the_engine_comes_before_the_call_that_failed() -> None:
+    engine = "(vLLMHttpServer pid=5) (EngineCore pid=6) {}\n"
+    refused = engine.format("ERROR 11-21 09:30:28 [core.py:1449] Invocation of collective_rpc method failed")
+    reason = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:1"
+    trace = engine.format("Traceback (most recent call last):") + engine.format(LIBRARY.format("vllm/x.py").rstrip())
+    wrapped = JOB + "Exception: Call to collective_rpc method failed: see above\n"
+    found = diagnosis_of(STEP + refused + trace + engine.format(reason) + wrapped, exit_code=1)
+    assert (found.cause, found.evidence[0].text) == ("gloo-peer", f"{reason}")
+
+
+def test_a_rollout_that_failed_though_the_run_ended_as_if_complete() -> None:
+    lost = STEP + "(FullyAsyncRollouter pid=6) [FullyAsyncRollouter] Streaming process exception: no engine\n"
+    for code in (0, None):
+        assert diagnosis_of(lost, exit_code=code).cause == "async-rollout-lost"
+    assert diagnosis_of(STEP, exit_code=0).cause == "finished"
