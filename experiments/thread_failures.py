@@ -3,7 +3,7 @@
     PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn]
 
 Prints the table of both halves. `--list` adds what is not right in the half to learn from, and no other: who changes
-an entry of the catalogue must not know the half to measure on. Each console is read as a paste: without an exit code.
+an entry of the catalog must not know the half to measure on. Each console is read as a paste: without an exit code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ThreadFailure:
     date: str
     versions: str
     cause: str
-    """An id of the catalogue, an id proposed for a new entry, or unknown."""
+    """An id of the catalog, an id proposed for a new entry, or unknown."""
     why: str
     decisive: str
     """A part of the line that shows the cause."""
@@ -44,7 +44,7 @@ class ThreadFailure:
     """seen: the thread's excerpt has the error's message; form: only its class or place, in the library's words."""
     console: str
     also: tuple[str, ...] = ()
-    """Other ids that are right, too."""
+    """Other ids that are also right."""
 
 
 def cases(half: str) -> list[tuple[ThreadFailure, bytes]]:

@@ -53,15 +53,6 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Lenient:
-    """Files in which errors of a kind of text are hints for now."""
-
-    kinds: tuple[str, ...]
-    paths: tuple[str, ...]
-    reason: str
-
-
-@dataclass(frozen=True)
 class Text:
     """What one reader meets: a page, a string, a docstring."""
 
@@ -110,17 +101,15 @@ class Words:
 
     rules: tuple[Rule, ...]
     sources: tuple[Source, ...]
-    lenient: tuple[Lenient, ...]
     excuses: tuple[Excuse, ...]
 
     def hits(self, text: Text) -> Iterator[Hit]:
         """The hits in a text, without the excused ones."""
-        lenient = any(text.kind in row.kinds and _matches(text.path, row.paths) for row in self.lenient)
         for rule in self.rules:
             for match in rule.hits(text.text):
                 if not any(excuse.covers(rule, text, match) for excuse in self.excuses):
                     line = text.line + text.breaks.count("\n", 0, match.start())
-                    hint = rule.hint or lenient or text.kind in rule.hint_in
+                    hint = rule.hint or text.kind in rule.hint_in
                     yield Hit(text.path, line, rule, match[0].strip(), hint)
 
     def unused(self, texts: list[Text]) -> Iterator[Excuse]:
@@ -137,17 +126,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.M | re.I)
 
 
-def _matches(path: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatch(path, glob) for glob in globs)
-
-
 def load_words() -> Words:
     """Reads words.toml."""
     tables = read_tables(Path(__file__).with_suffix(".toml"))
     return Words(
         tuple(record(Rule, row) for row in tables["rule"]),
         tuple(record(Source, row) for row in tables["source"]),
-        tuple(record(Lenient, row) for row in tables["lenient"]),
         tuple(record(Excuse, row) for row in tables.get("excuse", ())),
     )
 

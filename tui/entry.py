@@ -25,7 +25,7 @@ def main() -> None:
 def open_screen(request: ScreenRequest) -> int:
     """Show the screen until the user leaves it; returns the exit code.
 
-    Raises UserError where no screen can be drawn: output that is no terminal, `TERM=dumb`, an unknown theme.
+    Raises UserError where no screen can be drawn: output that is not a terminal, `TERM=dumb`, an unknown theme.
     """
     from launcher.cli.screen import on_terminal
     from launcher.core.errors import UserError

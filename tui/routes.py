@@ -73,7 +73,7 @@ class Routes:
         return await self._app.push_screen_wait(LaunchScreen(preset, after=after))
 
     def _show(self, screen: Screen[None], page: Page[Any] | None, *, forward: bool) -> None:
-        """In the place of a page; the first one lies over Textual's own, which stays."""
+        """Instead of a page; the first one lies over Textual's own, which stays."""
         if page is not None:
             page.give_way(screen, forward=forward)
         else:

@@ -16,6 +16,7 @@ from launcher.check.row_rules import REWARD, validates
 from launcher.check.subject import Subject
 from launcher.core.format import duration, number
 from launcher.core.text import clean, did_you_mean
+from launcher.record.json import Record
 from launcher.verl.config import BATCH, N
 
 NAME = "reward.custom_reward_function.name"
@@ -39,6 +40,31 @@ MADE_UP: list[dict[str, Any]] = [
     for a, b in ((2, 5), (17, 25), (104, 6))
 ]
 """Rows for a function without data."""
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """Where the function failed: `stage` is find, load, call or value; `names` are the functions of the file."""
+
+    stage: str = "call"
+    type: str = ""
+    text: str = ""
+    line: int | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scored(Record):
+    """The reply of `ppo_tui_inside.probes.score_rows`: scores, an error of the function, or why there is no reply."""
+
+    failed: str | None = None
+    timeout: bool = False
+    error: Failure | None = None
+    scores: tuple[float, ...] = ()
+    extra: tuple[str, ...] = ()
+    seconds: float = 0.0
+    is_async: bool = False
+    odd: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,22 +176,21 @@ def try_out(
             calls.append(call)
     enough = min(ENOUGH, timeout / 3)
     request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}), "enough": enough}
-    found = worker.ask(python, "score_rows", request, timeout=timeout, env=env)
-    if "failed" in found:
-        late = ": veRL would hang" if found.get("timeout") else ""
-        return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "make sure that it returns and exits")
-    if "error" in found:
-        return _failure(Path(file), name, found["error"])
-    scores = tuple(found["scores"])
-    count = len(scores)  # of a slow function, only of the first calls
+    reply = Scored.from_json(worker.ask(python, "score_rows", request, timeout=timeout, env=env))
+    if reply.failed is not None:
+        late = ": veRL would hang" if reply.timeout else ""
+        return _failed(f"{Path(file).name}: {clean(reply.failed)}{late}", "make sure that it returns and exits")
+    if reply.error is not None:
+        return _failure(Path(file), name, reply.error)
+    count = len(reply.scores)  # of a slow function, only of the first calls
     return Trial(
-        tuple(_suspicious(Path(file), name, scores)),
+        tuple(_suspicious(Path(file), name, reply.scores)),
         tuple(calls[:count]),
-        scores,
-        tuple(found["extra"]),
-        found["seconds"] / max(1, count),
-        bool(found["is_async"]),
-        tuple(found["odd"]),
+        reply.scores,
+        reply.extra,
+        reply.seconds / max(1, count),
+        reply.is_async,
+        reply.odd,
         tuple(kinds[:count]),
     )
 
@@ -195,19 +220,19 @@ def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Fi
         yield of_data.warning("REWARD-5", message, "scale the scores down", (REWARD,))
 
 
-def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
+def _failure(file: Path, name: str, error: Failure) -> Trial:
     """What went wrong in one sentence."""
-    where = f"{file.name}, line {error['line']}" if error.get("line") else file.name
-    what = clean(": ".join(part for part in (error["type"], error["text"]) if part))
-    if error["stage"] == "find":
-        names = error.get("names") or []
+    where = f"{file.name}, line {error.line}" if error.line else file.name
+    what = clean(": ".join(part for part in (error.type, error.text) if part))
+    if error.stage == "find":
+        names = error.names
         there = f"; it defines {', '.join(names)}" if names else "; it defines none"
         message = f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}"
         fix = f"set reward.function to {names[0]}" if names else f"define one: {SIGNATURE}"
         return _failed(message, fix, (NAME,), {"reward.function": names[0]} if len(names) == 1 else None)
-    if error["stage"] == "load":
+    if error.stage == "load":
         return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, on its own")
-    if error["stage"] == "value":
+    if error.stage == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
     message = f"{name} fails at {where}: {what}"
     if "signal only works in main thread" in what:
@@ -215,7 +240,7 @@ def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
             message,
             "remove signal.alarm, for example by disabling math_verify's timeouts: veRL calls the function in a thread",
         )
-    if error["type"] == "TypeError" and "argument" in what:
+    if error.type == "TypeError" and "argument" in what:
         return _failed(message, f"define it as {SIGNATURE}; veRL passes keyword arguments")
     return _failed(message, "correct it; veRL silently drops a response if its score fails")
 

@@ -190,7 +190,7 @@ class Draft:
         self.replace(yaml_text.put(self._without([where]), where_of(new), self.value(where), ORDER))
 
     def replace(self, text: str) -> None:
-        """Goes on with another text, such as a person's own editor left it."""
+        """Continues with another text, such as a person's own editor left it."""
         if text != self.text:
             self._texts[self._at + 1 :] = [text]
             self._at += 1

@@ -65,7 +65,7 @@ def forget_unsaved(draft: Draft) -> None:
 
 
 def restore_unsaved(draft: Draft) -> bool:
-    """Goes on where a draft was left, unless its file is another one by now; undo leads back."""
+    """Continues where a draft was left, unless its file is another one by now; undo leads back."""
     found = read_json(_place(draft.path))
     text = found.get("text")
     if not isinstance(text, str) or found.get("on_disk") != draft.on_disk or text == draft.text:

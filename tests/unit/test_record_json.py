@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from launcher.check import cluster_view
+from launcher.check import cluster_view, loading, reward
 from launcher.record import (
     attempt,
     check,
@@ -39,6 +39,7 @@ from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
+from launcher.runs.act import rehearse
 from launcher.runs.watch import startup
 
 MODULES = (
@@ -49,11 +50,14 @@ MODULES = (
     damage,
     events,
     info,
+    loading,
     machine,
     note,
     process,
     queued,
     ray_session,
+    rehearse,
+    reward,
     startup,
     state,
 )

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from strings import everything
-from words import Excuse, Lenient, Rule, Text, Words, load_words, read_page, read_texts
+from words import Excuse, Rule, Text, Words, load_words, read_page, read_texts
 
 WORDS = load_words()
 BESIDE = Rule("beside", r"\bbeside\b", "'next to'", bad=(), good=(), hint_in=("docstrings",))
@@ -14,8 +14,8 @@ def _hits(words: Words, text: Text) -> list[tuple[str, int, bool]]:
     return [(hit.words, hit.line, hit.hint) for hit in words.hits(text)]
 
 
-def _words(lenient: tuple[Lenient, ...] = (), excuses: tuple[Excuse, ...] = ()) -> Words:
-    return Words((BESIDE,), (), lenient, excuses)
+def _words(excuses: tuple[Excuse, ...] = ()) -> Words:
+    return Words((BESIDE,), (), excuses)
 
 
 @pytest.mark.parametrize("rule", WORDS.rules, ids=lambda rule: rule.name)
@@ -30,11 +30,10 @@ def test_no_correction_breaks_another_rule() -> None:
     assert [str(hit) for text in corrections for hit in WORDS.hits(text) if not hit.rule.hint] == []
 
 
-def test_an_error_of_a_string_is_a_hint_where_the_rule_or_the_file_is_lenient() -> None:
-    words = _words((Lenient(("strings",), ("launcher/check/*",), "being rewritten"),))
+def test_a_hit_is_a_hint_in_the_kinds_that_its_rule_names() -> None:
+    words = _words()
     assert _hits(words, Text("strings", "tui/app.py", 7, "Beside it")) == [("Beside", 7, False)]
     assert _hits(words, Text("docstrings", "tui/app.py", 7, "Beside it")) == [("Beside", 7, True)]
-    assert _hits(words, Text("strings", "launcher/check/config/keys.py", 7, "Beside it")) == [("Beside", 7, True)]
 
 
 def test_an_excuse_covers_its_text_only_and_is_reported_when_no_text_needs_it() -> None:

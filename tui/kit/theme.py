@@ -1,10 +1,10 @@
-"""Themes of our own (theme.toml) whose colours stay apart in 256 and in 16 colours.
+"""Themes of our own (theme.toml) whose colors stay apart in 256 and in 16 colors.
 
-OpenSSH does not pass COLORTERM on, so most sessions show 256 colours; every colour here is one of those.
-In 16 colours ok, warning and critical still fall on green, yellow and red. The first curve is blue, and no
-curve is red or yellow: these are kept for what needs attention. The four curves stay apart for colour-blind
+OpenSSH does not pass COLORTERM on, so most sessions show 256 colors; every color here is one of those.
+In 16 colors ok, warning and critical still fall on green, yellow and red. The first curve is blue, and no
+curve is red or yellow: these are kept for what needs attention. The four curves stay apart for color-blind
 eyes in every theme, the states in `colour-blind` (tests/tui/test_themes.py simulates them).
-`terminal` has the 16 colours of the terminal itself and paints no background.
+`terminal` has the 16 colors of the terminal itself and paints no background.
 """
 
 from pathlib import Path

@@ -45,7 +45,7 @@ _LONGEST = 200  # characters of a message
 
 
 class LogErrors(Rule):
-    """Lines that tell of an error. While the run goes on after one, the flag steps down again."""
+    """Lines that tell of an error. While the run continues after one, the flag steps down again."""
 
     id = "ERR-1"
 

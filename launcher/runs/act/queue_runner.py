@@ -163,7 +163,7 @@ def _earlier(word: str) -> str:
 
 
 def main() -> None:
-    """Goes on with the queue."""
+    """Continues with the queue."""
     try:
         go_on()
     except (UserError, OSError) as error:

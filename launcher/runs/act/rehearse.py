@@ -4,6 +4,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.check import worker
@@ -17,6 +18,7 @@ from launcher.data import toy
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
+from launcher.record.json import Record
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, RunState, current
 from launcher.runs.act.removal import delete
@@ -31,6 +33,15 @@ POLL = 1.0
 Narrate = Callable[[str], None]
 OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
 """Causes on the side of this machine, not of the preset."""
+
+
+@dataclass(frozen=True)
+class SmallModel(Record):
+    """The reply of `ppo_tui_inside.probes.small_model`: the folder of the model, or why there is none."""
+
+    path: str = ""
+    error: str | None = None
+    failed: str | None = None
 
 
 def rehearse(
@@ -77,10 +88,11 @@ def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPres
         narrate(f"rehearsal: a small model like {name}")
         place = str(folder / str(len(small)))
         request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": place}
-        reply = worker.ask(env.python, "small_model", request, timeout=BUILD, env=loaded.preset.env)
-        if why := reply.get("error") or reply.get("failed"):
+        answer = worker.ask(env.python, "small_model", request, timeout=BUILD, env=loaded.preset.env)
+        reply = SmallModel.from_json(answer)
+        if why := reply.error or reply.failed:
             raise UserError(f"no small model could be made of {name}: {why}")
-        small[name] = reply["path"]
+        small[name] = reply.path
     smaller = rehearsal.rehearsed(loaded, small, os.cpu_count() or 1)
     for wrong in quick(subject(smaller)):
         if wrong.level == "error":

@@ -182,7 +182,7 @@ def trend(values: Sequence[float]) -> str:
     """An arrow when the mean of the newest values (ten at most) has left the mean of as many before them.
 
     It must have left by two standard errors of independent noise, which is estimated from the steps between
-    neighbours: their median is 0.95 of the noise's standard deviation.
+    neighbors: their median is 0.95 of the noise's standard deviation.
     """
     count = min(len(values) // 2, RECENT // 2)
     if count < 3:

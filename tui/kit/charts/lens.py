@@ -135,7 +135,7 @@ class Lens:
 
 
 def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> list[Row]:
-    """`at 120: 0.412`, and the values of the other curves in their colours.
+    """`at 120: 0.412`, and the values of the other curves in their colors.
 
     `at`: the step that is named, where `step` is the index of a sample.
     """

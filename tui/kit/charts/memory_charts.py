@@ -87,7 +87,7 @@ def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, devi
     series = history.series("util", device.index)
     if series is None:
         return None
-    plot = _plot(f"{device_name(device)} utilisation, %", history, store, state)
+    plot = _plot(f"{device_name(device)} utilization, %", history, store, state)
     plot.limits = [Limit(0, "axis", reach=True), Limit(100, "axis", reach=True)]
     minute = bisect_left(history.times, history.times[-1] - 60)
     recent = series.values[bisect_left(series.steps, minute) :]

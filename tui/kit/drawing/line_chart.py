@@ -72,7 +72,7 @@ def _line(plot: Plot, columns: int) -> Row:
 
 
 def _legend(plot: Plot, columns: int) -> list[Row]:
-    """One row that names the curves, each in its colour, when there are two with a name."""
+    """One row that names the curves, each in its color, when there are two with a name."""
     named = [curve for curve in plot.curves if curve.label]
     if len(named) < 2:
         return []

@@ -1,4 +1,4 @@
-"""What a chart shows: curves, limits, marks and words, without any size or colour."""
+"""What a chart shows: curves, limits, marks and words, without any size or color."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -68,9 +68,9 @@ class Points(Protocol):
 class Curve:
     """One series and how it is drawn.
 
-    `role` is its colour: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label`
+    `role` is its color: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label`
     names it in the legend, which a chart has when two curves have one; `sign` (one cell) is at its newest
-    point and before the label, for screens without colour. `points_only`: single points in `sign`, not
+    point and before the label, for screens without color. `points_only`: single points in `sign`, not
     joined. `axis` is the curve's own way from steps to x, for a run with other times than the chart's. `dash` is
     the pattern of its cells, with blanks where it gives way to the curves below it.
     """

@@ -20,7 +20,7 @@ _LEAST = 8  # cells of text, however narrow
 
 
 class Findings(Offers, Items, inherit_bindings=False):
-    """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
+    """Goes into a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
     BINDINGS = KEYS["findings"]
 

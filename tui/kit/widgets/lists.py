@@ -145,7 +145,7 @@ class ResponseTable(LineTable, inherit_bindings=False):
 
 
 class Items(Listing, Grown):
-    """Stands in a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
+    """Goes into a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
 
     BINDINGS = KEYS["items"]
 

@@ -26,7 +26,7 @@ class Painted(Widget):
     Textual repaints whole regions; over a slow link that is most of the bytes. So `redraw` compares the new
     rows with those on the screen. A row is painted from its start to its last change, and each change of role
     costs an escape: what changes often stands to the left of what seldom does, in few roles.
-    Roles take their colours from the CSS classes `.role--<name>`, which are component classes of the app.
+    Roles take their colors from the CSS classes `.role--<name>`, which are component classes of the app.
     """
 
     ALLOW_SELECT = False

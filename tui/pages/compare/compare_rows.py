@@ -34,7 +34,7 @@ def sign(place: int) -> str:
 
 
 def role_of(place: int) -> str:
-    """The colour of a group or a run."""
+    """The color of a group or a run."""
     return ROLES[place % len(ROLES)]
 
 

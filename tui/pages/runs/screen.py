@@ -104,7 +104,7 @@ class RunsScreen(ListPage[None]):
         self._fill()
 
     async def _read_presets(self) -> None:
-        """Anew only when a file of theirs changed: reading them all takes a good part of a second.
+        """Again only when a file of theirs changed: reading them all takes a good part of a second.
 
         The cursor goes to a preset that was made meanwhile: copied, renamed, imported, or saved in the editor.
         """

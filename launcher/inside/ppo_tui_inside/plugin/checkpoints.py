@@ -1,6 +1,6 @@
 """Checkpoints: a run saves one on request, and continues from one with its own settings.
 
-The supervisor asks for a checkpoint with the file `save-now` next to the metrics of the attempt: veRL has no way to ask
+The supervisor requests a checkpoint with the file `save-now` next to the metrics of the attempt: veRL has no way to ask
 from outside. veRL's v1 loop (`trainer/ppo/v1/trainer_base.py: PPOTrainer.fit`) saves every `save_freq` steps and at
 the end, just after `_stop_profiling`. The other one, since 0.5 (`trainer/ppo/ray_trainer.py`), also saves when its
 machine is about to be taken away (`should_save_ckpt_esi`), as long as `save_freq` is above 0. veRL 0.4 has neither.
