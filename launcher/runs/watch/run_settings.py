@@ -67,10 +67,7 @@ def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
     for info in reversed(infos):
         if info.name not in bases:
             bases[info.name] = _preset_of(info) or info
-    found = [
-        [Edit(each.key, *each.values) for each in differences([bases[info.name], info]) if _is_setting(each.key)]
-        for info in infos
-    ]
+    found = [_edits(bases[info.name], info) for info in infos]
     runs = Counter(info.name for info in infos)
     shared = Counter((info.name, str(edit)) for info, edits in zip(infos, found, strict=True) for edit in edits)
     return [
@@ -79,8 +76,19 @@ def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
     ]
 
 
-def _is_setting(key: str) -> bool:
-    return not key.startswith(_VERSIONS)
+def _edits(before: RunInfo, now: RunInfo) -> list[Edit]:
+    """The settings whose values differ; one that is not set counts as its default."""
+    from launcher.preset.schema import FIELDS
+
+    if now.preset is None:
+        return []
+    edits = []
+    for key, values in ((each.key, each.values) for each in differences([before, now])):
+        default = FIELDS[key].default if key in FIELDS else None
+        old, new = (default if value is None else value for value in values)
+        if old != new and not key.startswith(_VERSIONS):
+            edits.append(Edit(key, old, new))
+    return edits
 
 
 def _preset_of(info: RunInfo) -> RunInfo | None:
