@@ -15,7 +15,8 @@ from launcher.core.text import clean, hint_of, near_hint, nearest
 from launcher.core.yaml_bounds import mending, refusal
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import FIELDS, Preset, preset_of, value_of
+from launcher.preset.schema import BY_KEY, FIELDS, Preset, preset_of, value_of
+from launcher.record.info import Edit
 
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, not settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
@@ -57,6 +58,12 @@ class LoadedPreset:
         fields = {spec.path: value_of(self.preset, spec) for spec in FIELDS.values() if spec.path in self.layer}
         return fields | {("overrides", key): value for key, value in self.preset.overrides.items()}
 
+    def place_of(self, key: str) -> str | None:
+        """The place that sets a preset field or veRL key: `my.yaml, line 3`; None where nothing does."""
+        spec = BY_KEY.get(key) or FIELDS.get(key)
+        places = [spec.path] if spec else [("overrides", f"{plus}{key}") for plus in ("", "+", "++")]
+        return next((self.layer[place].source for place in places if place in self.layer), None)
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -69,6 +76,7 @@ class Summary:
     needs: str = ""
     error: str | None = None
     shadows: bool = False  # a preset of yours in the place of a shipped one
+    fits: bool | None = None  # this machine, once `library.suited` has compared; None where it states no needs
 
 
 def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
@@ -140,6 +148,23 @@ def recipe_layer(name: Any, source: str) -> Layer:
 def extended_layer(path: Path, data: Mapping[Any, Any], place: Place) -> Layer:
     """What the file that `data` extends sets; nothing when it extends nothing. Raises UserError."""
     return layers.stack(_extended(path, data, place, ()))
+
+
+def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
+    """The preset that one extends, and what it sets otherwise; empty where it extends none. Raises UserError."""
+    path, _ = find(name_or_path)
+    data, place = parse(path)
+    base, own = extended_layer(path, data, place), load(name_or_path).layer
+    edits = [
+        Edit(
+            ".".join(where[1:] if where[0] == "overrides" else where),
+            base[where].value if where in base else None,
+            entry.value,
+        )
+        for where, entry in own.items()
+        if where not in _ABOUT and (where not in base or base[where].value != entry.value)
+    ]
+    return str(data.get("extends") or ""), edits if base else []
 
 
 def recipe_about(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from launcher.core import paths
@@ -10,7 +10,7 @@ from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft
-from launcher.preset.files import find, load, parse, read_text, shipped, users
+from launcher.preset.files import Summary, find, load, parse, read_text, shipped, users
 
 ANYWHERE = "toy-cpu"
 
@@ -106,6 +106,21 @@ def needs_of(text: str) -> Needs | None:
     """The GPUs that `8 GPUs, 80 GB each` requires; None where no GPU is needed."""
     found = _NEEDS.match(text)
     return Needs(int(found[1]), int(found[2]) * 10**9) if found else None
+
+
+def fits(needs: str, gpus: Sequence[int]) -> bool | None:
+    """Whether a preset with these needs runs on GPUs of so many bytes each; None where it states none."""
+    if not needs:
+        return None
+    wanted = needs_of(needs)
+    return wanted is None or wanted.met_by(gpus)
+
+
+def suited(presets: Sequence[Summary], gpus: Sequence[int]) -> list[Summary]:
+    """The presets with `fits`: those that run on such GPUs first, of them the user's, then the recommended one."""
+    best, _ = recommend(gpus)
+    known = [preset if preset.error else replace(preset, fits=fits(preset.needs, gpus)) for preset in presets]
+    return sorted(known, key=lambda each: (each.fits is not True, each.origin != "user", each.name != best))
 
 
 def recommend(gpus: Sequence[int]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.preset import library
 from launcher.preset.drafts import open_draft
-from launcher.preset.files import load, shipped, summary, users
+from launcher.preset.files import changed_from_base, load, shipped, summary, users
 from launcher.preset.library import needs_of, recommend
 from launcher.scripts import importer
 from launcher.scripts.exporter import script
@@ -280,3 +280,34 @@ def test_presets_says_which_one_to_start_with(ppo_tui):
     assert sum(row["recommended"] for row in rows) == 1
     assert all(row["needs"] and not row["shadows"] for row in rows)
     assert "recommended for this machine: " in ppo_tui("presets").stderr
+
+
+@pytest.mark.parametrize(("gpus", "first"), [([], "toy-cpu"), ([25 * 10**9], "gsm8k-0.5b-24gb")])
+def test_presets_that_fit_the_machine_come_first(gpus, first):
+    found = library.suited([summary(name) for name in shipped()], gpus)
+    assert found[0].name == first
+    fitting = [each.fits for each in found]
+    assert fitting == sorted(fitting, reverse=True)
+    assert [each.name for each in found if each.fits] == ["toy-cpu"] or gpus
+
+
+def test_a_preset_of_yours_that_states_no_needs_is_not_said_to_fit(presets):
+    (presets / "mine.yaml").write_text("model: {path: /m}\ndata: {train: /t, val: /v}\n")
+    (own, *_) = [each for each in library.suited([summary("mine"), summary("toy-cpu")], []) if each.name == "mine"]
+    assert own.fits is None
+
+
+def test_what_a_preset_sets_otherwise_than_its_base(presets):
+    (presets / "mine.yaml").write_text("extends: toy-cpu\nactor: {lr: 1e-6}\ncritic: {lr: 1e-3}\n")
+    base, edits = changed_from_base("mine")
+    assert base == "toy-cpu"
+    assert [(edit.key, edit.before, edit.now) for edit in edits] == [("actor.lr", 0.0003, 1e-6)]
+    assert changed_from_base("toy-cpu") == ("", [])
+
+
+def test_a_preset_names_the_place_of_a_value(presets):
+    (presets / "mine.yaml").write_text("extends: toy-cpu\nactor: {lr: 1e-6}\n")
+    loaded = load("mine", ["critic.lr=2e-3"])
+    assert loaded.place_of("actor_rollout_ref.actor.optim.lr") == f"{presets / 'mine.yaml'}, line 2"
+    assert "toy-cpu.yaml, line" in str(loaded.place_of("data.train_files"))
+    assert loaded.place_of("critic.lr") and loaded.place_of("no.such.key") is None

@@ -2,13 +2,14 @@
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.record.events import Action, read_kind
-from launcher.record.info import Origin, RunInfo
+from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir
 
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
@@ -54,6 +55,51 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
 
     keys = sorted({key for entry in known for key in entry})
     return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
+
+
+def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
+    """What each run sets otherwise than its preset does now; `infos` are newest first.
+
+    Changes that all runs of a preset share are left out, as they tell none of them from another. Where the preset
+    is gone, or the run was made elsewhere, its oldest run here stands for it.
+    """
+    bases: dict[str, RunInfo] = {}
+    for info in reversed(infos):
+        if info.name not in bases:
+            bases[info.name] = _preset_of(info) or info
+    found = [_edits(bases[info.name], info) for info in infos]
+    runs = Counter(info.name for info in infos)
+    shared = Counter((info.name, str(edit)) for info, edits in zip(infos, found, strict=True) for edit in edits)
+    return [
+        [edit for edit in edits if runs[info.name] == 1 or shared[info.name, str(edit)] < runs[info.name]]
+        for info, edits in zip(infos, found, strict=True)
+    ]
+
+
+def _edits(before: RunInfo, now: RunInfo) -> list[Edit]:
+    """The settings whose values differ; one that is not set counts as its default."""
+    from launcher.preset.schema import FIELDS
+
+    if now.preset is None:
+        return []
+    edits = []
+    for key, values in ((each.key, each.values) for each in differences([before, now])):
+        default = FIELDS[key].default if key in FIELDS else None
+        old, new = (default if value is None else value for value in values)
+        if old != new and not key.startswith(_VERSIONS):
+            edits.append(Edit(key, old, new))
+    return edits
+
+
+def _preset_of(info: RunInfo) -> RunInfo | None:
+    """run.yaml as the preset of a run would make it now; None where there is none, and for a run made elsewhere."""
+    from launcher.preset.files import load
+
+    if info.preset is None or info.imported_from:
+        return None
+    with contextlib.suppress(UserError):
+        return RunInfo(preset=load(info.preset_file or info.name).snapshot())
+    return None
 
 
 def settings(info: RunInfo) -> dict[str, Any]:

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.core.errors import UserError
-from launcher.core.format import gib
-from launcher.core.text import clean
 from tui.kit.drawing.rows import Row
+from tui.kit.plan_rows import essentials
 
 if TYPE_CHECKING:
     from launcher.check.finding import Finding
-    from launcher.check.memory import Estimate
     from launcher.check.subject import Subject
     from launcher.preset.files import LoadedPreset
-    from launcher.preset.flow import Flow
 
 RUN = Path("/RUN")  # the folder of a run that there is not yet
 
@@ -49,15 +46,15 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
         what = subject(loaded)
         findings = checks.quick(what)
         batches = flow(what, rows_of(what.get("data.train_files")))
-        essentials = _essentials(what, batches, memory.estimate(what))
+        rows = essentials(what, batches, memory.estimate(what))
     except UserError as wrong:
         return Plan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:
         command = command_line(preview(preset, settings, RUN))
     except UserError as wrong:
         found = [checks.refused(wrong), *findings] if _has_verl(what) else findings  # SW-1 follows
-        return Plan(essentials, f"no command: {wrong}", found, what)
-    return Plan(essentials, command, findings, what)
+        return Plan(rows, f"no command: {wrong}", found, what)
+    return Plan(rows, command, findings, what)
 
 
 def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:
@@ -103,45 +100,3 @@ def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
 def without(settings: Sequence[str], names: Container[str]) -> list[str]:
     """The settings but those of some fields."""
     return [setting for setting in settings if setting.partition("=")[0] not in names]
-
-
-def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[Row]:
-    """Model and machine, the batch, the length of the run, the memory: a line each."""
-    model = clean(str(what.get("actor_rollout_ref.model.path")))
-    rank = what.get("actor_rollout_ref.model.lora_rank", 0)
-    where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
-    algorithm = "PPO" if batches.critic else str(what.get("algorithm.adv_estimator", "")).upper()
-    about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
-    prompts, responses = (what.get(f"data.max_{part}_length") for part in ("prompt", "response"))
-    responses_each = f" x {batches.n} responses" if batches.n > 1 else ""
-    updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
-    batch = (
-        f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
-        f"prompt {prompts}, response {responses} tokens"
-    )
-    rows: list[Row] = [[(" · ".join(about), "text")], [(batch, "text")], [(_length(batches, what), "text")]]
-    return rows + ([[(_memory(estimate), "text")]] if estimate is not None else [])
-
-
-def _length(batches: Flow, what: Subject) -> str:
-    epochs = f"{batches.epochs} epoch" + ("s" if batches.epochs > 1 else "")
-    length = epochs if batches.steps is None else f"{batches.steps} steps (at most {epochs})"
-    parts = [length]
-    for key, word in (("trainer.save_freq", "checkpoint"), ("trainer.test_freq", "validation")):
-        every = what.get(key)
-        if isinstance(every, int) and every > 0:
-            parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
-    return "; ".join(parts)
-
-
-def _memory(estimate: Estimate) -> str:
-    host = f"host {_range(estimate.host, estimate.host_high)} GiB"
-    worst = estimate.worst
-    if worst is None:
-        return host
-    of = f" of {gib(estimate.gpu_total)}" if estimate.gpu_total else ""
-    return f"GPU {_range(worst.gpu, worst.gpu_high)}{of} GiB at peak ({worst.name}); {host}"
-
-
-def _range(low: int, high: int) -> str:
-    return gib(low) if gib(low) == gib(high) else f"{gib(low)} to {gib(high)}"

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
 from launcher.core.text import clean
+from launcher.record.info import Edit
 from tui.kit.drawing.rows import HEADING, Row, Span
 from tui.pages.runs.elsewhere import THERE, Elsewhere
 from tui.pages.runs.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named
-from tui.pages.runs.run_rows import about_preset, about_run, preset_row, run_heading, run_row
+from tui.pages.runs.run_rows import (
+    Columns,
+    about_preset,
+    about_run,
+    changes_words,
+    columns_of,
+    preset_row,
+    run_heading,
+    run_row,
+)
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -25,13 +35,16 @@ def preset_files() -> list[tuple[Path, int]]:
 
 
 def read_presets() -> list[Summary]:
+    """The presets, those that fit this machine first."""
+    from launcher.check.machine import here
     from launcher.preset.files import available, summary
+    from launcher.preset.library import suited
 
     found = []
     for name in available():
         with suppress(UserError):  # one that was renamed or deleted in this moment
             found.append(summary(name))
-    return found
+    return suited(found, [gpu.total for gpu in here().gpus])
 
 
 RUN, PRESET, QUEUED = "run ", "preset ", "queued "
@@ -49,7 +62,9 @@ class RunLines:
         self.elsewhere: Elsewhere | None = None  # until config.yaml was read
         self.order, self.words = ORDERS[0], ""
         self.shown: dict[str, RunSummary] = {}
-        self._longest = 0  # cells of a name
+        self.changes: Mapping[Path, Sequence[Edit]] = {}  # what differs, as far as it was read
+        self.described = True  # presets have their description next to them
+        self._longest = self._longest_preset = 0  # cells of a name
 
     def keys(self) -> list[str]:
         """All lines, as order and words have it."""
@@ -58,8 +73,8 @@ class RunLines:
         self.shown = queued | {f"{RUN}{run.path}": run for run in runs}
         there = self.elsewhere.keys(self.words) if self.elsewhere is not None else []
         self._longest = max((len(run.name) for run in [*self.shown.values(), *self._of(there).values()]), default=0)
-        own_first = sorted(named(self.presets, self.words), key=lambda name: self.presets[name].origin != "user")
-        presets = [f"{PRESET}{name}" for name in own_first]
+        presets = [f"{PRESET}{name}" for name in named(self.presets, self.words)]
+        self._longest_preset = max(map(len, self.presets), default=0)
         none = [_NONE] if self.runs.runs or not self.welcome else [f"{_FACT}{at}" for at in range(len(self.welcome))]
         others = [_GAP, _THERE, *there] if there else []
         return [_RUNS, *(self._in_groups() or none), *others, *([_GAP, _PRESETS] if presets else []), *presets]
@@ -68,21 +83,22 @@ class RunLines:
         """The line of a key; `marked` are the runs to be compared."""
         if run := self.shown.get(key):
             mark = str(marked.index(run.path) + 1) if run.path in marked else ""
-            return run_row(run, mark, columns, self._longest)
+            return run_row(run, mark, self._columns(columns), self.changes.get(run.path, ()))
         if key.startswith(PRESET):
-            return preset_row(self.presets[key.removeprefix(PRESET)])
+            preset = self.presets[key.removeprefix(PRESET)]
+            return preset_row(preset, columns, self._longest_preset, described=self.described)
         if key.startswith(THERE) and self.elsewhere is not None:
             run = self.elsewhere.run(key)
-            return self.elsewhere.heading(key) if run is None else run_row(run, "", columns, self._longest)
+            return self.elsewhere.heading(key) if run is None else run_row(run, "", self._columns(columns))
         if key.startswith(_FACT):
             return self.welcome[int(key.removeprefix(_FACT))]
         if key.startswith(_GROUP):
             return [(f"   {clean(key.removeprefix(_GROUP)) or 'no tag'}", "dim")]
         ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
         found = f" · /{clean(self.words)}" if self.words else ""
-        nothing = "   No matching run" if self.runs.runs else "   No runs yet. Checking this machine …"
+        nothing = "   No matching run; esc shows all" if self.runs.runs else "   No runs yet. Checking this machine …"
         return {
-            _RUNS: run_heading(columns, ordered + found, self._longest),
+            _RUNS: run_heading(self._columns(columns), ordered + found),
             _NONE: [(nothing, "dim")],
             _GAP: [],
             _THERE: [(" Other machines", "title")],
@@ -101,6 +117,9 @@ class RunLines:
         """The machine of a line of another one, its run or an empty text, and whether it is a cluster."""
         name, _, run = key.removeprefix(THERE).partition(" ")
         return name, run, self.elsewhere is not None and name in self.elsewhere.clusters
+
+    def _columns(self, columns: int) -> Columns:
+        return columns_of(columns, self._longest, max(map(len, map(changes_words, self.changes.values())), default=0))
 
     def _of(self, keys: Sequence[str]) -> Mapping[str, RunSummary]:
         found = {key: self.elsewhere.run(key) for key in keys} if self.elsewhere is not None else {}

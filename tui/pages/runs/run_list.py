@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher.core import paths
 from launcher.record import queued
+from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
@@ -57,6 +58,7 @@ class RunList:
         self.queued: list[RunSummary] = []
         self._folder = -1
         self._unread: dict[Path, Scores] = {}
+        self._infos: dict[Path, RunInfo] = {}  # run.yaml of those whose settings were compared
 
     def refresh(self) -> bool:
         """Looks again; whether anything changed."""
@@ -82,6 +84,16 @@ class RunList:
             path = wanted.pop(0) if wanted else next(iter(self._unread))
             self._unread.pop(path).poll()
         return bool(self._unread)
+
+    def changes(self, wanted: Collection[Path]) -> dict[Path, list[Edit]]:
+        """What differs in the settings of some runs; reads the run.yaml of new ones."""
+        from launcher.runs.watch.run_settings import changes
+
+        runs = [run.path for run in self.runs if run.path in wanted]
+        for path in runs:
+            if path not in self._infos:
+                self._infos[path] = RunDir(path).read_info()
+        return dict(zip(runs, changes([self._infos[path] for path in runs]), strict=True))
 
     def _summary(self, run: RunDir, before: RunSummary | None) -> RunSummary:
         written = _written(run.state) + _written(run.note)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from launcher.core.format import SHORT_ID, duration, number
+from launcher.core.text import clean
+from launcher.record.info import Edit
+from tui.kit.drawing.glyphs import FINISHED, WARN
 from tui.kit.charts.axes import plan
 from tui.kit.drawing.glyphs import WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
@@ -18,69 +23,152 @@ from tui.pages.runs.run_list import RunSummary
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
-_STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 12, 12, 9, 6, 7, 12  # cells of the columns of a run
-_NAME, _SPARK = 19, 7  # at 80 columns; wider ones give both more, and a long name takes the curve's
-_LEAST_SPARK = 3  # cells below which a curve is not worth its place
+_BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
+_CELLS = {_BEST: 6, _STEP: 9, _TIME: 7, _STARTED: 13, _LAST: 6}  # of the columns that a narrow list leaves out
+_NAME = 19  # cells of a name; a long one takes the room of what comes behind
+_SIGNED, _NARROW_SIGNED = 12, 10  # of state and verdict
+_NARROW = 70  # columns below which these are narrow
+_LEAST_CURVE, _CURVE, _MOST_CURVE = 3, 7, 47
+_LEAST_CHANGES, _MOST_CHANGES = 14, 48
+COMPARED_FROM = 84  # columns from which there is room for what differs
 _ID = len(" · ") + SHORT_ID  # cells behind a name
 SEE_QUEUE = "Q shows the queue and what each run waits for"
-_MORE = 120  # columns from which there is room for the last score and the start
-_NEEDS, _DESCRIPTION = 25, 51  # columns of a preset
+_MARGIN = 3  # cells before the name of a preset
+_MARK = 7  # of a preset that fits
+_NEEDS = 22  # of what a preset needs
+_LEAST_DESCRIPTION = 20
 
 
-class _Widths(NamedTuple):
+@dataclass(frozen=True)
+class Columns:
+    """The cells of the columns of a list; 0 for one that there is no room for."""
+
+    signed: int
     name: int
-    spark: int
-    more: bool
+    curve: int
+    changes: int
+    others: frozenset[str]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.others
 
 
-def run_heading(columns: int, words: str, longest: int = 0) -> Row:
-    """The heads of the columns; `words` say how the runs are narrowed and ordered."""
-    widths = _widths(columns, longest)
-    row: Row = fit([(" Runs", "title"), (words, "live")], 3 + _STATE + widths.name)
-    more = f" {'last':>{_SCORE}}" if widths.more else ""
-    row.append((f" {'verdict':{_VERDICT}} {'step':{_STEP}} {'best':>{_SCORE}}{more}", "dim"))
-    curve = f" {'reward':{widths.spark}.{widths.spark}}" if widths.spark else ""
-    row.append((f"{curve} {'time':>{_TIME}}", "dim"))
-    return [*row, ("  started", "dim")] if widths.more else row
+def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
+    """What a list of so many columns shows, the most important first: whole columns, none of them cut.
 
-
-def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
-    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's.
-
-    `longest` is the length of the longest name in the list: runs must differ in their names before a curve is drawn.
+    `longest` and `changed` are the cells of the longest name and of the longest words on what differs: runs must
+    differ in their names, then in their settings, before a curve is drawn.
     """
-    widths, state, series = _widths(columns, longest), run.state, run.scores.series
+    signed = _NARROW_SIGNED if columns < _NARROW else _SIGNED
+    name = max(longest + _ID, 0 if columns < _NARROW else _NAME)
+    room = columns - 4 - name - 2 * signed
+    others = set()
+
+    def take(column: str) -> None:
+        nonlocal room
+        if _CELLS[column] < room:
+            others.add(column)
+            room -= _CELLS[column] + 1
+
+    take(_BEST)
+    take(_STEP)
+    changes = min(changed, room - 1, _MOST_CHANGES) if changed and room > _LEAST_CHANGES else 0
+    room -= changes + 1 if changes else 0
+    take(_TIME)
+    for column in (_STARTED, _LAST) if room > _CURVE + _CELLS[_STARTED] + 1 else ():
+        take(column)
+    curve = min(room - 1, _MOST_CURVE) if room > _LEAST_CURVE else 0
+    return Columns(signed, max(name + room - (curve + 1 if curve else 0), 1), curve, changes, frozenset(others))
+
+
+def run_heading(shown: Columns, words: str) -> Row:
+    """The heads of the columns; `words` say how the runs are narrowed and ordered."""
+    row: Row = fit([(" Runs", "title"), (words, "live")], 3 + shown.signed + shown.name)
+    heads = [f"{'verdict':{shown.signed}}"]
+    heads += [f"{'step':{_CELLS[_STEP]}}"] if _STEP in shown else []
+    heads += [f"{name:>{_CELLS[name]}}" for name in (_BEST, _LAST) if name in shown]
+    heads += [f"{'reward':{shown.curve}.{shown.curve}}"] if shown.curve else []
+    heads += [f"{'differs':{shown.changes}}"] if shown.changes else []
+    heads += [f"{'time':>{_CELLS[_TIME]}}"] if _TIME in shown else []
+    heads += [" started"] if _STARTED in shown else []
+    return [*row, (" " + " ".join(heads), "dim")]
+
+
+def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] = ()) -> Row:
+    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's."""
+    state, series = run.state, run.scores.series
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
     step, total = state.step, state.total
     short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # somebody else's job
-    named = [(shorten(run.name, widths.name - len(short)), "text"), (short, "dim")]
-    best, last = number(run.scores.best), number(series.last)
+    named = [(shorten(run.name, shown.name - len(short)), "text"), (short, "dim")]
+    scores = {_BEST: (number(run.scores.best), "title"), _LAST: (number(series.last), "text")}
     cells = [
-        fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
-        fit(named, widths.name),
-        fit([(f"{level_sign} {verdict}", level_role)], _VERDICT),
-        fit([(f"{'–' if step is None else step}/{total or '–'}", "text")], _STEP),
-        spread([], [(best, "title")], _SCORE),
-        *([spread([], [(last, "text")], _SCORE)] if widths.more else []),
-        *([_curve(run, widths.spark)] if widths.spark else []),
-        spread([], [(_took(run), "dim")], _TIME),
-        *([[(f" {_when(state.created)}", "dim")]] if widths.more else []),
+        fit([(f"{word.partition(' · ')[0]}", role)], shown.signed),
+        fit(named, shown.name),
+        fit([(f"{level_sign} {verdict}", level_role)], shown.signed),
     ]
+    if _STEP in shown:
+        cells.append(fit([(f"{'–' if step is None else step}/{total or '–'}", "text")], _CELLS[_STEP]))
+    cells += [spread([], [span], _CELLS[column]) for column, span in scores.items() if column in shown]
+    if shown.curve:
+        cells.append(_curve(run, shown.curve))
+    if shown.changes:
+        cells.append(fit([(changes_words(changes, shown.changes), "notice")], shown.changes))
+    if _TIME in shown:
+        cells.append(spread([], [(_took(run), "dim")], _CELLS[_TIME]))
+    if _STARTED in shown:
+        cells.append([(f" {_when(state.created)}", "dim")])
     row: Row = [(" ", "text"), (mark or " ", "live")]
     for cell in cells:
         row += [*cell, (" ", "text")]
     return row[:-1]
 
 
-def preset_row(preset: Summary) -> Row:
-    """`toy-cpu    no GPU    Real veRL PPO without a GPU`; before the needs whether it is the user's."""
-    row: Row = [(f"   {preset.name}", "text")]
+def changes_words(changes: Sequence[Edit], room: int = _MOST_CHANGES) -> str:
+    """`actor.lr 1e-5, trainer.steps 5`; as many as there is room for, then how many more."""
+    words = [f"{'.'.join(edit.key.split('.')[-2:])} {setting_words(edit.now)}" for edit in changes]
+    for left_out in range(len(words)):
+        kept = words[: len(words) - left_out]
+        text = ", ".join(kept) + (f" +{left_out}" if left_out else "")
+        if len(text) <= room:
+            return text
+    return f"{len(words)} setting" + "s" * (len(words) > 1) if words else ""
+
+
+def setting_words(value: object) -> str:
+    """A value as YAML has it; `unset` for none."""
+    from launcher.preset.yaml_text import text_of
+
+    return "unset" if value is None else clean(text_of(value))
+
+
+def preset_row(preset: Summary, columns: int, longest: int, *, described: bool) -> Row:
+    """`toy-cpu    ✔ fits  no GPU    Real veRL PPO without a GPU`; before the needs whether it is the user's."""
+    named = [(shorten(preset.name, max(columns - _MARGIN, 1)), "dim" if preset.fits is False else "text")]
+    row: Row = [(" " * _MARGIN, "text"), *named]
+    at = _MARGIN + longest + 2
     if preset.error is not None:
-        return put(row, _NEEDS, [(preset.error, "critical")])
-    needs = " · ".join(each for each in (_whose(preset), preset.needs) if each)
-    row = put(row, _NEEDS, crop([(needs, "dim")], _DESCRIPTION - _NEEDS - 2))
-    return put(row, _DESCRIPTION, [(preset.description, "text")])
+        return crop(put(row, at, [(preset.error, "critical")]), columns)
+    if preset.fits:
+        row = put(row, at, [FITS])
+    at += _MARK
+    needs = _parts(" · ".join(each for each in (_whose(preset), preset.needs) if each), columns - at)
+    described = described and columns - at - _NEEDS - 2 >= _LEAST_DESCRIPTION
+    if not described:
+        return put(row, at, [(needs, "dim")]) if needs else row
+    row = put(row, at, [(_parts(needs, _NEEDS), "dim")])
+    return crop(put(row, at + _NEEDS + 2, [(preset.description, "text")]), columns)
+
+
+FITS = (f"{FINISHED} fits", "ok")
+
+
+def _parts(text: str, room: int) -> str:
+    """As many parts of a list in words as there is room for."""
+    while len(text) > room and (cut := max(text.rfind(sign) for sign in (";", ",", " ·"))) > 0:
+        text = text[:cut]
+    return text if len(text) <= room else ""
 
 
 def _whose(preset: Summary) -> str:
@@ -108,16 +196,6 @@ def about_preset(preset: Summary) -> list[Span]:
     if preset.origin == "user":
         return [*rows, (f"yours{', replaces the shipped preset' if preset.shadows else ''}: {preset.path}", "dim")]
     return [*rows, (f"needs {preset.needs or 'not stated'}", "dim")]
-
-
-def _widths(columns: int, longest: int) -> _Widths:
-    more = columns >= _MORE
-    extra = max(columns - 80 - (_SCORE + _STARTED + 3) * more, 0)
-    both = _NAME + _SPARK + extra
-    name = max(_NAME + min(extra // 2, 24), longest + _ID)
-    if both - name < _LEAST_SPARK:
-        return _Widths(both + 1, 0, more)  # the blank before the curve is not needed then
-    return _Widths(name, min(both - name, _SPARK + 40), more)
 
 
 def _curve(run: RunSummary, cells: int) -> Row:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
@@ -29,9 +29,11 @@ from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
-from tui.pages.runs.preview import preview_preset, preview_run, welcome
+from tui.pages.runs.inspection import Kept, inspect_preset, inspect_run, read_charts, read_preset
 from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
 from tui.pages.runs.run_list import ORDERS, RunList
+from tui.pages.runs.run_rows import COMPARED_FROM
+from tui.pages.runs.welcome import welcome
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -57,6 +59,9 @@ class RunsScreen(ListPage[None]):
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
         self._looking = True  # at the files; once at a time
         self._on_run = False
+        self._charts, self._plans = Kept(read_charts), Kept(read_preset)
+        self._inspecting = False  # reads in a thread, once at a time
+        self._compared: object = None  # the runs whose settings were compared, and the presets at that time
 
     def compose(self) -> ComposeResult:
         yield from self.make_list()
@@ -144,10 +149,23 @@ class RunsScreen(ListPage[None]):
             unread = await asyncio.to_thread(self.list.read_scores, shown)
             if self.is_active and self.whole:  # below another screen it would repaint that one
                 self.table.redraw()
+        await self._compare_settings()
         if self.lines.order == "best score first":
             self._fill()
         elif self.is_active and self.whole:
             self.show_detail()
+
+    async def _compare_settings(self) -> None:
+        """Of the runs in sight, where there is room to show what differs."""
+        if not self.whole or not (self.inspects or self.table.size.width >= COMPARED_FROM):
+            return
+        wanted = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
+        compared = [sorted(wanted), self._read]
+        if compared != self._compared:
+            self._compared = compared
+            self.lines.changes = await asyncio.to_thread(self.list.changes, wanted)
+            if self.is_active and self.whole:
+                self.table.redraw()
 
     def on_listing_moved(self) -> None:
         if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
@@ -317,6 +335,7 @@ class RunsScreen(ListPage[None]):
 
     def _fill(self) -> None:
         if self.whole:
+            self.lines.described = not self.inspects
             self.show_list(self.lines.keys())
 
     def row(self, key: str, columns: int) -> Row:
@@ -330,8 +349,27 @@ class RunsScreen(ListPage[None]):
     def inspect(self, key: str | None, columns: int) -> Inspection:
         run, preset = self.lines.shown.get(key or ""), self.presets.get((key or "").removeprefix(PRESET))
         if run is not None:
-            return Inspection(rows=preview_run(run, columns))
-        return Inspection(rows=preview_preset(preset, columns, self.size.height) if preset is not None else [])
+            path = str(run.path)
+            if not run.waits:
+                self._read_later(self._charts, path, run.state)
+            return inspect_run(run, self._charts.get(path), self.lines.changes.get(run.path, ()), columns)
+        if preset is not None:
+            self._read_later(self._plans, preset.name, self._read)
+            return inspect_preset(preset, self._plans.get(preset.name), columns)
+        return Inspection(rows=self.detail(key, columns))
+
+    def _read_later(self, kept: Kept[Any], key: str, stamp: object) -> None:
+        if not self._inspecting and not kept.is_new(key, stamp):
+            self._inspecting = True
+            self.in_worker(partial(self._read_entry, kept, key, stamp), "inspect", exclusive=False)
+
+    async def _read_entry(self, kept: Kept[Any], key: str, stamp: object) -> None:
+        try:
+            await in_background(partial(kept.read, key, stamp))
+        finally:
+            self._inspecting = False
+        if self.is_active and self.whole:
+            self.show_inspection()
 
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if run.state.live)

@@ -1,0 +1,60 @@
+"""What a preset comes to: a row each about what it trains, its batch, its length and its memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from launcher.core.format import gib
+from launcher.core.text import clean
+from tui.kit.drawing.rows import Row
+
+if TYPE_CHECKING:
+    from launcher.check.memory import Estimate
+    from launcher.check.subject import Subject
+    from launcher.preset.flow import Flow
+
+_NAME = 8  # cells of what a row is about
+
+
+def essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[Row]:
+    """Model and machine, the batch, the length of the run, the memory: a line each."""
+    model = clean(str(what.get("actor_rollout_ref.model.path")))
+    rank = what.get("actor_rollout_ref.model.lora_rank", 0)
+    where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
+    algorithm = "PPO" if batches.critic else str(what.get("algorithm.adv_estimator", "")).upper()
+    about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
+    prompts, responses = (what.get(f"data.max_{part}_length") for part in ("prompt", "response"))
+    responses_each = f" x {batches.n} responses" if batches.n > 1 else ""
+    updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
+    batch = (
+        f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
+        f"prompt {prompts}, response {responses} tokens"
+    )
+    rows = {"trains": " · ".join(about), "batch": batch, "length": _length(batches, what)}
+    if estimate is not None:
+        rows["memory"] = _memory(estimate)
+    return [[(f"{name:<{_NAME}}", "dim"), (text, "text")] for name, text in rows.items()]
+
+
+def _length(batches: Flow, what: Subject) -> str:
+    epochs = f"{batches.epochs} epoch" + ("s" if batches.epochs > 1 else "")
+    length = epochs if batches.steps is None else f"{batches.steps} steps (at most {epochs})"
+    parts = [length]
+    for key, word in (("trainer.save_freq", "checkpoint"), ("trainer.test_freq", "validation")):
+        every = what.get(key)
+        if isinstance(every, int) and every > 0:
+            parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
+    return "; ".join(parts)
+
+
+def _memory(estimate: Estimate) -> str:
+    host = f"host {_range(estimate.host, estimate.host_high)} GiB"
+    worst = estimate.worst
+    if worst is None:
+        return host
+    of = f" of {gib(estimate.gpu_total)}" if estimate.gpu_total else ""
+    return f"GPU {_range(worst.gpu, worst.gpu_high)}{of} GiB at peak ({worst.name}); {host}"
+
+
+def _range(low: int, high: int) -> str:
+    return gib(low) if gib(low) == gib(high) else f"{gib(low)} to {gib(high)}"

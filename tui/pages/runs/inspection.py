@@ -1,0 +1,207 @@
+"""What the inspector shows about a run or a preset. What takes long is read in a thread, and kept for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from launcher.core.errors import UserError
+from launcher.core.format import duration, roughly
+from launcher.core.text import clean
+from launcher.record.check import Check
+from launcher.record.info import Edit
+from launcher.record.layout import RunDir
+from launcher.record.state import RunState, current
+from tui.kit.charts.figures import FIGURES, chosen
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.run_charts import RunCharts
+from tui.kit.drawing.glyphs import ARROW, CRITICAL
+from tui.kit.drawing.plot import Plot
+from tui.kit.drawing.rows import Row, fold, labelled, paragraph
+from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words
+from tui.kit.widgets.findings import LEVELS
+from tui.kit.widgets.inspector import CHARTS, Inspection
+from tui.pages.runs.run_list import RunSummary
+from tui.pages.runs.run_rows import FITS, SEE_QUEUE, setting_words
+
+if TYPE_CHECKING:
+    from launcher.check.finding import Finding
+    from launcher.preset.files import Summary
+    from launcher.runs.watch.reader import RunReader
+
+_KEPT = 8
+_NAME = 10  # cells of the names of facts
+ReadT = TypeVar("ReadT")
+
+
+class Kept(Generic[ReadT]):
+    """What was read of the last few entries, each with a stamp that tells whether it is out of date."""
+
+    def __init__(self, read: Callable[[str, ReadT | None], ReadT]) -> None:
+        """`read` gets what is known of an entry; it takes long."""
+        self._read = read
+        self._known: dict[str, tuple[object, ReadT | None]] = {}
+
+    def get(self, key: str) -> ReadT | None:
+        """What is known, old or not."""
+        known = self._known.get(key)
+        return known[1] if known else None
+
+    def is_new(self, key: str, stamp: object) -> bool:
+        """Whether what is known is no older than the stamp."""
+        known = self._known.get(key)
+        return known is not None and known[0] == stamp
+
+    def read(self, key: str, stamp: object) -> None:
+        """Reads an entry; in a thread. Of one that was deleted in this moment what was known stays."""
+        value = self.get(key)
+        with suppress(OSError, UserError):
+            value = self._read(key, value)
+        self._known.pop(key, None)
+        self._known[key] = stamp, value
+        while len(self._known) > _KEPT:
+            del self._known[next(iter(self._known))]
+
+
+def read_charts(run: str, before: RunCharts | None) -> RunCharts:
+    """The steps, events and state of a run as charts; only what is new where they were read before."""
+    from launcher.runs.watch.reader import RunReader
+
+    charts = before or RunCharts(RunReader(Path(run)), Lens())
+    charts.reader.poll()
+    return charts
+
+
+def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edit], columns: int) -> Inspection:
+    """State, verdict, four curves; below them how it ended, its flags, what differs, where it came from."""
+    title: Row = [(clean(run.id), "title")]
+    if run.waits:
+        return Inspection([title], (), [_fact("state", state_words(run.state)), *_text(SEE_QUEUE, "dim", columns)])
+    state = charts.reader.state if charts is not None else current(RunDir(run.path))
+    head: list[Row] = [title, _fact("state", [*state_words(state), ("   ", "text"), *verdict_words(state)])]
+    head.append(_fact("step", [(" · ".join(_progress(run, state)), "text")]))
+    rows: list[Row] = []
+    if said := notice(state):
+        rows += labelled([("end" if not state.live else "now", "dim")], said[1], said[0], _NAME, columns)
+    for check in _flags(state):
+        sign, role = level_sign(check.level)
+        rows += labelled([(f"{sign} {check.rule}", role)], check.message, "text", _NAME, columns)
+    if changes:
+        rows += _settings("differs", changes, columns)
+    for name, text, role in (
+        ("from", lineage(run.path), "text"),
+        ("note", str(run.note), "notice"),
+        ("folder", str(run.path), "dim"),
+    ):
+        rows += labelled([(name, "dim")], text, role, _NAME, columns) if text else []
+    return Inspection(head, _plots(charts.reader, charts) if charts is not None else _waiting(), rows)
+
+
+def _progress(run: RunSummary, state: RunState) -> list[str]:
+    step = "–" if state.step is None else f"{state.step} of {state.total or '?'}"
+    ends = [f"ETA {roughly(state.eta)}"] if state.live and state.eta is not None else []
+    return [step, duration(run.seconds), *ends]
+
+
+def _flags(state: RunState) -> list[Check]:
+    """The checks that are on, the newest first."""
+    on = [check for check in state.checks if check.rule in state.flags]
+    return sorted(on, key=lambda check: -1 if check.since is None else check.since, reverse=True)
+
+
+def _plots(reader: RunReader, charts: RunCharts) -> list[Plot]:
+    figures = chosen(reader.series)[:CHARTS]
+    return [charts.figure(figure, figures) for figure in figures]
+
+
+def _waiting() -> list[Plot]:
+    return [Plot(figure.title, note="reading …") for figure in FIGURES]
+
+
+def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:
+    """`differs  actor.lr 3e-4 → 1e-5`, a line each."""
+    rows: list[Row] = []
+    for edit in edits:
+        text = f"{clean(edit.key)} {setting_words(edit.before)} {ARROW} {setting_words(edit.now)}"
+        rows += labelled([("" if rows else name, "dim")], text, "notice", _NAME, columns)
+    return rows
+
+
+@dataclass(frozen=True)
+class PresetFacts:
+    """A preset as it would start here."""
+
+    plan: Sequence[Row] = ()
+    findings: Sequence[Finding] = ()  # about memory
+    base: str = ""  # that it extends
+    edits: Sequence[Edit] = ()  # what it sets otherwise
+    lines: Sequence[str] = ()  # of its file
+    machine: str = field(default="", kw_only=True)
+
+
+def read_preset(name: str, _: PresetFacts | None) -> PresetFacts:
+    """Reads a preset and asks what it comes to on this machine; what cannot be told is left out."""
+    from launcher.check import fitting, memory
+    from launcher.check.subject import subject
+    from launcher.core.format import gib
+    from launcher.preset.files import changed_from_base, find, load, read_text
+    from launcher.preset.flow import flow, rows_of
+    from tui.kit.plan_rows import essentials
+
+    found = PresetFacts()
+    with suppress(UserError):
+        found = PresetFacts(lines=read_text(find(name)[0]).splitlines())
+        base, edits = changed_from_base(name)
+        found = PresetFacts(base=base, edits=edits, lines=found.lines)
+        what = subject(load(name))
+        plan = essentials(what, flow(what, rows_of(what.get("data.train_files"))), memory.estimate(what))
+        gpus = what.machine.gpus
+        machine = f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, {gib(gpus[0].total)} GiB each" if gpus else "no GPU"
+        wrong = [finding for finding in fitting.checks(what) if finding.level != "info"]
+        found = PresetFacts(plan, wrong, base, edits, found.lines, machine=machine)
+    return found
+
+
+def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> Inspection:
+    """What it is for, whether it fits this machine, its plan, what it changes, and its file."""
+    head: list[Row] = [[(clean(preset.name), "title")]]
+    if preset.error:
+        head += _text(preset.error, "critical", columns)
+    elif preset.description:
+        head += _text(preset.description, "text", columns)
+    known = facts or PresetFacts()
+    rows: list[Row] = [_fit(preset, known.machine)]
+    for row in known.plan:
+        (name, role), (text, text_role) = row
+        rows += labelled([(name.strip(), role)], text, text_role, _NAME, columns)
+    for finding in known.findings:
+        sign, role = LEVELS[finding.level]
+        rows += labelled([(f"{sign} {finding.id}", role)], finding.message, "text", _NAME, columns)
+    if known.base:
+        rows += [[], _fact("base", [(clean(known.base), "text")]), *_settings("changes", known.edits, columns)]
+    rows += [[], *labelled([("file", "dim")], str(preset.path), "dim", _NAME, columns)]
+    for line in known.lines:
+        role = "dim" if line.lstrip().startswith("#") else "text"
+        rows += [[(piece, role)] for piece in fold(clean(line), max(columns - 1, 1))]
+    return Inspection([*head, []], (), rows)
+
+
+def _fit(preset: Summary, machine: str) -> Row:
+    """`fit      ✔ fits: no GPU needed`; in red what the machine lacks."""
+    needs = preset.needs or "not stated"
+    row = _fact("needs", [(f"{clean(needs)}  ", "text")])
+    if preset.fits is None:
+        return row
+    has = f" this machine ({machine})" if machine else " this machine"
+    return [*row, *([FITS, (has, "dim")] if preset.fits else [(f"{CRITICAL} too large for{has}", "warn")])]
+
+
+def _fact(name: str, row: Row) -> Row:
+    return [(f"{name:<{_NAME}}", "dim"), *row]
+
+
+def _text(text: str, role: str, columns: int) -> list[Row]:
+    return paragraph(text, role, columns + 1, indent=0)
