@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.core.text import clean
 from launcher.record.info import Edit
-from tui.kit.drawing.glyphs import FINISHED, WARN
 from tui.kit.charts.axes import plan
-from tui.kit.drawing.glyphs import WARN
+from tui.kit.drawing.glyphs import FINISHED, WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.kit.drawing.scale import step_limit
 from tui.kit.drawing.trace import spark
