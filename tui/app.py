@@ -258,6 +258,19 @@ class PpoTui(App[None]):
             return True
         return await super().run_action(action, default_namespace, namespaces)
 
+    def action_actions(self) -> None:
+        """Opens the menu of the page, and does what is chosen in it."""
+        from tui.kit.dialogs.actions import ActionsScreen, rare_actions
+
+        actions = rare_actions(self.screen)
+
+        async def act(chosen: str | None) -> None:
+            for node, binding, _, _ in actions:
+                if binding.id == chosen:
+                    await self.run_action(binding.action, node)
+
+        self.push_screen(ActionsScreen(actions), act)
+
     def action_help(self) -> None:
         from tui.pages.help.screen import HelpScreen
 

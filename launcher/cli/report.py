@@ -1,6 +1,6 @@
 """Commands that tell about runs and logs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,7 @@ from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
 
 if TYPE_CHECKING:
+    from launcher.compare.proposals import Proposal
     from launcher.runs.watch.source import LogFile
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
@@ -236,27 +237,42 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
     origin = _resolve(source)
     result = judged(origin, config or [])
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
+    trials = _first_trials(origin, checks)
     if json:
         for change in changes:
             put_json(change.to_json())
         rules = {check.rule: str(check.level) for check in checks}
-        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": [check.to_json() for check in checks]})
+        rows = [
+            check.to_json() | ({"trial": trials[check.rule].to_json()} if check.rule in trials else {})
+            for check in checks
+        ]
+        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": rows})
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
-    put_table([row for check in checks for row in _check_rows(check)])
+    put_table([row for check in checks for row in _check_rows(check, trials.get(check.rule))])
     for change in changes:
         put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
 
 
-def _check_rows(check: Check) -> list[tuple[str, str, str]]:
-    """Level, rule and what it says; of one that is on also the limits as they apply now."""
+def _first_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> dict[str, "Proposal"]:
+    """What `try` would try first, by the rule of each flag that is up."""
+    from launcher.compare.proposals import first_proposal
+
+    up = [check.rule for check in checks if check.on] if isinstance(origin, RunDir) else []
+    return {rule: found for rule in up if (found := first_proposal(origin, rule)) is not None}
+
+
+def _check_rows(check: Check, trial: "Proposal | None") -> list[tuple[str, str, str]]:
+    """Level, rule and what it says; of one that is on also the limits as they apply now, and what to try."""
     from launcher.health.verdict import bound_words, limits_by_figure
 
     rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
     for figure, bounds in limits_by_figure(check) if check.on else ():
         limits = ", ".join(f"{bound_words(bound)}{' (crossed)' if bound.crossed else ''}" for bound in bounds)
         rows.append(("", "", f"limits now: {f'{figure}: ' if figure else ''}{limits}"))
+    if trial is not None:
+        rows.append(("", "", f"try: {trial.words}"))
     return rows
 
 

@@ -1,7 +1,5 @@
 """Trying the fixes of a flag: a control run and each fix, from the checkpoint before it, as runs of the queue."""
 
-import contextlib
-import itertools
 import math
 import os
 import statistics
@@ -10,19 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from launcher import settings
-from launcher.check.config.plausible import Unusual, unusual
-from launcher.compare.last_change import Change, last_change
+from launcher.compare.last_change import Change
+from launcher.compare.proposals import proposals
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
-from launcher.health.catalogue import rules
-from launcher.health.fixes import together, tried_values
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
-from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
 from launcher.preset.remedy import configuration
-from launcher.preset.yaml_text import text_of
 from launcher.record import queued
 from launcher.record.layout import RunDir
 from launcher.record.state import current
@@ -34,8 +28,7 @@ from launcher.runs.supervise.spawn import detached
 from launcher.runs.watch.history import Onset, first_onset
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import free_gpus
-from launcher.verl import hydra
-from launcher.verl.config import GPUS, NODES, VerlConfig
+from launcher.verl.config import GPUS, NODES
 
 POLL = 1.0  # seconds
 _MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
@@ -47,7 +40,7 @@ class Plan:
 
     `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
     on this machine side by side. `change` is what the first trial after the twin undoes, if any.
-    `reasons` has why a trial is among them: what it undoes, or a setting that nobody reports to work.
+    `reasons` has why a trial is among them, as `Proposal.reason`.
     """
 
     run: RunDir
@@ -107,9 +100,8 @@ def plan(
 ) -> Plan:
     """Plans the trials of a flag, the first CRITICAL one (else WARN) when none is named.
 
-    First the undoing of what the run itself changed, then usual values for settings that nobody reports to work, then
-    the advised fixes, `most` of them in all; `changes` are tried in their place. `count` is the number of steps, `at`
-    the checkpoint. Raises UserError.
+    Its `proposals` are tried, `most` of them; `changes` in their place. `count` is the number of steps, `at` the
+    checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
     onset = first_onset(run, rule)
@@ -125,8 +117,10 @@ def plan(
     for arm in changes:  # a mistyped key is told before any trial begins
         planned_fork(run, arm, step=step)
     if not changes:
-        reasons, change = _to_try(run, onset, step, config)
-        changes = [*reasons][:most]
+        proposed = proposals(run, onset, step, config)
+        change = proposed.change
+        reasons = {each.settings: each.reason for each in proposed.found[:most]}
+        changes = [*reasons]
         if not changes:
             raise UserError(f"{onset.rule} suggests no setting to try", f"pass one: ppo-tui try {run.id} KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + _MORE)
@@ -234,55 +228,6 @@ def _end(run: RunDir) -> None:
         time.sleep(POLL)
     if run.path.exists() and current(run, checks=False).going:
         stop(run, by="trial: ended", wait=True)
-
-
-def _to_try(
-    run: RunDir, onset: Onset, step: int, config: EffectiveConfig
-) -> tuple[dict[tuple[str, ...], str], Change | None]:
-    """The trials after the twin in their order, each with its reason; and the change that the first one undoes.
-
-    Of a key with a value that nobody reports to work the usual value is tried, and no advice.
-    """
-    change, earlier = _undone(run, onset, step)
-    advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
-    keys = [each.key for each in advised if each.key]
-    before = {key: earlier.get(key) for key in keys} if earlier else {}
-    known = rules().get(onset.rule)
-    fixes = tried_values(known.advice if known else (), advised, {key: config.get(key) for key in keys}, step, before)
-    reasons: dict[tuple[str, ...], str] = {}
-    if change is not None:
-        reasons[change.undoing] = f"undoes {change.words}"
-        if len(change.edits) == 1:  # which one of the fixes may be, too
-            fixes = [(key, value) for key, value in fixes if value != before.get(key)]
-    undone = {each.key for each in change.edits} if change is not None else set()
-    strange = [each for each in unusual(config) if undone.isdisjoint((*each.keys, *(each.change or {})))]
-    reasons |= _usual_values(strange)
-    fixes = [(key, value) for key, value in fixes if not any(key in each.keys for each in strange)]
-    for key, value in fixes:
-        reasons.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
-    return reasons, change
-
-
-def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
-    """The trials of usual values for such settings, one a check, each with the reason; of several all at once first."""
-    reasons: dict[tuple[str, ...], str] = {}
-    for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
-        findings = list(group)
-        edits = {name: value for each in findings for name, value in (each.change or {}).items()}
-        reason = "; ".join(each.now for each in findings)
-        reasons[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
-    if len(reasons) > 1:  # each of them may be enough to keep the trouble going
-        return {tuple(itertools.chain(*reasons)): "all usual values at once", **reasons}
-    return reasons
-
-
-def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
-    """What the run changed and a trial can undo, and the configuration without it; None for both where nothing is."""
-    change = last_change(run, onset)
-    if change is not None:
-        with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it
-            return change, configuration(planned_fork(run, change.undoing, step=step)[0].snapshot())
-    return None, None
 
 
 def _seconds(run: RunDir, count: int) -> float | None:

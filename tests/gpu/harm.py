@@ -146,7 +146,7 @@ def tried(*, patience: float = 900, most: int = 1, settings: tuple[str, ...] = (
                 said += more
         seconds = round(time.monotonic() - began)
         result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "trials", run)}
-        look(lane, run, result["name"], CAPTURES, "X")
+        look(lane, run, result["name"], CAPTURES, "at")
 
     return act
 

@@ -28,7 +28,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "ChecksScreen": ("h",),
     "CheckDetailScreen": ("enter",),
     "EventsScreen": ("v",),
-    "TrialsScreen": ("X",),
+    "TrialsScreen": ("a", "t"),
     "MetricsScreen": ("m",),
     "MetricScreen": ("m", "enter"),
     "SamplesScreen": ("s",),
@@ -38,7 +38,8 @@ ROADS: dict[str, tuple[str, ...]] = {
     "CompareScreen": ("c",),
     "HelpScreen": ("question_mark",),
     "ConfirmScreen": ("x",),
-    "RunsScreen": ("r",),
+    "ActionsScreen": ("a",),
+    "RunsScreen": ("q",),
 }
 
 

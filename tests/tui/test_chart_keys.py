@@ -90,7 +90,7 @@ async def test_zoom_pan_and_back(make: SimpleNamespace, warned: Path) -> None:
         assert window is not None and window[1] - window[0] == 20
         await pressed(pilot, "minus", "minus", "minus")
         assert view(app).window is None
-        await pressed(pilot, "plus", "a", "L", "t", "left", "0")
+        await pressed(pilot, "plus", "a s", "a l", "a x", "left", "0")
         assert view(app) == View() and told(app) == ""
 
 
@@ -110,10 +110,10 @@ async def test_smoothing_goes_round_and_keeps_the_raw_curve_behind(make: SimpleN
     async with app.run_test(size=HOME) as pilot:
         seen = []
         for _ in range(4):
-            await pressed(pilot, "a")
+            await pressed(pilot, "a s")
             seen.append(view(app).smoothing)
         assert seen == [0.6, 0.9, 0.97, 0.0]
-        await pressed(pilot, "a", "a")
+        await pressed(pilot, "a s", "a s")
         assert "smoothed 0.9" in told(app)
         chart = app.screen.query(MetricChart).first()
         assert [curve.role for curve in chart.plot.curves] == ["raw", "curve", "point"]
@@ -122,20 +122,20 @@ async def test_smoothing_goes_round_and_keeps_the_raw_curve_behind(make: SimpleN
 async def test_x_turns_to_time_and_tokens(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "t")
+        await pressed(pilot, "a x")
         assert view(app).across == TIME
         assert all(chart.splitlines()[-1].endswith("3m 00s") for chart in charts(app))
-        await pressed(pilot, "t")
+        await pressed(pilot, "a x")
         assert view(app).across == TOKENS
         assert all(chart.splitlines()[-1].endswith("150k") for chart in charts(app))
-        await pressed(pilot, "t")
+        await pressed(pilot, "a x")
         assert view(app) == View()
 
 
 async def test_an_x_axis_that_a_run_has_no_figures_for_is_refused(make: SimpleNamespace) -> None:
     app = make.app(make.run(attempts=[make.made_up(30, actor__entropy=0.4)]))
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "t", "t")
+        await pressed(pilot, "a x", "a x")
         assert view(app).across == "step"
         assert message(app).count("perf/total_num_tokens") == 1
 
@@ -144,7 +144,7 @@ async def test_a_log_scale_is_refused_by_the_charts_that_cannot_have_it(make: Si
     steps = make.made_up(30, critic__score__mean=-1.0, actor__entropy=lambda step: 1 / step)
     app = make.app(make.run(attempts=[steps]))
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "L")
+        await pressed(pilot, "a l")
         reward, _, entropy, _ = charts(app)
         assert "no value above 0" in " ".join(reward.split())
         assert "0.02│" in entropy
@@ -179,7 +179,7 @@ async def test_pinned_charts_share_the_view_and_carry_flags(make: SimpleNamespac
 async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "m", "enter", "a", "left", "left")
+        await pressed(pilot, "m", "enter", "a s", "left", "left")
         assert isinstance(app.screen, MetricScreen)
         assert "at 61: " in charts(app)[0] and "average" in charts(app)[0] and "smoothed 0.6" in told(app)
         title = charts(app)[0].split()[0]
@@ -194,18 +194,18 @@ async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path)
 async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "plus", "a", "t")
+        await pressed(pilot, "plus", "a s", "a x")
         looked = view(app)
         await pressed(pilot, "m", "enter")
         assert isinstance(app.screen, MetricScreen) and view(app) == looked
         assert "smoothed 0.6" in told(app) and "by time" in told(app)
-        await pressed(pilot, "0", "L", "escape", "escape")
+        await pressed(pilot, "0", "a l", "escape", "escape")
         assert isinstance(app.screen, DashboardScreen)
         assert view(app) == View(log=True) and "log scale" in told(app)
         assert all(chart.plot.log for chart in app.screen.query(MetricChart) if chart.region.area)
 
 
-@pytest.mark.parametrize("keys", [("left", "plus"), ("a", "t", "L"), ("f", "t", "t", "left")])
+@pytest.mark.parametrize("keys", [("left", "plus"), ("a s", "a x", "a l"), ("f", "a x", "a x", "left")])
 async def test_every_size_survives_every_view(make: SimpleNamespace, warned: Path, keys: tuple[str, ...]) -> None:
     toggle("actor/entropy")
     app = make.app(warned)

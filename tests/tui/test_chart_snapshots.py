@@ -14,9 +14,9 @@ Compare = Callable[..., bool]
 @pytest.mark.parametrize(
     ("size", "theme", "keys"),
     [
-        ((80, 24), "dark", ["a", "a", "left", "left", "plus"]),
-        ((80, 24), "light", ["t", "L"]),
-        ((160, 48), "dark", ["a", "t", "t", "left"]),
+        ((80, 24), "dark", ["a s", "a s", "left", "left", "plus"]),
+        ((80, 24), "light", ["a x", "a l"]),
+        ((160, 48), "dark", ["a s", "a x", "a x", "left"]),
         ((50, 18), "dark", ["f", "left"]),
     ],
 )
@@ -36,7 +36,7 @@ def test_one_metric_through_a_view(snap_compare: Compare, make: SimpleNamespace,
     async def show(pilot: Pilot[Any]) -> None:
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        await pilot.press("m", "enter", "a", "a", "left", "left")
+        await pilot.press("m", "enter", "a s", "a s", "left", "left")
         await pilot.pause()
 
     assert snap_compare(make.app(warned), terminal_size=(80, 24), run_before=show)

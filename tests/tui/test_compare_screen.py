@@ -101,7 +101,7 @@ async def test_charts_are_moved_together_and_escape_goes_back_in_steps(make: Sim
     app = make.app(compare=runs)
     async with app.run_test(size=HOME) as pilot:
         await ready(pilot)
-        await pilot.press("left", "t", "a", "plus")
+        await pilot.press("left", "a", "x", "a", "s", "plus")
         await pilot.pause()
         assert "step 80" in seen(app) and "smoothed" in seen(app) and "by time" in seen(app)
         chart = app.screen.query_one("#chart-0", MetricChart).plot

@@ -87,7 +87,7 @@ async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: (home / "presets" / "toy-cpu-copy.yaml").exists())
         assert load("toy-cpu-copy").preset.actor.lr == 5e-4 and load("toy-cpu").origin == "shipped"
-        await pilot.press("A")
+        await pilot.press("a", "w")
         await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
         await pilot.press(*"other", "enter")
         await until(pilot, lambda: (home / "presets" / "other.yaml").exists())
@@ -112,7 +112,7 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await until(pilot, lambda: "removed on disk" in head(pilot))
         await pilot.press("w")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("o")
+        await pilot.press("a", "o")
         await until(pilot, lambda: mine.exists() and "lr: 5e-4" in mine.read_text())
 
 
@@ -122,7 +122,7 @@ async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> No
         await pilot.pause()
         lines = pilot.app.screen.query_one(FormLines)
         assert any(key.startswith("|") and "actor: [1," in key for key in lines.keys)
-        await pilot.press("delete", "right", "I", "enter")
+        await pilot.press("delete", "right", "a", "a", "enter")
         assert "has errors" in head(pilot) and pilot.app.screen.draft.text == "actor: [1,\nlr: 2\n"
 
 
@@ -176,7 +176,7 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
     shown = Terminal(words, env)
     try:
         shown.wait_for(lambda text: "2e-4" in text)
-        shown.send("o")
+        shown.send("ao")
         shown.wait_for(lambda text: "7e-5" in text and "not saved" in text)
         assert (home / "line").read_text() == "+4\n" and mine.read_text() == MINE
         shown.send("w")
@@ -208,7 +208,7 @@ def test_an_editor_that_does_not_work_gives_the_screen_back(
         shown.wait_for(lambda text: "2e-4" in text)
         shown.send("\x1b[C")
         shown.wait_for(lambda text: "not saved" in text)
-        shown.send("o")
+        shown.send("ao")
         text = shown.wait_for(lambda text: said in " ".join(text.split()))
         assert "actor" in text and "not saved" in text, "the form and the change are still there"
         assert mine.read_text() == MINE

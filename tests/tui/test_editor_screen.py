@@ -68,7 +68,7 @@ async def test_steps_undo_redo_and_reset(mine: Path) -> None:
         await until(pilot, lambda: draft.value(("actor", "lr")) == 1e-4)
         await pilot.press("u", "u")
         await until(pilot, lambda: draft.value(("actor", "lr")) == 5e-4)
-        await pilot.press("U")
+        await pilot.press("ctrl+r")
         await until(pilot, lambda: draft.value(("actor", "lr")) == 2e-4)
         await pilot.press("delete")
         await until(pilot, lambda: draft.value(("actor", "lr")) == 3e-4)
@@ -78,7 +78,7 @@ async def test_steps_undo_redo_and_reset(mine: Path) -> None:
 async def test_a_recipe_is_taken_and_its_changes_are_shown(mine: Path) -> None:
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         draft = pilot.app.screen.draft
-        await pilot.press("C")
+        await pilot.press("a", "r")
         await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
         await pilot.press(*"dapo", "enter")
         await until(pilot, lambda: pilot.app.screen.page == "changes")
@@ -131,7 +131,7 @@ async def test_a_field_is_found_by_typing(mine: Path) -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert "algorithm" in lines.keys and chosen(pilot) in ("actor.lr_warmup_steps", "critic.lr_warmup_steps")
-        await pilot.press("z")
+        await pilot.press("a", "f")
         await pilot.pause()
         assert "actor.lr_warmup_steps" not in lines.keys
 
@@ -139,7 +139,7 @@ async def test_a_field_is_found_by_typing(mine: Path) -> None:
 async def test_a_key_without_a_field_is_added(mine: Path) -> None:
     async with editor().run_test(size=HOME) as pilot:
         draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
-        await pilot.press("I", *"rollout.over_sa", "tab")
+        await pilot.press("a", "a", *"rollout.over_sa", "tab")
         await pilot.pause()
         await pilot.press("enter")
         await until(pilot, lambda: box.query_one(Input).placeholder.startswith("value of"))
@@ -152,7 +152,7 @@ async def test_a_key_without_a_field_is_added(mine: Path) -> None:
 async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
     async with editor().run_test(size=HOME) as pilot:
         box = pilot.app.screen.query_one(ValueBox)
-        await pilot.press("I", *"trian.x", "enter")
+        await pilot.press("a", "a", *"trian.x", "enter")
         await pilot.pause()
         assert box.is_open and "is not a preset field or a veRL key" in text_of(pilot, "#value-note")
         box.query_one(Input).value = ""
@@ -174,7 +174,7 @@ async def test_the_keys_offered_are_those_of_the_verl_that_is_there(mine: Path) 
         await checked(pilot)
         await until(pilot, lambda: area.verl == side.verl)
         area.verl = ("0.7.1", None)
-        await pilot.press("I", *"data.sampler.class_pa")
+        await pilot.press("a", "a", *"data.sampler.class_pa")
         await until(pilot, lambda: box.choices == ["data.sampler.class_path"])  # 0.8 has none
 
 

@@ -38,7 +38,7 @@ async def test_the_ending_of_the_file_is_the_format(
     monkeypatch.chdir(tmp_path)
     app = make.app(warned, read_only=True)  # a copy changes nothing of the run
     async with app.run_test(size=(80, 24)) as pilot:
-        field = await asked(pilot, "E")
+        field = await asked(pilot, "a", "e")
         assert field.value == f"{warned.name}.csv"
         assert ".parquet" in str(app.screen.query_one("#wrong", Static).content)
         await pilot.press("enter")
@@ -53,7 +53,7 @@ async def test_what_cannot_be_written_is_said_before_and_after(
 ) -> None:
     app = make.app(warned)
     async with app.run_test(size=(80, 24)) as pilot:
-        field = await asked(pilot, "E")
+        field = await asked(pilot, "a", "e")
         field.value = str(tmp_path / "x.xlsx")
         await pilot.press("enter")
         await until(pilot, lambda: "use .csv" in str(app.screen.query_one("#wrong", Static).content))
@@ -71,7 +71,7 @@ async def test_a_file_is_replaced_only_when_told_so(
     there.write_text("mine")
     app = make.app(warned)
     async with app.run_test(size=(80, 24)) as pilot:
-        field = await asked(pilot, "r", "E")
+        field = await asked(pilot, "q", "a", "e")
         field.value = str(there)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))

@@ -50,7 +50,7 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
-        await pilot.press("Y")
+        await pilot.press("a", "f")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))
         field = app.screen.query_one(Input)
         assert field.value == "8 "
@@ -89,7 +89,7 @@ async def test_who_only_watches_forks_nothing(make: SimpleNamespace) -> None:
     app = make.app(run, read_only=True)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
-        await pilot.press("Y")
+        await pilot.press("a", "f")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
 
@@ -104,7 +104,7 @@ async def test_the_trials_of_a_run_are_a_page_with_verdicts(make: SimpleNamespac
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
-        await pilot.press("X")
+        await pilot.press("a", "t")
         await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and len(app.screen.query_one(Items).items) == 3)
         shown = drawn(app, Items)
         assert "KL-1 from step 4" in shown and "repeated" in shown and "healed" in shown
@@ -130,9 +130,9 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
-        await pilot.press("X")
+        await pilot.press("a", "t")
         await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and "no trials" in drawn(app, Items))
-        await pilot.press("S")
+        await pilot.press("T")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         details = str(app.screen.query_one("#details Static", Static).render())
         assert (

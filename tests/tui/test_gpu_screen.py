@@ -266,7 +266,7 @@ async def test_the_page_has_the_keys_and_the_view_of_the_other_charts(make: Simp
         await shown(pilot)
         usual = app.screen.query_one("#memory-chart", MetricChart).plot
         assert (usual.first, usual.last) == (0, 60)  # trained were 50 of 80
-        await pilot.press("left", "plus", "t")
+        await pilot.press("left", "plus", "a", "x")
         await pilot.pause()
         line = app.screen.query_one(ViewLine)
         said = texts(line.draw(80, 1))[0]
@@ -298,7 +298,7 @@ async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(m
         assert chart.plot.axis.place(chart.plot.cursor) == pytest.approx(other.cursor, abs=0.5)
         assert texts(chart.plot.headline)[0].startswith(f"at {other.cursor}: ")
         for across in ("time", "tokens"):
-            await pilot.press("t")
+            await pilot.press("a", "x")
             await pilot.pause()
             other = app.screen.query_one(MetricChart).plot
             assert app.screen.lens.view.across == across  # type: ignore[attr-defined]
@@ -315,7 +315,7 @@ async def test_memory_that_verl_logged_follows_the_view_like_any_figure(make: Si
     app = make.app(make.run(attempts=[make.recorded(50)], state=make.ended("imported", step=50)))
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.app.workers.wait_for_complete()
-        await pilot.press("plus", "t", "left")
+        await pilot.press("plus", "a", "x", "left")
         await pilot.pause()
         chart, other = app.screen.query_one(MemoryChart).plot, app.screen.query_one(MetricChart).plot
         assert (chart.first, chart.last, chart.axis) == (other.first, other.last, other.axis)

@@ -42,7 +42,7 @@ def test_every_screen_is_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opens", "answer"), [("B", "t"), ("B", "escape"), ("D", "n"), ("D", "enter")], ids=lambda key: str(key)
+    ("opens", "answer"), [("a d", "t"), ("a d", "escape"), ("D", "n"), ("D", "enter")], ids=lambda key: str(key)
 )
 async def test_an_answer_given_several_times_counts_once(
     make: SimpleNamespace, warned: Path, opens: str, answer: str, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +53,7 @@ async def test_an_answer_given_several_times_counts_once(
     async with app.run_test(size=SIZE) as pilot:
         await in_list(pilot)
         page = app.screen
-        await pilot.press("end" if opens == "B" else "down")
+        await pilot.press("end" if opens == "a d" else "down")
         await pilot.press(opens)
         await until(pilot, lambda: isinstance(app.screen, ChooseScreen | ConfirmScreen) and app.screen.is_mounted)
         at_once(pilot, [answer] * 4)
@@ -211,7 +211,7 @@ async def test_a_name_that_no_file_can_have_is_refused(make: SimpleNamespace, wa
     app = make.app(warned)
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await pilot.press("E")
+        await pilot.press("a", "e")
         await until(pilot, lambda: type(app.screen).__name__ == "AskScreen" and app.screen.is_mounted)
         for text, why in (("x" * 5000, "too long"), ("~nobody-here/x.csv", "home")):
             app.screen.query_one(Input).value = text

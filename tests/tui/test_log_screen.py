@@ -148,7 +148,7 @@ async def test_long_lines_wrap(make: SimpleNamespace, home: Path) -> None:
     async with app.run_test(size=HOME) as pilot:
         view = await opened(pilot)
         assert "the end of it" not in drawn(view)
-        await pressed(pilot, "W")
+        await pressed(pilot, "a", "w")
         assert "the end of it" in drawn(view) and drawn(view).count("x") == 100
 
 
@@ -164,7 +164,7 @@ async def test_a_place_far_along_a_line_comes_into_sight(make: SimpleNamespace, 
 async def test_errors_steps_and_lines(make: SimpleNamespace, run: Path) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
-        view = await opened(pilot, "e")
+        view = await opened(pilot, "d")
         assert chosen(view).text.startswith("RuntimeError: CUDA error")
         assert any(role == "critical" for row in view.draw(*view.size) for _, role in row)
         await pressed(pilot, "number_sign", *"12", "enter")
@@ -251,7 +251,7 @@ def real(make: SimpleNamespace, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "keys", [("e",), ("slash", *"cache", "enter"), ("tab", "tab", "tab")], ids=["error", "search", "engine"]
+    "keys", [("d",), ("slash", *"cache", "enter"), ("tab", "tab", "tab")], ids=["error", "search", "engine"]
 )
 def test_looks(snap_compare: Compare, make: SimpleNamespace, keys: tuple[str, ...]) -> None:
     async def ready(pilot: Pilot[Any]) -> None:

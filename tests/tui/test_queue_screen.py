@@ -74,9 +74,9 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make: Simple
         await pilot.press("down")
         await pilot.pause()
         assert "0b22-ppo: GPU 1 is reserved for 0a11-ppo" in drawn(app, Lines, 1)
-        await pilot.press("J")
+        await pilot.press("shift+down")
         await until(pilot, lambda: [each.id for each in queued.entries()][1:3] == [ids[2], ids[1]])
-        await pilot.press("Z")
+        await pilot.press("space")
         await until(pilot, lambda: queued.find("0b22").paused)
         await until(pilot, lambda: app.screen.query_one(LineTable).cursor == "0b22-ppo")
         await pilot.press("S")
@@ -98,7 +98,7 @@ async def test_a_page_that_only_watches_changes_nothing(make: SimpleNamespace) -
     async with app.run_test(size=HOME) as pilot:
         await pilot.app.workers.wait_for_complete()
         await opened(pilot)
-        for key in ("S", "Z", "J", "D", "asterisk"):
+        for key in ("S", "space", "shift+down", "D", "asterisk"):
             await pilot.press(key)
             await pilot.pause()
             assert message(app).startswith("Read-only")

@@ -82,7 +82,7 @@ async def test_enter_opens_the_run_and_r_comes_back_to_it(make: SimpleNamespace)
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
         assert app.screen.directory == runs["old"]
-        await pilot.press("r")
+        await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await opened(pilot)
         assert chosen(app) == f"run {runs['old']}"
@@ -191,7 +191,7 @@ async def test_orders(make: SimpleNamespace) -> None:
         await opened(pilot)
         orders = {}
         for order in (*ORDERS[1:], ORDERS[0]):
-            await pilot.press("O")
+            await pilot.press("o")
             await pilot.pause()
             orders[order] = [key.removeprefix("run ") for key in keys_of(app) if key.startswith("run ")]
         best_first = [str(runs[name]) for name in ("done", "live", "old")]
@@ -382,7 +382,7 @@ async def test_the_whole_footer_fits_on_the_way_back_to_a_run(make: SimpleNamesp
     app = make.app(three_runs(make)["live"])
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("r")
+        await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.query_one(KeyBar).labels))
         await opened(pilot)
         bar = app.screen.query_one(KeyBar)

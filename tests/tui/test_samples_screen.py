@@ -77,7 +77,7 @@ async def pressed(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
 
 async def test_order_and_find(make: SimpleNamespace, run: Path) -> None:
     async with make.app(run).run_test(size=HOME) as pilot:
-        screen = await opened(pilot, "left", "O")
+        screen = await opened(pilot, "left", "o")
         scores = [sample.score for sample in screen.samples]
         assert screen.samples[ordered(screen.samples, "best first")[0]].score == max(scores) == 1.0
         assert "best first" in seen(pilot) and "score 1" in seen(pilot)
@@ -90,7 +90,7 @@ async def test_order_and_find(make: SimpleNamespace, run: Path) -> None:
 async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, home: Path) -> None:
     run = make.run(attempts=[make.recorded(3)])
     async with make.app(run).run_test(size=(30, 8)) as pilot:
-        screen = await opened(pilot, "right", "O", "down", "tab", "tab")
+        screen = await opened(pilot, "right", "o", "down", "tab", "tab")
         assert "no responses" in seen(pilot)
         folder = run / "samples" / "rollout"
         folder.mkdir(parents=True)
@@ -98,7 +98,7 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
         (folder / "1.jsonl").write_text(json.dumps(wild) + "\n" + json.dumps({"output": "", "score": 1e400}) + "\n")
         await pilot.pause(2.2)
         await pilot.app.workers.wait_for_complete()
-        screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "O", "O")
+        screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "o", "o")
         assert len(shown(screen)) == 2 and "\x1b" not in shown(screen)[0]
 
 
@@ -129,6 +129,6 @@ def test_orders_keep_every_sample_and_unscored_ones_last() -> None:
 
 def test_looks(snap_compare: Compare, make: SimpleNamespace, run: Path) -> None:
     async def ready(pilot: Pilot[Any]) -> None:
-        await opened(pilot, "left", "O", "down")
+        await opened(pilot, "left", "o", "down")
 
     assert snap_compare(make.app(run), terminal_size=HOME, run_before=ready)

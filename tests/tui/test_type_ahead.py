@@ -61,7 +61,7 @@ async def test_a_value_is_typed_or_chosen_and_entered_in_one_burst(home: Path) -
         await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
         at_once(pilot, [*"2e-5", "enter"])
         await until(pilot, lambda: draft.value(("actor", "lr")) == 2e-5)
-        await pilot.press("C")
+        await pilot.press("a", "r")
         await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
         at_once(pilot, ["down", "down", "enter"])
         await until(pilot, lambda: draft.value(("recipe",)) == "dapo")

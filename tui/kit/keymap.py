@@ -111,7 +111,7 @@ _PAGES = {  # parts of the table of keys, by the page that a user sees
     "form": "editor",
     "diff": "sample diff",
 }
-_OTHERS = {"confirm.yes", "confirm.no", "log.cause"}  # letters with a meaning of their own
+_OTHERS = {"confirm.yes", "confirm.no"}  # letters with a meaning of their own
 _MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
 
 

@@ -1,8 +1,9 @@
 """The keys of the screen by the page or widget that has them, from keys.toml.
 
-A letter has one meaning on all pages, which `LETTERS` gives it; in dialogs letters are answers, and in the log `e` goes
-to the cause of the failure. Classes bind their part of `KEYS`, `config.yaml` moves keys by their ids, `ppo-tui keys`
-lists them: for that no screen is imported. The footer shows some of them; help and palette have all.
+A letter has one meaning on all pages, which `LETTERS` gives it; in dialogs letters are answers. Rare actions are in the
+menu of their page: their key is that of the menu and the letter in it, "a e". Classes bind their part of `KEYS`,
+`config.yaml` moves keys by their ids, `ppo-tui keys` lists them: for that no screen is imported. The footer shows some
+of them; help and palette have all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +35,17 @@ def _bindings(rows: Iterable[Mapping[str, Any]]) -> list[Binding]:
 
 
 def _binding(
-    id: str, keys: str, do: str, tip: str, label: str = "", sign: str = "", footer: bool = False, priority: bool = False
+    id: str,
+    do: str,
+    tip: str,
+    keys: str = "",
+    menu: str = "",
+    label: str = "",
+    sign: str = "",
+    footer: bool = False,
+    priority: bool = False,
 ) -> Binding:
-    named = ",".join(LETTERS.get(key, key) for key in keys.split(","))
+    named = f"{LETTERS['actions']} {menu}" if menu else ",".join(LETTERS.get(key, key) for key in keys.split(","))
     return Binding(named, do, label, footer, sign or None, priority, tip, id)
 
 
@@ -44,7 +53,10 @@ def _move(name: str, action: str, letters: bool) -> Binding:
     """`letters` are k, j, g and G, for a list that has no field to type in next to it."""
     move = _TABLES["moves"][name]
     keys = move["keys"] if letters else move["keys"].partition(",")[0]
-    return _binding(f"move.{name.replace('_', '-')}", keys, action, move["tip"], sign=move["sign"])
+    return _binding(f"move.{name.replace('_', '-')}", action, move["tip"], keys, sign=move["sign"])
 
 
-KEYS: dict[str, list[BindingType]] = {page: [*_bindings(rows)] for page, rows in _TABLES["pages"].items()}
+_PAGES = {page: _bindings(rows) for page, rows in _TABLES["pages"].items()}
+KEYS: dict[str, list[BindingType]] = {page: [*found] for page, found in _PAGES.items()}
+MENU = {str(each.id): each.key[-1] for found in _PAGES.values() for each in found if " " in each.key}
+"""Ids of the actions in the menus of pages, each with its letter there."""

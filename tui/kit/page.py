@@ -32,6 +32,7 @@ _VERBS = {  # action -> what it does to a run
     "merge": Verb.MERGE,
     "edit": Verb.EDIT,
     "mute": Verb.MUTE,
+    "try": Verb.TRY,
 }
 _CHANGES = frozenset({*_VERBS, "note"}) - {"edit"}
 _NO_TROUBLE = "the run has not failed, and printed no errors"

@@ -58,7 +58,7 @@ def compare_with_others(app: App[Any], run: Path) -> None:
     elif not others:
         known = [each.path for each in all_runs()]
         others = known[known.index(run) + 1 :][:1] if run in known else []
-    _compare(app, [run, *others], "No older run to compare with; mark runs with space in the list (r)")
+    _compare(app, [run, *others], "No older run to compare with; mark runs with space in the list")
 
 
 def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:

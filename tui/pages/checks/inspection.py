@@ -1,7 +1,10 @@
 """All about one health check: what it means, its values with their limits, since when, and what to try."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
 from launcher.health.catalogue import families
@@ -20,6 +23,9 @@ from tui.kit.navigation import RunView
 from tui.kit.run_words import level_sign
 from tui.kit.widgets.inspector import CHARTS, Inspection
 
+if TYPE_CHECKING:
+    from launcher.compare.proposals import Proposal
+
 _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
 STALL = "STALL-1"
@@ -32,17 +38,23 @@ def level_words(check: Check) -> Row:
     return [(f" {sign} {check.level.words:<10} ", "dim" if check.muted else role)]
 
 
-def inspect_check(run: RunView, rule: str, columns: int) -> Inspection:
+def find_check(checks: Sequence[Check], rule: str) -> Check:
+    """The row of a checklist for a rule."""
+    return next((check for check in checks if check.rule == rule), Check(rule))
+
+
+def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | None = None) -> Inspection:
     """Name and message of a check, its curves with their limits, and its page."""
     reader = run.reader
     checks = reader.state.checks
-    check = next((check for check in checks if check.rule == rule), Check(rule))
+    check = find_check(checks, rule)
     rules = [each.rule for each in checks]
     place = f"{rules.index(rule) + 1}/{len(rules)}" if rule in rules else ""
     levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
     changes = [change for change in levels if change.rule == rule]
-    editable = field_of(check.fixes)[0] if check.on and reader.info.preset and not run.read_only else None
-    rows = page(check, changes, editable, columns)
+    editable = check.on and not proposal and reader.info.preset and not run.read_only
+    rows = [] if proposal is None else proposed(proposal, columns, marks="" if run.read_only else "e T ")
+    rows += page(check, changes, field_of(check.fixes)[0] if editable else None, columns)
     if rule == ERRORS and (found := reader.explanation) is not None:
         rows = [*explained(found, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
@@ -99,6 +111,12 @@ def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | No
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
         rows.append(_happened("History" if index == 0 else "", change))
     return rows
+
+
+def proposed(proposal: Proposal, columns: int, marks: str) -> list[Row]:
+    """What a trial would change first; `marks` are the keys that edit and try it."""
+    (first, *others) = labelled([(" Trial", "dim")], proposal.words, "text", INDENT, columns)
+    return [put([(" Trial", "dim")], INDENT - len(marks), [(marks, "live"), first[-1]], 0), *others]
 
 
 def _limits(check: Check, columns: int) -> list[Row]:

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
@@ -26,14 +25,12 @@ from launcher.compare.trial_verdicts import (
     trials_of,
 )
 from launcher.core import paths
-from launcher.core.errors import UserError
 from launcher.core.format import SHORT_ID, number
 from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
 from launcher.runs.watch.possible import Verb
-from tui.kit.actions.background import reported
 from tui.kit.actions.editing import edit_run
-from tui.kit.dialogs.choose import confirmed
+from tui.kit.actions.trying import begin_trials
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, paragraph, put
 from tui.kit.keys import KEYS
@@ -41,12 +38,6 @@ from tui.kit.navigation import RunView, navigation
 from tui.kit.page import READ_ONLY
 from tui.kit.run_page import ItemsPage
 from tui.kit.widgets.lists import Items
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    from launcher.compare.trial_runs import Plan
-
 
 VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
     HEALED: (glyphs.OK, "ok"),
@@ -78,26 +69,6 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
     return items
 
 
-async def begin_trials(app: App[Any], run: RunDir) -> None:
-    """Shows what would be tried and what it takes; when confirmed, the trials continue without the screen.
-
-    Runs in a worker.
-    """
-    from launcher.compare.trial_runs import plan, start_apart
-
-    def from_checkpoint_or_start() -> Plan:
-        try:
-            return plan(run)
-        except UserError:  # there is no checkpoint from before the flag; what else is wrong is said again
-            return plan(run, at=0)
-
-    with reported(app, "No trials", "warning"):
-        planned = await asyncio.to_thread(from_checkpoint_or_start)
-        details = "\n".join([f"{planned.name}:", *planned.lines, "", f"Cost: {planned.cost}"])
-        if await confirmed(app, "Try these fixes?", details, "start"):
-            await asyncio.to_thread(start_apart, planned)
-
-
 class TrialsScreen(ItemsPage):
     """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial.
 
@@ -106,7 +77,7 @@ class TrialsScreen(ItemsPage):
 
     BINDINGS = KEYS["trials"]
     LIST = Items
-    EMPTY = " no trials yet; press S to try the fixes of the first flag"
+    EMPTY = " no trials yet; press T to try the fixes of the first flag"
     POLL = 3.0  # all run directories are looked through
 
     def __init__(self, run: RunView) -> None:
