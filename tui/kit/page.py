@@ -113,7 +113,7 @@ class Page(Offers, Screen[ResultT]):
         if self._pending is not None:
             self._pending()
 
-    def in_worker(self, act: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = True) -> None:
+    def in_worker(self, act: Callable[[], Coroutine[Any, Any, object]], group: str, *, exclusive: bool = True) -> None:
         """Does something in a worker; `exclusive` cancels what the group does now.
 
         It takes a function, as `textual.work` does: a worker that is cancelled before it starts awaits no coroutine.

@@ -96,7 +96,7 @@ def token_axis(store: SeriesStore) -> SpentAxis | None:
 
 
 def time_limit(seconds: float) -> float:
-    """The right end of the axis of time of a run that goes on: a round duration that leaves little room."""
+    """The right end of the axis of time of a live run: a round duration that leaves little room."""
     unit = next((unit for unit in _ENDS if seconds <= _MANY * unit), _ENDS[-1])
     return float(step_limit(math.ceil(seconds / unit), None) * unit)
 
@@ -112,5 +112,5 @@ def _clock(seconds: float) -> str:
 
 
 def plan(state: RunState, newest: int | None) -> int | None:
-    """The step at which the axis of a run ends at last: the planned one while it lives, else its newest."""
+    """The step at which the axis of a run ends: the planned one while it lives, otherwise its newest."""
     return state.total if state.live else newest

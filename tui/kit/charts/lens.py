@@ -153,7 +153,7 @@ def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> li
 
 
 def _spent_ends(axis: SpentAxis, view: View, whole: Whole) -> tuple[float, float]:
-    """The ends of an axis of time or tokens: of all of a run that goes on round ones, so that columns stay."""
+    """The ends of an axis of time or tokens: round ones while a run is live, so that columns stay."""
     if view.window is not None or view.fitted:
         first, last = view.shown(whole)
         return axis.place(first), axis.place(last)

@@ -88,7 +88,7 @@ class CompareScreen(ChartScreen):
 
     @property
     def _end(self) -> int | None:
-        """The last step, once none of the runs goes on."""
+        """The last step, once none of the runs is live."""
         return None if self._live else self._longest.store.last_step
 
     @property

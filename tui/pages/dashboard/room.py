@@ -10,7 +10,7 @@ DIAGNOSED = {"-tall": 5, "-home": 2, "-short": 1, "-low": 1}  # rows of checks a
 
 
 class Share(NamedTuple):
-    """Rows of the checks, with the memory chart beside them, and of the log at most; whether there is more."""
+    """Rows of the checks, with the memory chart next to them, and of the log at most; whether there is more."""
 
     checks: int
     log: int
@@ -35,9 +35,9 @@ SHARES = {  # by the class of the height; the roomiest first
 
 
 def share(shares: Sequence[Share], free: int, grid: int, *, lines: int, timed: bool) -> Share:
-    """The first of the shares that leaves each of `grid` rows of charts enough rows, else the last.
+    """The first of the shares that leaves each of `grid` rows of charts enough rows, or the last.
 
-    `free` rows are left beside the parts whose height is their own. The log has `lines`, and gets no more rows.
+    `free` rows are left by the parts whose height is their own. The log has `lines`, and gets no more rows.
     """
     fitted = [each._replace(log=min(each.log, max(lines, 1)), timing=each.timing and timed) for each in shares]
     return next((each for each in fitted if free - _taken(each) >= CHART * grid), fitted[-1])
