@@ -131,6 +131,7 @@ def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None
     _follow(page, tmp_path, lambda block: not block.marked)
 
 
+@pytest.mark.nightly("docs/tutorials/", "docs/howto/")
 @pytest.mark.e2e
 @pytest.mark.parametrize("page", ON_THE_TOY, ids=name)
 def test_blocks_on_the_toy(page: Path, tmp_path: Path, toy_build: Any) -> None:
