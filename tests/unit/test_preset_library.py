@@ -217,7 +217,11 @@ def test_what_needs_say():
 def test_the_commands(ppo_tui, presets, tmp_path):
     (tmp_path / "run.sh").write_text("python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=$N\n")
     refused = ppo_tui("preset", "import", "run.sh")
-    assert refused.returncode == 2 and "pass N=VALUE after the script name" in refused.stderr and "--lossy" in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "pass N=VALUE after the script name" in refused.stderr
+        and "--lossy" in refused.stderr
+    )
     assert ppo_tui("preset", "import", "run.sh", "--lossy", "--name", "less").returncode == 0
     assert ppo_tui("preset", "import", "run.sh", "--exec").returncode == 2  # nobody can be asked
     done = ppo_tui("preset", "import", "run.sh", "N=2")
