@@ -4,14 +4,15 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from launcher.check import model, models, row_rules, worker
 from launcher.check.config.agents import TEMPLATE_ARGUMENTS
 from launcher.check.finding import Finding, of_data
+from launcher.check.row_rules import Rows
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.files import beside, read_json, write_atomic
@@ -26,7 +27,7 @@ TIMEOUT = 180.0  # seconds for one file
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """Everything about the data files."""
-    rows: dict[str, list[dict[str, Any]]] = {"train": [], "val": []}
+    rows: dict[str, list[Rows]] = {"train": [], "val": []}
     drops = row_rules.drops(subject)
     for split, key in FILES.items():
         for file in files(subject, key):
@@ -38,8 +39,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
                 continue
             found = look(subject, file, measured=split == "train" or drops)
             yield from _content(subject, key, file, found)
-            if found.get("rows"):
-                rows[split].append({**found, "file": file})
+            if found.rows:
+                rows[split].append(replace(found, file=file))
         yield from row_rules.alike(key, rows[split])
     yield from row_rules.sources(subject, rows["train"], rows["val"])
     for split, key in FILES.items():
@@ -64,7 +65,7 @@ def _matching(name: str) -> list[str]:
     return sorted(glob.glob(name)) if glob.has_magic(name) and "://" not in name else []  # noqa: PTH207
 
 
-def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, Any]:
+def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
     """What read_rows says about a file, with the lengths of its prompts when `measured`.
 
     Kept until the file or the tokenizer changes.
@@ -87,14 +88,14 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     stamps = [_stamp(each) for each in watched]
     mark = hashlib.sha256(orjson.dumps([request, stamps])).hexdigest()[:16]
     cache = paths.cache_dir() / "preflight" / f"rows-{mark}.json"
-    found = read_json(cache)
-    if not found:
+    answer = read_json(cache)
+    if not answer:
         env = {"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"}
-        found = worker.ask(subject.python, "read_rows", request, timeout=TIMEOUT, env=env)
-        if "rows" in found:
+        answer = worker.ask(subject.python, "read_rows", request, timeout=TIMEOUT, env=env)
+        if "rows" in answer:
             cache.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(cache, orjson.dumps(found))
-    return found
+            write_atomic(cache, orjson.dumps(answer))
+    return Rows.from_json(answer)
 
 
 def _tokenizer(subject: Subject) -> Path | None:
@@ -139,51 +140,51 @@ def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str,
     return None
 
 
-def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
+def _content(subject: Subject, key: str, file: str, found: Rows) -> Iterator[Finding]:
     """P29: columns and shapes."""
     prompt = subject.get("data.prompt_key", "prompt")
-    if "missing" in found:
-        message = f"{file} was not checked: the package {found['missing']} is not installed for {subject.python}"
-        fix = f"run `{subject.python} -m pip install {found['missing']}`, or install veRL there"
+    if found.missing is not None:
+        message = f"{file} was not checked: the package {found.missing} is not installed for {subject.python}"
+        fix = f"run `{subject.python} -m pip install {found.missing}`, or install veRL there"
         yield of_data.info("DATA-1", message, fix, (key,))
         return
-    if "failed" in found:
+    if found.failed is not None:
         fix = "try again, or run `ppo-tui doctor` to see which packages are missing"
-        yield of_data.warning("DATA-1", f"{file} was not checked: {clean(found['failed'])}", fix, (key,))
+        yield of_data.warning("DATA-1", f"{file} was not checked: {clean(found.failed)}", fix, (key,))
         return
-    if "problem" in found:
-        message = f"{file} cannot be read: {clean(found['problem'])}"
+    if found.problem is not None:
+        message = f"{file} cannot be read: {clean(found.problem)}"
         yield of_data.error("P28", message, "write it again, for example with `ppo-tui data`", (key,))
         return
-    if not found["rows"]:
+    if not found.rows:
         yield of_data.error("P6", f"{file} has no rows", "write it again, or use another file", (key,))
         return
-    columns: dict[str, str] = found["columns"]
+    columns = found.columns
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
             hint = did_you_mean(name, columns) or f"; its columns are {', '.join(columns)}"
             message = f"{file} has no column '{name}'{clean(hint)}"
             fix = "write it with `ppo-tui data`; veRL reads the columns prompt, data_source, reward_model"
             yield of_data.error("P29", message, fix, ("data.prompt_key",) if name == prompt else (key,))
-    if prompt in columns and found["unshaped"]:
+    if prompt in columns and found.unshaped:
         message = (
-            f"{file}: in {found['unshaped']} of {found['measured']} rows, '{prompt}' is not a list of messages with "
+            f"{file}: in {found.unshaped} of {found.measured} rows, '{prompt}' is not a list of messages with "
             f"role and content (its type is {clean(columns[prompt])})"
         )
         fix = 'write prompts as [{"role": "user", "content": "..."}], for example with `ppo-tui data jsonl`'
         yield of_data.error("P29", message, fix, ("data.prompt_key",))
-    if found["unmapped"]:
+    if found.unmapped:
         message = (
-            f"{file}: in {found['unmapped']} of {found['measured']} rows, extra_info is not a mapping (its type is "
+            f"{file}: in {found.unmapped} of {found.measured} rows, extra_info is not a mapping (its type is "
             f"{clean(columns.get('extra_info', ''))}): veRL fails when it reads them"
         )
         yield of_data.error("P29", message, 'write extra_info as {"index": 0, ...}, or leave it out', (key,))
     tokenizer = _tokenizer(subject)
-    if found["media"] and tokenizer and not any((tokenizer / name).is_file() for name in PROCESSOR):
-        message = f"{file} has {clean(found['media'])}, and the model has no processor for them: veRL fails on its rows"
+    if found.media and tokenizer and not any((tokenizer / name).is_file() for name in PROCESSOR):
+        message = f"{file} has {clean(found.media)}, and the model has no processor for them: veRL fails on its rows"
         yield of_data.error("P29", message, "use a model that takes them, or remove the column", (key, MODEL_PATH))
-    if "reward_model" in columns and found["untrue"]:
-        message = f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth"
+    if "reward_model" in columns and found.untrue:
+        message = f"{file}: {found.untrue} of {found.measured} rows have no reward_model.ground_truth"
         yield of_data.error("P29", message, 'write reward_model as {"style": "rule", "ground_truth": "..."}', (key,))
     yield from row_rules.truths(subject, key, file, found)
 

@@ -4,7 +4,7 @@ veRL loads it after the models and does not stop when it fails: prompts whose sc
 run fails only when none is left.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,10 +90,10 @@ def checks(subject: Subject) -> Iterable[Finding]:
     path = subject.get(REWARD)
     if not path:
         return
-    rows: list[dict[str, Any]] = []
+    rows: Sequence[dict[str, Any]] = ()
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
-            rows = data.look(subject, file, measured=True).get("examples", [])
+            rows = data.look(subject, file, measured=True).examples
     name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), subject.below(KWARGS)
     env = subject.loaded.preset.env
     trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)

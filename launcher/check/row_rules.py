@@ -2,17 +2,56 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.check.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, WITH_TOOLS, known_loops
 from launcher.check.finding import Finding, of_config, of_data, of_model
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean, nearest, perhaps
+from launcher.record.json import Record
 
 REWARD = "reward.custom_reward_function.path"
 
-Found = list[dict[str, Any]]
-"""What read_rows says, one for each file."""
+
+@dataclass(frozen=True)
+class Rows(Record):
+    """The reply of `ppo_tui_inside.probes.read_rows` about a file, or in `failed`, `missing` or `problem` why not.
+
+    Of the `measured` rows, `unshaped` have no list of messages, `untrue` no ground truth, `null` an empty one,
+    `unlike` (such as `unlike_one`) one that veRL's scorer never finds, `unmapped` an extra_info that is not a mapping.
+    """
+
+    file: str = ""
+    failed: str | None = None
+    missing: str | None = None
+    problem: str | None = None
+    rows: int = 0
+    columns: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    agents: tuple[str, ...] = ()
+    measured: int = 0
+    unshaped: int = 0
+    untrue: int = 0
+    unmapped: int = 0
+    null: int = 0
+    unlike: int = 0
+    unlike_one: str = ""
+    media: str | None = None
+    examples: tuple[dict[str, Any], ...] = ()
+    lengths: dict[str, int] = field(default_factory=dict)
+    """Tokens of prompts, with the number of prompts."""
+    template_problem: str | None = None
+
+    @property
+    def why(self) -> str | None:
+        """Why the file could not be read."""
+        return self.problem or self.failed or (self.missing and f"the package {self.missing} is missing")
+
+
+Found = list[Rows]
+"""The replies, one per file."""
 
 SOURCES = (
     "openai/gsm8k",
@@ -63,7 +102,7 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     for kind, found, used in (("training", train, True), ("validation", val, validates(subject))):
         counts = Counter[str]()
         for each in found:
-            counts.update(each["sources"])
+            counts.update(each.sources)
         mine = [source for source in counts if not known_source(source)]
         if mine:
             lost, total = sum(counts[source] for source in mine), counts.total()
@@ -87,11 +126,11 @@ def alike(key: str, found: Found) -> Iterator[Finding]:
     """DATA-4: the files of a list have columns of the same types; datasets joins them otherwise not at all."""
     first: dict[str, tuple[str, str]] = {}
     for each in found:
-        for name, kind in each.get("types", {}).items():
-            known, file = first.setdefault(name, (kind, each["file"]))
+        for name, kind in each.types.items():
+            known, file = first.setdefault(name, (kind, each.file))
             if known != kind:
                 message = (
-                    f"{each['file']} has {clean(name)} as {clean(kind)}, and {file} as {clean(known)}: veRL cannot "
+                    f"{each.file} has {clean(name)} as {clean(kind)}, and {file} as {clean(known)}: veRL cannot "
                     "join them"
                 )
                 yield of_data.error("DATA-4", message, "write both with the same type", (key,))
@@ -104,7 +143,7 @@ def loops(subject: Subject, key: str, found: Found) -> Iterator[Finding]:
     veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker._run_agent_loop`.
     """
     path, (known, own) = subject.get(LOOPS), known_loops(subject)
-    named = sorted({name for each in found for name in each.get("agents", ())})
+    named = sorted({name for each in found for name in each.agents})
     strange = [name for name in named if name not in (*known, *own)]
     registered = (path and not own) or subject.get("actor_rollout_ref.model.external_lib")
     if not strange or not known or registered or not subject.at_least("0.7.0"):
@@ -120,7 +159,7 @@ def loops(subject: Subject, key: str, found: Found) -> Iterator[Finding]:
 def agents(subject: Subject, train: Found) -> Iterator[Finding]:
     """AGENT-5: tools are only called where a column of the data, or the default, names the agent loop for it."""
     given = [key for key in (*TOOLS, ENABLED) if subject.get(key)]
-    named = all("agent_name" in each.get("columns", {}) for each in train)
+    named = all("agent_name" in each.columns for each in train)
     if not given or named or subject.get(LOOP) != SINGLE or not subject.at_least("0.7.0"):
         return
     message = (
@@ -137,26 +176,26 @@ def validates(subject: Subject) -> bool:
     return bool(subject.get("trainer.val_before_train", True)) or (isinstance(every, int) and every > 0)
 
 
-def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
+def truths(subject: Subject, key: str, file: str, found: Rows) -> Iterator[Finding]:
     """REWARD-6: ground truths that veRL's own functions never match; an error when no row to train on has another one.
 
     veRL: `verl/utils/reward_score/gsm8k.py: compute_score`.
     """
-    none = found["null"] + found["unlike"] == found["measured"]
+    none = found.null + found.unlike == found.measured
     report = of_data.error if none and key == "data.train_files" else of_data.warning
     if not scored_by_verl(subject):
         return
-    if found["null"]:
+    if found.null:
         message = (
-            f"{file}: reward_model.ground_truth is null in {found['null']} of {found['measured']} rows, so they "
+            f"{file}: reward_model.ground_truth is null in {found.null} of {found.measured} rows, so they "
             "always score 0"
         )
         fix = "write the right answer there, or set reward.path to your own reward function"
         yield report("REWARD-6", message, fix, (key,))
-    if found["unlike"]:
+    if found.unlike:
         message = (
-            f"{file}: in {found['unlike']} of {found['measured']} rows, the ground truth is like "
-            f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k never matches: it compares the "
+            f"{file}: in {found.unlike} of {found.measured} rows, the ground truth is like "
+            f"'{clean(found.unlike_one)}', which veRL's function for openai/gsm8k never matches: it compares the "
             "text of the number after ####"
         )
         fix = "write the bare number as text, such as '1234', without commas and units"
@@ -166,20 +205,20 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
 def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:
     """How many prompts are longer than data.max_prompt_length; `tokenizer`: whether there is one here."""
     limit = subject.get("data.max_prompt_length", 512)
-    problem = next((each["template_problem"] for each in found if "template_problem" in each), None)
+    problem = next((each.template_problem for each in found if each.template_problem is not None), None)
     if problem is not None:
         message = f"the chat template cannot be applied to the prompts: {clean(problem)}"
         fix = "use an -Instruct model, or set actor_rollout_ref.model.custom_chat_template"
         yield of_model.error("P27", message, fix, ("actor_rollout_ref.model.path",))
         return
-    if found and not tokenizer and any(each["measured"] > each["unshaped"] for each in found):
+    if found and not tokenizer and any(each.measured > each.unshaped for each in found):
         message = "prompt lengths were not measured: the model's tokenizer is not on this machine"
         fix = "download the model first to measure them"
         yield of_data.info("DATA-3", message, fix, ("actor_rollout_ref.model.path",))
     total, long, longest = _measured(found, limit)
     if not long:
         return
-    rows = sum(each["rows"] for each in found)
+    rows = sum(each.rows for each in found)
     batch, dropped = subject.get("data.train_batch_size", 1024), drops(subject)
     fate = "will be dropped" if dropped else "will lose their beginning, with only a warning from veRL"
     enough = long * 2 <= total and rows * (total - long) // total >= batch
@@ -216,7 +255,7 @@ def drops(subject: Subject) -> bool:
 
 def _measured(found: Found, limit: object) -> tuple[int, int, int]:
     """Prompts that were measured, those that are longer than the limit, and the longest."""
-    counts = [(int(length), count) for each in found for length, count in each.get("lengths", {}).items()]
+    counts = [(int(length), count) for each in found for length, count in each.lengths.items()]
     if not isinstance(limit, int):
         return 0, 0, 0
     long = sum(count for length, count in counts if length > limit)
@@ -225,7 +264,7 @@ def _measured(found: Found, limit: object) -> tuple[int, int, int]:
 
 def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     """P6, P7, P34b: rows against batch size and steps."""
-    rows, batch = sum(each["rows"] for each in found), subject.get("data.train_batch_size", 1024)
+    rows, batch = sum(each.rows for each in found), subject.get("data.train_batch_size", 1024)
     limit = subject.get("data.train_max_samples", -1)
     if not isinstance(batch, int) or batch < 1:
         return

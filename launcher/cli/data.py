@@ -1,5 +1,6 @@
 """`ppo-tui data` and `reward`: the files that presets train on, and the functions that score responses."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,21 +105,21 @@ def test(
 ) -> None:
     """Score right, wrong and empty responses in a separate process. Exits with 1 if the function fails."""
     from launcher.check import reward, worker
+    from launcher.check.row_rules import Rows
     from launcher.core.format import number
     from launcher.verl import env as verl_env
 
-    python, rows = verl_env.interpreter(None), reward.MADE_UP
+    python = verl_env.interpreter(None)
+    rows: Sequence[dict[str, Any]] = reward.MADE_UP
     if data is not None:
         path = data.expanduser().absolute()
         if not path.is_file():
             raise UserError(f"--data: file not found: {path}", near_hint(path.name, beside(path)))
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
-        answer = worker.ask(python, "read_rows", request, timeout=60)
-        rows = answer.get("examples", [])
+        reply = Rows.from_json(worker.ask(python, "read_rows", request, timeout=60))
+        rows = reply.examples
         if not rows:
-            missing = f"the package {answer['missing']} is missing" if "missing" in answer else "it has no rows"
-            why = answer.get("problem") or answer.get("failed") or missing
-            raise UserError(f"--data: {path} cannot be used: {why}")
+            raise UserError(f"--data: {path} cannot be used: {reply.why or 'it has no rows'}")
     trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows)
     if json:
         put_json(

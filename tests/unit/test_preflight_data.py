@@ -167,7 +167,7 @@ def test_without_pyarrow_it_says_so(tmp_path: Path) -> None:
     request = {"file": str(tmp_path / "t.parquet"), "prompt_key": "prompt", "template": {}}
     answer = data.worker.ask(str(tmp_path / "bare/bin/python"), "read_rows", request, timeout=30)
     assert answer == {"missing": "pyarrow"}
-    (only,) = data._content(what(tmp_path), "data.train_files", "t.parquet", answer)
+    (only,) = data._content(what(tmp_path), "data.train_files", "t.parquet", row_rules.Rows.from_json(answer))
     assert (only.id, only.level) == ("DATA-1", "info") and "pyarrow" in only.message
 
 

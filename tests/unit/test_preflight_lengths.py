@@ -75,7 +75,7 @@ def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path,
     )
     tokenizer = AutoTokenizer.from_pretrained(model)
     text = tokenizer.apply_chat_template(rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False)
-    assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
+    assert found.lengths == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
 
 
 @pytest.mark.nightly("launcher/check/", "launcher/data/")
@@ -89,7 +89,7 @@ def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, m
     )
     schema.write(tmp_path / "t.parquet", rows(2))
     found = data.look(what(tmp_path, f"model.path={own}"), str(tmp_path / "t.parquet"), measured=True)
-    assert sum(found["lengths"].values()) == 2
+    assert sum(found.lengths.values()) == 2
 
 
 @pytest.mark.nightly("launcher/check/", "launcher/data/")
@@ -125,7 +125,7 @@ def test_what_was_found_is_kept_until_the_file_changes(
     first = data.look(judge, str(path))
     assert data.look(judge, str(path)) == first and len(asked) == 1
     schema.write(path, rows(5))
-    assert data.look(judge, str(path))["rows"] == 5 and len(asked) == 2
+    assert data.look(judge, str(path)).rows == 5 and len(asked) == 2
 
 
 def test_prompts_that_are_nearly_all_too_long_are_not_to_be_dropped(tmp_path: Path, model: Path) -> None:

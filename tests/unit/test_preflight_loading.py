@@ -159,9 +159,9 @@ def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
 
 
 def test_files_whose_columns_differ_in_type_are_not_joined():
-    one = {"file": "a.parquet", "types": {"reward_model.ground_truth": "string", "extra_info.index": "int64"}}
-    two = {"file": "b.parquet", "types": {"reward_model.ground_truth": "int64"}}
-    more = {"file": "c.parquet", "types": {"extra_info.split": "string"}}
+    one = row_rules.Rows("a.parquet", types={"reward_model.ground_truth": "string", "extra_info.index": "int64"})
+    two = row_rules.Rows("b.parquet", types={"reward_model.ground_truth": "int64"})
+    more = row_rules.Rows("c.parquet", types={"extra_info.split": "string"})
     assert [each.id for each in row_rules.alike("data.train_files", [one, more, two])] == ["DATA-4"]
     assert not list(row_rules.alike("data.train_files", [one, more]))
 

@@ -246,7 +246,7 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     assert (first.needs, first.preset["actor"]["lr"], first.preset["trainer"]["steps"]) == (0, 1e-5, 3)
     second = going.add("toy-cpu", after="mine")
     assert second.after == first.id and [each.id for each in queued.entries()] == [first.id, second.id]
-    with pytest.raises(UserError, match=r"--gpus 0,1: toy-cpu uses no GPU"):
+    with pytest.raises(UserError, match=r"--gpus 0,1 does not match: toy-cpu uses no GPU"):
         going.add("toy-cpu", gpus="0,1")
     with pytest.raises(
         UserError, match=r"--gpus 0,0 does not match: toy-cpu uses 2 GPUs \(trainer.gpus\); list that many"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from launcher.check import cluster_view, loading, reward
+from launcher.check import cluster_view, loading, reward, row_rules
 from launcher.record import (
     attempt,
     check,
@@ -58,6 +58,7 @@ MODULES = (
     ray_session,
     rehearse,
     reward,
+    row_rules,
     startup,
     state,
 )
