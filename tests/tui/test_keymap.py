@@ -196,9 +196,9 @@ def test_an_action_has_one_letter_in_all_menus_and_a_menu_one_action_for_a_lette
         assert len({MENU[name] for name in rare}) == len(set(rare)), page
         own = [binding.id for binding in bindings(page) if binding.id in MENU]
         screens = [page, *(other for other, beside in TOGETHER.items() if page in beside)]
-        assert not own or any(
-            binding.id == "page.actions" for other in screens for binding in bindings(other)
-        ), f"{page} has actions without a menu"
+        assert not own or any(binding.id == "page.actions" for other in screens for binding in bindings(other)), (
+            f"{page} has actions without a menu"
+        )
 
 
 async def test_the_menu_has_the_rare_actions_of_the_page_and_does_one(make: SimpleNamespace, warned: Path) -> None:
