@@ -109,7 +109,7 @@ def welcome() -> Welcome:
     if preset != ANYWHERE:
         ready = DATA.expanduser().exists()
         data = (
-            (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "press B to prepare it")
+            (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "press a d to prepare it")
         )
         facts.append(data)
     rows: list[Row] = [
