@@ -259,7 +259,9 @@ def _first_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> dict[s
     """What `try` would try first, by the rule of each flag that is up."""
     from launcher.compare.proposals import first_proposal
 
-    up = [check.rule for check in checks if check.on] if isinstance(origin, RunDir) else []
+    if not isinstance(origin, RunDir):
+        return {}
+    up = [check.rule for check in checks if check.on]
     return {rule: found for rule in up if (found := first_proposal(origin, rule)) is not None}
 
 

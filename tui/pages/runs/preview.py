@@ -108,9 +108,7 @@ def welcome() -> Welcome:
     ]
     if preset != ANYWHERE:
         ready = DATA.expanduser().exists()
-        data = (
-            (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "press a d to prepare it")
-        )
+        data = (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "a d prepares it")
         facts.append(data)
     rows: list[Row] = [
         [(f"   {sign} ", role), (f"{name:<6}", "dim"), (text, "text")] for sign, role, name, text in facts
