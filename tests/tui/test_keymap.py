@@ -221,6 +221,16 @@ async def test_the_menu_has_the_rare_actions_of_the_page_and_does_one(make: Simp
         await until(pilot, lambda: "No complete checkpoint yet" in message(app))
 
 
+async def test_the_menu_may_have_another_key(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, keys=asked(page__actions="f4"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        titles = {command.title for command in app.get_system_commands(app.screen)}
+        assert "Export (f4 e)" in titles and "Actions (f4)" in titles
+        await pilot.press("f4", "e")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+
+
 async def test_a_user_keeps_a_key_for_an_action_of_the_menu(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned, keys=asked(dashboard__export="E", chart__smooth="z"))
     async with app.run_test(size=(80, 24)) as pilot:
