@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from weakref import WeakKeyDictionary
 from rich.segment import Segment
 from textual.actions import ActionParseResult, parse
 from textual.app import App, SystemCommand
+from textual.binding import Binding
 from textual.color import Color
 from textual.content import Content
 from textual.dom import DOMNode
@@ -75,11 +77,13 @@ class PpoTui(App[None]):
         self._given = WeakKeyDictionary[Key, Screen[object]]()  # keys that a page has to look at
         self._leaving = False
         self._complaints: list[str] = []
+        self._menu_key = ""  # of the user's own
         if settings.keys:
             from tui.kit.keymap import checked
 
             keymap, self._complaints = checked(settings.keys)
             self.set_keymap(keymap)
+            self._menu_key = keymap.get("page.actions", "").partition(",")[0]
 
     def on_mount(self) -> None:
         self.watch(self, "title", self._tell_title)
@@ -193,6 +197,13 @@ class PpoTui(App[None]):
         """Those of Textual, and no text gets by ours to the terminal; with `--ascii` no other character either."""
         ours = [self._inert, self._ascii] if self.request.settings.ascii else [self._inert]
         return [*super().get_line_filters(), *ours]
+
+    def get_key_display(self, binding: Binding) -> str:
+        """As Textual's; of an action in a menu the key of the menu, which the user may have moved, and its letter."""
+        letter = binding.key.partition(" ")[2]
+        if self._menu_key and letter:
+            binding = replace(binding, key=f"{self._menu_key} {letter}")
+        return super().get_key_display(binding)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for themes that are not ours."""

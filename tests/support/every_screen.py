@@ -28,7 +28,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "ChecksScreen": ("h",),
     "CheckDetailScreen": ("enter",),
     "EventsScreen": ("v",),
-    "TrialsScreen": ("a", "t"),
+    "TrialsScreen": ("a t",),
     "MetricsScreen": ("m",),
     "MetricScreen": ("m", "enter"),
     "SamplesScreen": ("s",),
@@ -39,7 +39,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "HelpScreen": ("question_mark",),
     "ConfirmScreen": ("x",),
     "ActionsScreen": ("a",),
-    "RunsScreen": ("q",),
+    "RunsScreen": ("a r",),
 }
 
 

@@ -26,6 +26,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "ChecksScreen": ("Unrewarded drift", "esc back"),
     "CheckDetailScreen": ("Unrewarded drift", "esc back"),
     "EventsScreen": ("KL-4", "esc back"),
+    "ActionsScreen": ("Actions", "Export"),
     "TrialsScreen": ("no trials", "esc back"),
     "MetricsScreen": ("actor/entropy", "esc back"),
     "MetricScreen": ("actor/entropy", "esc back"),

@@ -9,14 +9,16 @@ from types import SimpleNamespace
 
 import pytest
 from owners import owners, page_of, pages_beside
-from pilots import message
+from pilots import drawn, message, until
 from textual.binding import Binding
 from textual.screen import Screen
 
 from launcher.core.paths import settings_file
 from launcher.settings import Key
+from tui.kit.dialogs.actions import ActionList, ActionsScreen
+from tui.kit.dialogs.ask import AskScreen
 from tui.kit.keymap import bindings, checked, commands
-from tui.kit.keys import KEYS, LETTERS, TOGETHER
+from tui.kit.keys import KEYS, LETTERS, MENU, TOGETHER
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.help.screen import HelpScreen
 from tui.pages.log.screen import LogScreen
@@ -160,7 +162,7 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
 
 
 def test_a_letter_has_one_meaning_on_all_pages() -> None:
-    dialogs = {"ask", "choose", "confirm", "paste", "help"}
+    dialogs = {"actions", "ask", "choose", "confirm", "paste", "help"}
     moves = {"k", "j", "g", "G", "q"}
     assert len(set(LETTERS.values())) == len(LETTERS) and not moves & set(LETTERS.values())
     strays = [
@@ -177,5 +179,66 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
             if len(binding.key) == 1 and binding.key in LETTERS.values() and binding.description not in ("", "back"):
                 actions.setdefault(binding.key, set()).add(binding.description)
     several = {key: said for key, said in actions.items() if len(said) > 1}
-    # the page of responses compares them, the log has nothing to edit
-    assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}}
+    # the page of responses compares them, the log has the cause that the diagnosis names
+    assert several == {"c": {"compare", "other steps"}, "d": {"diagnosis", "cause"}}
+    assert len({*actions, *moves}) <= 34, "room for pages to come"
+
+
+def test_an_action_has_one_letter_in_all_menus_and_a_menu_one_action_for_a_letter() -> None:
+    letters: dict[str, set[str]] = {}
+    for _, binding in EVERY:
+        if binding.id in MENU:
+            letters.setdefault(binding.description, set()).add(MENU[binding.id])
+    assert {words: found for words, found in letters.items() if len(found) > 1} == {}
+    for page in KEYS:
+        together = bindings(page, *TOGETHER.get(page, ()))
+        rare = [str(binding.id) for binding in together if binding.id in MENU]
+        assert len({MENU[name] for name in rare}) == len(set(rare)), page
+        own = [binding.id for binding in bindings(page) if binding.id in MENU]
+        screens = [page, *(other for other, beside in TOGETHER.items() if page in beside)]
+        assert not own or any(binding.id == "page.actions" for other in screens for binding in bindings(other)), (
+            f"{page} has actions without a menu"
+        )
+
+
+async def test_the_menu_has_the_rare_actions_of_the_page_and_does_one(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, ActionsScreen) and bool(app.screen.query(ActionList)))
+        listed = app.screen.query_one(ActionList)
+        assert set(listed.names) == {
+            str(binding.id) for binding in bindings("dashboard", "run pages") if binding.id in MENU
+        }
+        assert "Merge" not in drawn(app, ActionList) and "no complete checkpoint yet" in drawn(app, ActionList)
+        listed.move_to("dashboard.export")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        await pilot.press("escape", "a", "x")
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.lens.view.across != "step")
+        await pilot.press("a", "m")
+        await until(pilot, lambda: "No complete checkpoint yet" in message(app))
+
+
+async def test_the_menu_may_have_another_key(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, keys=asked(page__actions="f4"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        titles = {command.title for command in app.get_system_commands(app.screen)}
+        assert "Export (f4 e)" in titles and "Actions (f4)" in titles
+        await pilot.press("f4", "e")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+
+
+async def test_a_user_keeps_a_key_for_an_action_of_the_menu(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, keys=asked(dashboard__export="E", chart__smooth="z"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("z")
+        assert isinstance(app.screen, DashboardScreen) and app.screen.lens.view.smoothing
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, ActionsScreen) and bool(app.screen.query(ActionList)))
+        assert "e E" in drawn(app, ActionList), "it stays in the menu"
+        await pilot.press("escape", "E")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))

@@ -43,7 +43,7 @@ class Form:
         Without `everything` only the essential ones and those that are set in the file.
         """
         if self.reading.problem is not None:
-            return [HEADING + "Cannot read the file; press o to open it in your editor", *self._excerpt()]
+            return [HEADING + "Cannot read the file; press a o to open it in your editor", *self._excerpt()]
         found: list[str] = []
         for group, title in TITLES.items():
             specs = [spec for spec in fields_of(group) if spec.name not in FREE]
@@ -153,7 +153,7 @@ class Form:
         where, spec = self.where(name), FIELDS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
-        said = [spec.help if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
+        said = [spec.help if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, a o to open the file.")]
         meaning = spec.offers.get(self.text(name)) if spec else None
         if name == "recipe" and self.draft.value(where) in recipes():
             meaning = recipe_about(self.text(name)).rstrip(".")

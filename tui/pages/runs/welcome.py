@@ -38,7 +38,7 @@ def welcome() -> Welcome:
     if preset != ANYWHERE:
         ready = DATA.expanduser().exists()
         data = (
-            (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "press B to prepare it")
+            (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "a d prepares it")
         )
         facts.append(data)
     rows: list[Row] = [[("   No runs yet. Runs started here appear with their state, verdict and reward.", "dim")]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from textual import work
@@ -121,9 +120,10 @@ class TrialsScreen(ItemsPage):
     def _tried(self) -> RunDir:
         return RunDir(paths.runs_dir() / Path(self.trials_of).name)
 
-    def action_start(self) -> None:
+    @work(group="start", exclusive=True)
+    async def action_start(self) -> None:
         self.query_one("#said", Static).update(" reading the run and its checkpoints …")
-        self.in_worker(partial(begin_trials, self.app, self._tried), "start")
+        await begin_trials(self.app, self._tried)
 
     def action_edit(self) -> None:
         chosen = self.listed.cursor
