@@ -37,9 +37,7 @@ def welcome() -> Welcome:
     ]
     if preset != ANYWHERE:
         ready = DATA.expanduser().exists()
-        data = (
-            (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "a d prepares it")
-        )
+        data = (OK, "ok", "data", f"GSM8K in {DATA.parent}") if ready else (WARN, "warn", "data", "a d prepares it")
         facts.append(data)
     rows: list[Row] = [[("   No runs yet. Runs started here appear with their state, verdict and reward.", "dim")]]
     rows += [[(f"   {sign} ", role), (f"{name:<6}", "dim"), (text, "text")] for sign, role, name, text in facts]
