@@ -47,11 +47,11 @@ def text(widget: Painted) -> str:
 
 
 def page(app: PpoTui) -> str:
-    return text(app.screen.query_one("#page", Lines))
+    return text(app.screen.query_one("#inspected-rows", Lines))
 
 
 def head(app: PpoTui) -> str:
-    return text(app.screen.query_one("#head", Lines))
+    return text(app.screen.query_one("#inspected-head", Lines))
 
 
 @pytest.fixture

@@ -1,18 +1,19 @@
 """The bases of the pages about a run: a header that follows it, the body, the keys; and of those that list entries."""
 
 import asyncio
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
-from tui.kit.drawing.rows import Item
+from tui.kit.drawing.rows import Item, paragraph
+from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
-from tui.kit.page import Page, run_refusal
+from tui.kit.page import HIDDEN, Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.inspector import Inspected, Inspection
+from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lists import Items
 
@@ -79,6 +80,42 @@ class RunPage(Page[None]):
         begin_fork(self, self.reader)
 
 
+class EntryScreen(Page[None]):
+    """The entry that is selected on the page below, as a page; it follows that page."""
+
+    BINDINGS = KEYS["entry"]
+
+    def __init__(self, source: Inspected[Any]) -> None:
+        super().__init__()
+        self.source = source
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield Inspector()
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.show()
+        self.set_interval(0.5, self.show)
+
+    def on_resize(self) -> None:
+        self.show()
+
+    def show(self) -> None:
+        """Shows the entry as it is now."""
+        header = self.query_one(HeaderLine)
+        if isinstance(self.source, RunPage):
+            header.read_only = self.source.read_only
+            header.follow(self.source.reader)
+        header.set_class(not isinstance(self.source, RunPage), HIDDEN)
+        self.query_one(Inspector).show(self.source.inspect(self.source.selected(), self.size.width - 1))
+
+    def action_neighbour(self, distance: int) -> None:
+        self.source.move_selection(distance)
+        self.query_one(Inspector).scroll_to_start()
+        self.show()
+
+
 class ItemsPage(Inspected[None], RunPage):
     """Entries of several rows each about a run, which follow it; enter opens the check that one is about."""
 
@@ -99,12 +136,15 @@ class ItemsPage(Inspected[None], RunPage):
         """The entry itself, where a page has nothing to add."""
         return Inspection(rows=[row for item in self.items(columns) if item.name == key for row in item.rows])
 
+    def move_selection(self, distance: int) -> None:
+        self.listed.action_move(distance)
+
     @property
     def listed(self) -> Items:
         return self.query_one(self.LIST)
 
     def show_body(self) -> None:
-        self.listed.show(self.items(self.list_columns) or [Item(None, [[(self.EMPTY, "dim")]])])
+        self.listed.show(self.items(self.list_columns) or [Item(None, paragraph(self.EMPTY, "dim", self.list_columns))])
         self.show_inspection()
 
     def on_listing_moved(self) -> None:

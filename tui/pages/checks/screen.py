@@ -22,10 +22,11 @@ class ChecksScreen(ItemsPage):
     LEGENDS = ("Checks",)
     BINDINGS = KEYS["checks"]
     LIST = Items
-    EMPTY = " no check judged yet"
+    EMPTY = "No check has judged this run yet: the first ones do so with its first step."
 
     def items(self, columns: int) -> list[Item]:
-        return [Item(check.rule, check_rows(check, columns - 2)) for check in self.reader.state.checks]
+        rows = slice(1 if self.inspects else None)  # the message is beside the list
+        return [Item(check.rule, check_rows(check, columns - 2)[rows]) for check in self.reader.state.checks]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
         return inspect_check(self.run, key, columns) if key else Inspection()

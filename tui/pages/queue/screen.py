@@ -23,6 +23,7 @@ from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import shorten
 from tui.kit.page import READ_ONLY
+from tui.kit.run_page import EntryScreen
 from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
@@ -129,7 +130,12 @@ class QueueScreen(ListPage[None]):
             return READ_ONLY
         if action == "start" and queued.paused():
             return "the queue is paused; press * to resume it"
-        return "the queue is empty" if changes and action != "pause_all" and not self._turns else None
+        needs_entry = action == "open" or (changes and action != "pause_all")
+        return "the queue is empty" if needs_entry and not self._turns else None
+
+    def action_open(self) -> None:
+        if self._chosen is not None:
+            self.app.push_screen(EntryScreen(self))
 
     def action_start(self) -> None:
         from launcher.runs.act.queue_runner import begin_now
