@@ -38,8 +38,8 @@ def inspect_finding(
     for quote in found.evidence:
         if key == name_of_line(quote.line):
             lines, offset = page.read_once(key, partial(_log, run.reader.dir, quote.line)) or (None, None)
-            quoted = paragraph(clean(quote.text), "critical", columns) if not lines else []
-            return Inspection([[(f" Line {quote.line}", "title")], *quoted, []], rows=log_rows(lines, offset, columns))
+            head = [[(f" Line {quote.line}", "title")], *paragraph(clean(quote.text), "critical", columns), []]
+            return Inspection(head, rows=log_rows(lines, offset, columns))
     for index, fix in enumerate(found.fixes):
         if key == name_of_fix(index):
             preset = run.reader.info.preset

@@ -18,7 +18,7 @@ from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import place_of_step
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.drawing.plot import Plot
-from tui.kit.drawing.rows import Row, paragraph, put
+from tui.kit.drawing.rows import Row, paragraph, put, spread
 from tui.kit.log_rows import lines_around, log_rows
 from tui.kit.navigation import RunView
 from tui.kit.widgets.inspector import CHARTS, Inspected, Inspection
@@ -37,7 +37,7 @@ def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: in
     if step is not None:
         title = put(title, 0, [(f"step {step}", "text")], least=2)
     if when is not None:
-        title = put(title, 0, [(_moment(when, reader.state.created), "dim")], least=2)
+        title = spread(title, [(_moment(when, reader.state.created), "dim")], columns)
     found = page.read_once(f"{event.t} {event.what}", partial(_log, reader.dir, event, step))
     lines, offset = found or (None, None)
     said = paragraph(text, "text", columns) if text else []
@@ -55,7 +55,7 @@ def step_of(event: Event, store: SeriesStore) -> int | None:
 
 def _moment(when: datetime, created: float | None) -> str:
     since = when.timestamp() - created if created else 0
-    return f"{when:%H:%M:%S}" + (f", {duration(since)} after the start" if since > 0 else "")
+    return f"{when:%H:%M:%S} " + (f"(+{duration(since)}) " if since > 0 else "")
 
 
 def _curves(run: RunView, event: Event) -> list[Plot]:
