@@ -33,6 +33,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "MetricScreen": ("m", "enter"),
     "SamplesScreen": ("s",),
     "SampleDiffScreen": ("s", "c"),
+    "EntryScreen": ("s", "enter"),
     "LogScreen": ("l",),
     "GpuScreen": ("b",),
     "CompareScreen": ("c",),

@@ -157,7 +157,7 @@ async def test_errors_of_a_live_run_are_explained_on_the_page_of_their_check(mak
         await opened(pilot)
         assert not panel(app).size
         await opened(pilot, "enter")
-        page = app.screen.query_one("#page", Lines)
+        page = app.screen.query_one("#inspected-rows", Lines)
         await until(pilot, lambda: OOM in "".join(text for row in page.lines for text, _ in row))
         await opened(pilot, "d")
         assert isinstance(app.screen, DiagnosisScreen) and OOM in drawn(app, DiagnosisList)

@@ -32,6 +32,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "MetricScreen": ("actor/entropy", "esc back"),
     "SamplesScreen": ("rollout of step 60", "esc back"),
     "SampleDiffScreen": ("to this prompt at 2 steps", "esc back"),
+    "EntryScreen": ("Ground truth", "esc back"),
     "LogScreen": ("Training Progress", "esc back"),
     "GpuScreen": ("GPU 7", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
@@ -47,7 +48,14 @@ WORDS: dict[str, tuple[str, ...]] = {
     "LaunchScreen": ("Start toy-cpu", "esc back"),
 }
 # No check to explain, no metric to chart, no answer to read, nothing to compare with, nothing to stop.
-ONLY_WITH_DATA = {"CheckDetailScreen", "MetricScreen", "SampleDiffScreen", "CompareScreen", "ConfirmScreen"}
+ONLY_WITH_DATA = {
+    "CheckDetailScreen",
+    "MetricScreen",
+    "SampleDiffScreen",
+    "EntryScreen",
+    "CompareScreen",
+    "ConfirmScreen",
+}
 
 
 async def resize(pilot: Pilot[Any], sizes: Iterable[tuple[int, int]], *, quick: bool = False) -> None:

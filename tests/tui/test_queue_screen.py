@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pilots import drawn, message
 from pilots import until as shown
+from textual.app import App
 from textual.pilot import Pilot
 
 from launcher.record import queued
@@ -50,6 +51,10 @@ def fill(make: SimpleNamespace) -> list[str]:
     return [each.id for each in queued.entries()]
 
 
+def lines(app: App[Any], selector: str) -> str:
+    return "\n".join("".join(text for text, _ in row) for row in app.screen.query_one(selector, Lines).lines)
+
+
 async def opened(pilot: Pilot[Any]) -> None:
     await pilot.press("Q")
     await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen))
@@ -67,13 +72,13 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make: Simple
         assert [key.removeprefix("queued ") for key in table.keys[1:6]] == ids
         table.move_to(table.keys[2])
         await pilot.pause()
-        assert "queued" in drawn(app, RunTable) and "Q shows the queue" in drawn(app, Lines, 1)
+        assert "queued" in drawn(app, RunTable) and "Q shows the queue" in lines(app, "#about")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, QueueScreen))
         await until(pilot, lambda: bool(app.screen.query_one(LineTable).keys))
         await pilot.press("down")
         await pilot.pause()
-        assert "0b22-ppo: GPU 1 is reserved for 0a11-ppo" in drawn(app, Lines, 1)
+        assert "0b22-ppo: GPU 1 is reserved for 0a11-ppo" in lines(app, "#about")
         await pilot.press("shift+down")
         await until(pilot, lambda: [each.id for each in queued.entries()][1:3] == [ids[2], ids[1]])
         await pilot.press("space")
@@ -87,7 +92,7 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make: Simple
         await until(pilot, lambda: "0b22-ppo" not in [each.id for each in queued.entries()])
         await pilot.press("asterisk")
         await until(pilot, queued.paused)
-        await until(pilot, lambda: "paused" in drawn(app, Lines))
+        await until(pilot, lambda: "paused" in lines(app, "#heading"))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
 

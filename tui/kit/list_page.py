@@ -45,6 +45,9 @@ class ListPage(Inspected[ResultT]):
     def selected(self) -> str | None:
         return self.table.cursor
 
+    def move_selection(self, distance: int) -> None:
+        self.table.action_move(distance)
+
     @property
     def table(self) -> LineTable:
         return self.query_one(self.TABLE)

@@ -134,12 +134,17 @@ class Page(Offers, Screen[ResultT]):
         field.remove_class(HIDDEN)
         self.set_focus(field)
 
+    @property
+    def scrolled(self) -> VerticalScroll:
+        """What the keys for a page of text move."""
+        return self.query_one(VerticalScroll)
+
     def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+        self.scrolled.scroll_relative(y=lines, animate=False)
 
     def action_read(self, direction: int) -> None:
         """Scrolls a page on or back."""
-        self.action_scroll(direction * max(self.query_one(VerticalScroll).size.height - 1, 1))
+        self.action_scroll(direction * max(self.scrolled.size.height - 1, 1))
 
 
 class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from the first base

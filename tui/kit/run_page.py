@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
-from tui.kit.drawing.rows import Item
+from tui.kit.drawing.rows import Item, paragraph
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
@@ -99,12 +99,15 @@ class ItemsPage(Inspected[None], RunPage):
         """The entry itself, where a page has nothing to add."""
         return Inspection(rows=[row for item in self.items(columns) if item.name == key for row in item.rows])
 
+    def move_selection(self, distance: int) -> None:
+        self.listed.action_move(distance)
+
     @property
     def listed(self) -> Items:
         return self.query_one(self.LIST)
 
     def show_body(self) -> None:
-        self.listed.show(self.items(self.list_columns) or [Item(None, [[(self.EMPTY, "dim")]])])
+        self.listed.show(self.items(self.list_columns) or [Item(None, paragraph(self.EMPTY, "dim", self.list_columns))])
         self.show_inspection()
 
     def on_listing_moved(self) -> None:

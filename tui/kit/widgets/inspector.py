@@ -1,7 +1,10 @@
 """A list and what is selected in it, side by side where there is room."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
@@ -11,6 +14,7 @@ from textual.widget import Widget
 
 from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import Row
+from tui.kit.navigation import is_open
 from tui.kit.page import HIDDEN, Page, ResultT
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
@@ -22,12 +26,16 @@ _TWO_FROM = 64  # columns from which two charts stand next to each other
 _LOW, _TALL = 18, 34  # rows below which charts are small, and from which they grow
 _SMALL, _USUAL = 5, 8  # rows of charts
 _CHART = 10  # rows of a chart at least, where it grows
+_KEPT = 50  # entries of which the page keeps what it read
 _PAUSE = 0.06  # seconds without a move of the cursor, after which the entry is read
 
 
 def inspector_columns(columns: int) -> int:
     """The width of the inspector on a page of so many columns; 0 below `SPLIT_FROM`."""
     return int(columns * _SHARE) if columns >= SPLIT_FROM else 0
+
+
+FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True)
@@ -101,13 +109,22 @@ class Inspected(Page[ResultT]):
     """A page with a list. `inspect` makes the inspection of an entry, for its `Split`."""
 
     _pending_inspection: Timer | None = None
+    _entry_in_work = ""  # that is read now
+
+    @cached_property
+    def _entries_read(self) -> dict[str, Any]:
+        return {}
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """All about an entry, in so many columns; about the page when nothing is selected. May read small files."""
+        """All about an entry, in so many columns; about the page when nothing is selected. Files: `read_once`."""
         raise NotImplementedError
 
     def selected(self) -> str | None:
         """The entry under the cursor."""
+        raise NotImplementedError
+
+    def move_selection(self, distance: int) -> None:
+        """Selects another entry."""
         raise NotImplementedError
 
     def split(self, *left: Widget) -> ComposeResult:
@@ -125,8 +142,33 @@ class Inspected(Page[ResultT]):
         """Whether the page is wide enough for an inspector."""
         return bool(inspector_columns(self.size.width))
 
+    @property
+    def scrolled(self) -> VerticalScroll:
+        return self.query_one(Inspector).query_one(VerticalScroll) if self.inspects else super().scrolled
+
+    def read_once(self, entry: str, read: Callable[[], FoundT]) -> FoundT | None:
+        """What `read` finds, from a thread; None until then. It catches its errors, and is called once per entry.
+
+        The page shows the selected entry again afterwards.
+        """
+        if entry not in self._entries_read and entry != self._entry_in_work:
+            self._entry_in_work = entry
+            self.in_worker(partial(self._read_entry, entry, read), "inspect")
+        found: FoundT | None = self._entries_read.get(entry)
+        return found
+
+    async def _read_entry(self, entry: str, read: Callable[[], Any]) -> None:
+        found = await asyncio.to_thread(read)
+        if len(self._entries_read) >= _KEPT:
+            self._entries_read.clear()
+        self._entries_read[entry] = found
+        self._entry_in_work = ""
+        self.show_inspection()
+
     def show_inspection(self) -> None:
         """Shows the entry under the cursor as it is now."""
+        if self.left or not is_open(self):  # its widgets go one by one
+            return
         if self.inspects and (found := self.query(Inspector)):
             found.first().show(self.inspect(self.selected(), inspector_columns(self.size.width) - 1))
 
@@ -137,6 +179,6 @@ class Inspected(Page[ResultT]):
         self._pending_inspection = self.set_timer(_PAUSE, self._inspect_other)
 
     def _inspect_other(self) -> None:
-        for inspector in self.query(Inspector):
-            inspector.scroll_to_start()
+        if self.inspects and is_open(self):
+            self.scrolled.scroll_home(animate=False)
         self.show_inspection()

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.kit.drawing.glyphs import CURSOR, DOWN, UP
-from tui.kit.drawing.rows import HEADING, Item, Row, spread
+from tui.kit.drawing.rows import HEADING, Item, Row, paragraph, spread
 from tui.kit.keys import KEYS
 from tui.kit.widgets.painted import CURSOR_ROW, Grown, Painted
 
@@ -90,7 +90,7 @@ class LineTable(Listing):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if not self.keys:
-            return [[(self._nothing, "dim")]]
+            return paragraph(self._nothing.strip(), "dim", columns)
         at = above = self.keys.index(self.cursor) if self.cursor is not None else 0
         while above and not self.choosable(self.keys[above - 1]):
             above -= 1  # a heading comes into sight with its first line

@@ -18,7 +18,7 @@ from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, labelled, paragraph, put, spread, width
+from tui.kit.drawing.rows import Row, crop, labelled, paragraph, put, spread, width
 from tui.kit.navigation import RunView
 from tui.kit.run_words import level_sign
 from tui.kit.widgets.inspector import CHARTS, Inspection
@@ -167,7 +167,7 @@ def _happened(label: str, change: LevelChange) -> Row:
 def check_rows(check: Check, columns: int) -> list[Row]:
     """Level, name and rule in one row, the message below it, and since when."""
     rule = clean(check.rule) + (" · muted" if check.muted else "")
-    rows: list[Row] = [[*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")]]
+    rows: list[Row] = [crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], columns)]
     message = clean(check.message)
     if check.on and check.since is not None:
         message = f"since step {check.since}: {message}"

@@ -1,13 +1,15 @@
 """Why a run failed, or what the errors of one that lives mean: all of it, full screen."""
 
 from tui.kit.actions.editing import edit_entry, open_entry
-from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
+from tui.kit.diagnosis_rows import entries, meaning_rows, name_of_fix, title_rows
 from tui.kit.drawing.glyphs import FINISHED
-from tui.kit.drawing.rows import Item, Row
+from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
 from tui.kit.run_page import ItemsPage
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lists import Items
+from tui.pages.diagnosis.inspection import inspect_finding
 
 
 class DiagnosisList(Items, inherit_bindings=False):
@@ -16,6 +18,8 @@ class DiagnosisList(Items, inherit_bindings=False):
     BINDINGS = KEYS["diagnosis list"]
 
 
+_READING = "Reading the log …"
+_NO_ERROR = "No error in the log. This page explains why a run failed, with what to try."
 LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
 
 
@@ -34,18 +38,22 @@ class DiagnosisScreen(ItemsPage):
         reader = self.reader
         explanation = reader.explanation
         if explanation is None:
-            state = "reading the log" if reader.unexplained or reader.explaining else "no error in the log"
-            return [Item(None, [[(f" {state}", "dim")]])]
+            reading = reader.unexplained or reader.explaining
+            return [Item(None, paragraph(_READING if reading else _NO_ERROR, "dim", columns))]
         gap: list[Row] = [[]]
         head = [*title_rows(explanation, columns - 1), *meaning_rows(explanation, columns - 1), *gap]
         shown = [Item(None, head)]
-        for item in entries(explanation, columns - 1):
-            if item.name == "fix 0" and len(shown) > 1:
+        for item in entries(explanation, columns - 1, 1 if self.inspects else None):
+            if item.name == name_of_fix(0) and len(shown) > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
         if any(explanation.remedies):
             shown.append(Item(None, [[], [(LEGEND, "dim")]]))
         return shown
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        explanation = self.reader.explanation
+        return inspect_finding(self, self.run, explanation, key, columns) if explanation and key else Inspection()
 
     def open_entry(self, name: str) -> None:
         open_entry(self.app, self.run, name)

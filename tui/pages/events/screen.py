@@ -1,111 +1,28 @@
 """What happened to a run, the newest first."""
 
-from collections.abc import Sequence
-from datetime import datetime
-
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
-from launcher.console.phases import PHASES
-from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
-from launcher.record.levels import Level
-from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Item, Row, labelled, put
+from launcher.record.events import Action, LevelChange
+from tui.kit.drawing.rows import Item, Row
+from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView
 from tui.kit.run_page import ItemsPage
-from tui.kit.run_words import STATES, by_whom, level_sign
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Items
-
-FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
-    "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),
-    "flags": frozenset({"health"}),
-    "run": frozenset({"state", "phase", "exit"}),
-    "actions": frozenset({"action", "alert", "note"}),
-}
-MOST = 500  # events in the list; older ones stay in their file
-_SIGN, _TEXT = 18, 31  # columns
-
-
-def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
-    """The newest events first, a heading for each day. Each carries its position as name."""
-    kinds = FILTERS[only]
-    found = [(index, event) for index, event in enumerate(events) if event.what.kind in kinds]
-    items: list[Item] = []
-    day, above = "", ""
-    for index, event in reversed(found[-MOST:]):
-        when = _time(event)
-        if when is not None and (today := f"{when:%A} {when.day} {when:%B %Y}") != day:
-            day = today
-            items.append(Item(None, [[(f" {day}", "dim")]]))
-        rows = event_rows(event, columns)
-        (clock, role), *rest = rows[0]
-        if clock == above:  # of events of one second the newest has the time
-            rows[0] = [(" " * len(clock), role), *rest]
-        above = clock
-        items.append(Item(str(index), rows))
-    if len(found) > MOST:
-        items.append(Item(None, [[(f" {len(found) - MOST} older events are in events.jsonl", "dim")]]))
-    return items
-
-
-def event_rows(event: Event, columns: int) -> list[Row]:
-    """` 14:03:22    57  ▲ WARN      KL-4 KL rose by 0.12 ...`, as many rows as the text takes."""
-    when, step = _time(event), getattr(event.what, "step", None)
-    sign, word, role, text = _words(event.what)
-    first: Row = [(f" {when:%H:%M:%S}" if when else " --:--:--", "dim")]
-    first.append((f"{'' if step is None else step:>7}", "text"))
-    first = put(first, _SIGN, [(f"{sign} {word}", role)])
-    return labelled(first, text, "dim" if role in ("dim", "ok") else "text", _TEXT, columns, most=4)
-
-
-def _words(what: What) -> tuple[str, str, str, str]:
-    """Sign, word, role and text of an event."""
-    match what:
-        case LevelChange():
-            sign, role = level_sign(what.after)
-            before = f" (was {what.before})" if what.before > Level.OK else ""
-            return sign, str(what.after), role, f"{what.rule}  {what.message}{before}"
-        case StateChange():
-            sign, role = STATES.get(what.after, (glyphs.NONE, "dim"))
-            return sign, what.after, role, f"was {what.before}"
-        case PhaseChange():
-            phase = PHASES.get(what.phase)
-            return glyphs.NONE, "phase", "dim", phase.label if phase else what.phase
-        case DriverExit():
-            return _exit(what)
-        case Action():
-            parts = (what.rule or "", by_whom(what.by), " ".join(what.settings))
-            return glyphs.DASH, what.verb, "notice", " ".join(part for part in parts if part)
-        case Alert() | Note():
-            return glyphs.WARN, what.kind, "warn", what.text
-
-
-def _exit(what: DriverExit) -> tuple[str, str, str, str]:
-    code, by = what.code, what.requested_by
-    text = "the driver ended without an exit code" if code is None else f"the driver exited with code {code}"
-    text += f" ({what.signal})" if what.signal else ""
-    text += f", requested {by_whom(by)}" if by else ""
-    role = "ok" if code == 0 else "dim" if by else "critical"
-    return glyphs.FINISHED if code == 0 else glyphs.STOPPED if by else glyphs.FAILED, "exit", role, text
-
-
-def _time(event: Event) -> datetime | None:
-    """Local time; None for a time that no calendar has."""
-    try:
-        return datetime.fromtimestamp(event.t)
-    except (OverflowError, OSError, ValueError):
-        return None
+from tui.pages.events.inspection import inspect_event
+from tui.pages.events.rows import FILTERS, event_items
 
 
 class EventsScreen(ItemsPage):
-    """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
+    """States, phases, flags, requests and exits with local times. Enter explains the check of a flag."""
 
     LEGENDS = ("Checks", "Runs")
     BINDINGS = KEYS["events"]
     LIST = Items
-    EMPTY = " no such events yet"
+    EMPTY = "No event of this kind yet. States, phases, flags and requests come here; ← and → show other kinds."
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
@@ -123,6 +40,14 @@ class EventsScreen(ItemsPage):
         what = self.reader.events[int(name)].what
         if isinstance(what, LevelChange | Action) and what.rule is not None:
             super().open_entry(what.rule)
+        else:
+            self.app.push_screen(EntryScreen(self))
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        events = self.reader.events
+        if key is None or int(key) >= len(events):
+            return Inspection()
+        return inspect_event(self, self.run, events[int(key)], columns)
 
     def action_narrow(self, distance: int) -> None:
         names = list(FILTERS)

@@ -89,10 +89,9 @@ class MetricsScreen(ListPage[None], RunPage):
         if key is None or not series:
             return Inspection()
         chart = self._charts.metric(key, large=True)
+        chart.title = title(key)
         rows = fact_rows(key, series, pinned=key in self._pins, columns=columns)
-        return Inspection(
-            [[(f" {title(key)}", "title")]], [chart], [*rows, *used_by(key, self.reader.state.checks, columns)]
-        )
+        return Inspection(charts=[chart], rows=[*rows, *used_by(key, self.reader.state.checks, columns)])
 
     def detail(self, key: str | None, columns: int) -> list[Row]:
         return [[(f" {title(key)}", "title")], *meaning_rows(key, columns)] if key else []

@@ -19,6 +19,7 @@ from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, crop, fit, labelled, paragraph
+from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import shorten
@@ -129,7 +130,12 @@ class QueueScreen(ListPage[None]):
             return READ_ONLY
         if action == "start" and queued.paused():
             return "the queue is paused; press * to resume it"
-        return "the queue is empty" if changes and action != "pause_all" and not self._turns else None
+        needs_entry = action == "open" or (changes and action != "pause_all")
+        return "the queue is empty" if needs_entry and not self._turns else None
+
+    def action_open(self) -> None:
+        if self._chosen is not None:
+            self.app.push_screen(EntryScreen(self))
 
     def action_start(self) -> None:
         from launcher.runs.act.queue_runner import begin_now

@@ -1,13 +1,12 @@
 """One prompt through the training: its responses at other steps, and what changed between two of them."""
 
 import asyncio
-from typing import NamedTuple
 
 from textual import work
 from textual.app import ComposeResult
 
 from launcher.core.text import clean
-from launcher.runs.watch.responses import Dump, Sample, dumps, prompt_of, responses_to
+from launcher.runs.watch.responses import Dump, Sample, prompt_of
 from tui.kit.charted import HEIGHTS
 from tui.kit.drawing.rows import Row, crop
 from tui.kit.keys import KEYS
@@ -16,18 +15,11 @@ from tui.kit.navigation import RunView
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import ResponseTable
+from tui.pages.samples.history import Response, newest_first, responses_in
 from tui.pages.samples.sample_rows import diff_rows, response_row, score_course
 
 MOST = 200  # responses that are listed
 _BATCH = 20  # files read between two looks at the screen
-
-
-class Response(NamedTuple):
-    """A response to the prompt; `place` counts those of one dump."""
-
-    dump: Dump
-    place: int
-    sample: Sample
 
 
 class SampleDiffScreen(ListPage[None], RunPage):
@@ -71,13 +63,12 @@ class SampleDiffScreen(ListPage[None], RunPage):
         except OSError as error:
             self.notify(clean(str(error)), severity="error", markup=False)
             return
-        found = await asyncio.to_thread(dumps, self.reader.dir)
-        found.sort(key=lambda dump: (dump.step, dump.kind), reverse=True)
+        found = await asyncio.to_thread(newest_first, self.reader.dir)
         self._of = len(found)
         for start in range(0, len(found), _BATCH):
             if prompt is None or len(self.responses) >= MOST:
                 break
-            self.responses += await asyncio.to_thread(_responses, prompt, found[start : start + _BATCH])
+            self.responses += await asyncio.to_thread(responses_in, prompt, found[start : start + _BATCH])
             self._read = min(start + _BATCH, len(found))
             self._list()
         self._read = self._of
@@ -122,13 +113,3 @@ class SampleDiffScreen(ListPage[None], RunPage):
         alone = same and self._read == self._of and len(self.responses) < 2
         older, newer = ((each.dump, each.sample) for each in pair)
         return diff_rows(older, newer, columns=columns - 1, same=same, alone=alone)
-
-
-def _responses(prompt: bytes, found: list[Dump]) -> list[Response]:
-    responses: list[Response] = []
-    for dump in found:
-        try:
-            responses += [Response(dump, place, each) for place, each in enumerate(responses_to(prompt, dump))]
-        except OSError:  # pruned while it was looked for
-            continue
-    return responses

@@ -1,6 +1,7 @@
 """The responses of the model, step by step: reward hacking is seen by reading."""
 
 import asyncio
+from functools import partial
 
 from textual import work
 from textual.app import ComposeResult
@@ -8,7 +9,8 @@ from textual.widgets import Input
 
 from launcher.core.text import clean
 from launcher.runs.watch.responses import Dump, Sample, dumps, read, stamp
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, paragraph
+from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import figures_row
@@ -16,8 +18,10 @@ from tui.kit.navigation import RunView
 from tui.kit.page import HIDDEN
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import ResponseTable
+from tui.pages.samples.history import history, history_rows
 from tui.pages.samples.sample_rows import (
     ORDERS,
     about,
@@ -28,6 +32,8 @@ from tui.pages.samples.sample_rows import (
     sample_row,
     score_row,
 )
+
+PURPOSE = "The responses of each step with their scores: reward hacking and collapse are seen by reading."
 
 
 class SamplesScreen(ListPage[None], RunPage):
@@ -62,6 +68,19 @@ class SamplesScreen(ListPage[None], RunPage):
 
     def detail(self, key: str | None, columns: int) -> list[Row]:
         return sample_page(self.samples[int(key)], columns - 1) if key is not None else []
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        if key is None or self.dump is None:
+            return Inspection(rows=paragraph(PURPOSE, "dim", columns))
+        dump, place, sample = self.dump, int(key), self.samples[int(key)]
+        entry = f"{dump.path} {place}"
+        found = self.read_once(entry, partial(history, self.reader.dir, dump, place))
+        rows = [*sample_page(sample, columns - 1), [], *history_rows(found, dump, sample, columns - 1)]
+        return Inspection(rows=rows)
+
+    def action_open(self) -> None:
+        if self.table.cursor is not None:
+            self.app.push_screen(EntryScreen(self))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.word = event.value
@@ -104,7 +123,7 @@ class SamplesScreen(ListPage[None], RunPage):
             self.app.push_screen(SampleDiffScreen(self.run, self.dump, place, self.samples[place]))
 
     def refusal(self, action: str) -> str | None:
-        if action in ("step", "kind", "order", "diff", "find") and not self.dumps:
+        if action in ("step", "kind", "order", "diff", "find", "open") and not self.dumps:
             return "the run has written no samples yet"
         return None
 

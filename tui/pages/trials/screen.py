@@ -12,17 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from launcher.compare.trial_verdicts import (
-    BROKE,
-    DIFFERENT,
-    GOING,
-    HEALED,
-    NOTHING,
-    PARTLY,
-    REPEATED,
-    Trials,
-    trials_of,
-)
+from launcher.compare.trial_verdicts import Trials, trials_of
 from launcher.core import paths
 from launcher.core.format import SHORT_ID, number
 from launcher.core.text import clean
@@ -36,17 +26,10 @@ from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import READ_ONLY
 from tui.kit.run_page import ItemsPage
+from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lists import Items
+from tui.pages.trials.inspection import VERDICTS, inspect_trial
 
-VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
-    HEALED: (glyphs.OK, "ok"),
-    PARTLY: (glyphs.NOTICE, "notice"),
-    NOTHING: (glyphs.WARN, "warn"),
-    BROKE: (glyphs.CRITICAL, "critical"),
-    REPEATED: (glyphs.OK, "dim"),
-    DIFFERENT: (glyphs.NOTICE, "notice"),
-    GOING: (glyphs.RUNNING, "live"),
-}
 _RUN, _STEP, _TEXT = 18, 24, 35  # columns
 
 
@@ -76,7 +59,10 @@ class TrialsScreen(ItemsPage):
 
     BINDINGS = KEYS["trials"]
     LIST = Items
-    EMPTY = " no trials yet; press T to try the fixes of the first flag"
+    EMPTY = (
+        "no trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
+        "without it. Press T to start them."
+    )
     POLL = 3.0  # all run directories are looked through
 
     def __init__(self, run: RunView) -> None:
@@ -111,6 +97,13 @@ class TrialsScreen(ItemsPage):
 
     def items(self, columns: int) -> list[Item]:
         return trial_items(self._trials or (), columns)
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        for trials in self._trials or ():
+            for arm in trials.arms:
+                if arm.run == key:
+                    return inspect_trial(self, trials, arm, columns)
+        return Inspection()
 
     def show_body(self) -> None:
         if self._trials is not None:

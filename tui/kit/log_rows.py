@@ -1,0 +1,37 @@
+"""Some lines of a log in rows: those around a place, of which one stands out."""
+
+import contextlib
+from collections.abc import Sequence
+
+from launcher.console.pager import Entry, LogPager
+from launcher.record.layout import RunDir
+from tui.kit.drawing.rows import Row, fold, width
+
+BEFORE, AFTER = 6, 12  # lines around a place
+_MOST = 4  # rows of one line
+
+
+def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[Entry]:
+    """The lines around a byte of the console of an attempt; the last ones where the byte is None."""
+    attempt, offset = place
+    with contextlib.suppress(OSError):
+        pager = LogPager(run.attempt(attempt).console)
+        if offset is None or offset >= pager.size:
+            return pager.page_before(pager.size, BEFORE + AFTER).entries
+        return [*pager.page_before(offset, BEFORE).entries, *pager.page(offset, AFTER).entries]
+    return []
+
+
+def log_rows(lines: Sequence[Entry] | None, offset: int | None, columns: int) -> list[Row]:
+    """A title and the lines, that of the byte `offset` in bold. None: they are being read."""
+    if not lines:
+        return [[(" reading the log …" if lines is None else " The run has no log here.", "dim")]]
+    rows: list[Row] = [[(" Log", "title")]]
+    for line in lines:
+        here = offset is not None and line.offset <= offset < line.end
+        times: Row = [(f" ×{line.repeats:,}", "notice")] if line.repeats > 1 else []
+        pieces = fold(line.shown, max(columns - 2 - width(times), 8))
+        rows += [[(f" {piece}", "title" if here else "dim")] for piece in pieces[: None if here else _MOST]]
+        cut = len(pieces) > _MOST and not here
+        rows[-1] += [*([(" …", "dim")] if cut else []), *times]
+    return rows

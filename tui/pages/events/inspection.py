@@ -1,0 +1,107 @@
+"""All about one event: when it was, its whole text, the curves of its check, the lines of the log around it."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from launcher.console.pager import Entry
+from launcher.console.reader import ConsoleReader
+from launcher.console.reader import PhaseChange as PhaseMark
+from launcher.core.format import duration
+from launcher.metrics.store import SeriesStore
+from launcher.record.check import Check
+from launcher.record.events import DriverExit, Event, LevelChange, PhaseChange, StateChange
+from launcher.record.layout import RunDir
+from launcher.record.state import ENDED
+from launcher.runs.watch.source import chunks
+from launcher.runs.watch.steps import place_of_step
+from tui.kit.charts.run_charts import check_plot
+from tui.kit.drawing.plot import Plot
+from tui.kit.drawing.rows import Row, paragraph, put, spread
+from tui.kit.log_rows import lines_around, log_rows
+from tui.kit.navigation import RunView
+from tui.kit.widgets.inspector import CHARTS, Inspected, Inspection
+from tui.pages.events.rows import event_time, event_words
+
+_START = 1 << 23  # bytes of a console in which its start is looked for
+Place = tuple[int, int | None]  # an attempt, and a byte of its console; None is the end
+
+
+def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: int) -> Inspection:
+    """What `event_rows` has in full; the log is read when the cursor rests."""
+    reader = run.reader
+    when, step = event_time(event), step_of(event, reader.series)
+    sign, word, role, text = event_words(event.what)
+    title: Row = [(f" {sign} {word}", role)]
+    if step is not None:
+        title = put(title, 0, [(f"step {step}", "text")], least=2)
+    if when is not None:
+        title = spread(title, [(_moment(when, reader.state.created), "dim")], columns)
+    found = page.read_once(f"{event.t} {event.what}", partial(_log, reader.dir, event, step))
+    lines, offset = found or (None, None)
+    said = paragraph(text, "text", columns) if text else []
+    return Inspection([title, *said, []], _curves(run, event), log_rows(lines, offset, columns))
+
+
+def step_of(event: Event, store: SeriesStore) -> int | None:
+    """The step of an event: its own, or the last one before it; None before the first."""
+    step: int | None = getattr(event.what, "step", None)
+    if step is not None:
+        return step
+    before = bisect_right(store.times, event.t)
+    return store.steps[before - 1] if before else None
+
+
+def _moment(when: datetime, created: float | None) -> str:
+    since = when.timestamp() - created if created else 0
+    return f"{when:%H:%M:%S} " + (f"(+{duration(since)}) " if since > 0 else "")
+
+
+def _curves(run: RunView, event: Event) -> list[Plot]:
+    """The curves of the check of a flag, with all its changes."""
+    what, reader = event.what, run.reader
+    if not isinstance(what, LevelChange):
+        return []
+    check = next((check for check in reader.state.checks if check.rule == what.rule), Check(what.rule))
+    changes = [
+        each.what for each in reader.events if isinstance(each.what, LevelChange) and each.what.rule == what.rule
+    ]
+    plots = []
+    for index, key in enumerate(check.keys[:CHARTS]):
+        bounds = [bound for bound in check.bounds if bound.series == index]
+        plots.append(check_plot(key, reader.series, reader.state.total, bounds, changes))
+    return plots
+
+
+def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[Entry], int | None]:
+    place = _place(run, event, step)
+    return (lines_around(run, place), place[1]) if place is not None else ([], None)
+
+
+def _place(run: RunDir, event: Event, step: int | None) -> Place | None:
+    """Where the log has an event: at its step, at the phase of the start, else at the end of its attempt."""
+    what, numbers = event.what, run.attempt_numbers()
+    if not numbers:
+        return None
+    begun = [number for number in numbers if (run.attempt(number).read_launch().created or 0) <= event.t]
+    attempt = begun[-1] if begun else numbers[0]
+    ended = isinstance(what, DriverExit) or (isinstance(what, StateChange) and what.after in ENDED)
+    if not ended and step is not None and (place := place_of_step(run, step)) is not None:
+        return place
+    if isinstance(what, PhaseChange):
+        return attempt, _phase(run, attempt, what.phase)
+    return attempt, None if ended else 0
+
+
+def _phase(run: RunDir, attempt: int, phase: str) -> int:
+    """The byte where the log enters a phase for the first time; 0 where it does not."""
+    reader, read = ConsoleReader(), 0
+    for chunk in chunks(run.attempt(attempt).console):
+        for mark in reader.feed(chunk):
+            if isinstance(mark, PhaseMark) and mark.phase == phase:
+                return mark.offset
+        read += len(chunk)
+        if read > _START:
+            break
+    return 0
