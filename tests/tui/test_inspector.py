@@ -88,7 +88,9 @@ async def test_enter_shows_the_same_entry_as_a_page(make: SimpleNamespace, home:
 
 async def test_a_queued_run_is_inspected(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.pages.queue.screen.wake_queue", lambda **_: None)
-    entry = Queued("0a11-ppo", "ppo", preset={"algorithm": "gae"}, host="h", needs=0, place=1.0, added=make.start, paused=True)
+    entry = Queued(
+        "0a11-ppo", "ppo", preset={"algorithm": "gae"}, host="h", needs=0, place=1.0, added=make.start, paused=True
+    )
     entry.save()
     assert queued.entries()
     app = make.app(make.run(attempts=[make.recorded(2)], state=make.ended("finished", step=2)))

@@ -1,6 +1,5 @@
 """One health check on a page of its own; what a page with a flag offers."""
 
-
 from __future__ import annotations
 
 import asyncio
@@ -15,14 +14,12 @@ from launcher.record.levels import Level
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.actions.editing import edit_entry, edit_run, field_of
 from tui.kit.actions.trying import begin_trials
-from tui.kit.drawing.rows import Item
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import READ_ONLY
-from tui.kit.run_page import ItemsPage, RunPage
-from tui.kit.widgets.inspector import Inspection, Inspector
-from tui.kit.widgets.lists import Items
-from tui.pages.checks.inspection import check_rows, find_check, inspect_check
+from tui.kit.run_page import RunPage
+from tui.kit.widgets.inspector import Inspector
+from tui.pages.checks.inspection import find_check, inspect_check
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
