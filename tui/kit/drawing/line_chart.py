@@ -1,6 +1,6 @@
 """A line chart as rows of text: title, curves in braille, axes with short labels.
 
-Stable by design: the step axis of a run that goes on ends at a rung of a ladder or at the plan, and the value axis at
+Stable by design: the step axis of a live run ends at a rung of a ladder or at the plan, and the value axis at
 round numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value.
 A value that is not finite leaves a gap.
 """

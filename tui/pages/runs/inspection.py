@@ -51,7 +51,7 @@ class Kept(Generic[ReadT]):
         return known[1] if known else None
 
     def is_new(self, key: str, stamp: object) -> bool:
-        """Whether what is known is no older than the stamp."""
+        """Whether what was read belongs to the stamp."""
         known = self._known.get(key)
         return known is not None and known[0] == stamp
 
@@ -143,7 +143,7 @@ class PresetFacts:
 
 
 def read_preset(name: str, _: PresetFacts | None) -> PresetFacts:
-    """Reads a preset and asks what it comes to on this machine; what cannot be told is left out."""
+    """Reads a preset and asks what it comes to on this machine; what is unknown is left out."""
     from launcher.check import fitting, memory
     from launcher.check.subject import subject
     from launcher.core.format import gib

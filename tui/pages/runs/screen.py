@@ -361,9 +361,9 @@ class RunsScreen(ListPage[None]):
     def _read_later(self, kept: Kept[Any], key: str, stamp: object) -> None:
         if not self._inspecting and not kept.is_new(key, stamp):
             self._inspecting = True
-            self.in_worker(partial(self._read_entry, kept, key, stamp), "inspect", exclusive=False)
+            self.in_worker(partial(self._read_kept, kept, key, stamp), "inspect", exclusive=False)
 
-    async def _read_entry(self, kept: Kept[Any], key: str, stamp: object) -> None:
+    async def _read_kept(self, kept: Kept[Any], key: str, stamp: object) -> None:
         try:
             await in_background(partial(kept.read, key, stamp))
         finally:

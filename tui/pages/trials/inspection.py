@@ -38,7 +38,7 @@ class Steps(NamedTuple):
 
 
 def inspect_trial(page: Inspected[None], trials: Trials, arm: Arm, columns: int) -> Inspection:
-    """The steps of both runs are read when the cursor rests, and again when one of them went on."""
+    """The steps of both runs are read when the cursor rests, and again when one of them has new steps."""
     sign, role = VERDICTS.get(arm.verdict, (glyphs.NONE, "dim"))
     control = next((each for each in trials.arms if not each.changes and each is not arm), None)
     head: list[Row] = [
