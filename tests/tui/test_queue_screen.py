@@ -67,7 +67,9 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make: Simple
         assert [key.removeprefix("queued ") for key in table.keys[1:6]] == ids
         table.move_to(table.keys[2])
         await pilot.pause()
-        assert "queued" in drawn(app, RunTable) and "Q shows the queue" in drawn(app, Lines, 1)
+        assert "queued" in drawn(app, RunTable) and "Q shows the queue" in "".join(
+            drawn(app, Lines, at) for at in range(len(app.screen.query(Lines)))
+        )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, QueueScreen))
         await until(pilot, lambda: bool(app.screen.query_one(LineTable).keys))

@@ -23,6 +23,7 @@ from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
 from tui.kit.navigation import is_open
+from tui.kit.plan_rows import laid
 from tui.kit.terminal import copy
 from tui.kit.widgets.findings import Findings, fix_rows, message_rows
 from tui.kit.widgets.inspector import Inspected, Inspection
@@ -295,7 +296,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         columns = self.size.width
         name = [(f" Start {clean(self.name_of_preset)}", "title")]
         self.query_one("#launch-title", Lines).show([spread(name, [self._verdict(), (" ", "text")], columns)])
-        essentials: list[Row] = [[(" ", "text"), *row] for row in self.plan.essentials]
+        essentials: list[Row] = [line for row in self.plan.essentials for line in laid(row, columns)]
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
         if self.fixes:
