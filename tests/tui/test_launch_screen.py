@@ -345,3 +345,31 @@ def test_without_verl_sw_1_has_the_command_that_installs_it(tmp_path: Path, monk
     found = [*launch.findings, *examine(launch.subject, lambda _: None, lambda: False)]
     assert "PRESET" not in {each.id for each in found}
     assert ["pip install -r" in each.fix for each in found if each.id == "SW-1"] == [True]
+
+
+async def test_the_inspector_has_the_fix_and_the_place_of_the_value(
+    make: SimpleNamespace, home: Path, slow: Slow
+) -> None:
+    slow.findings = (FILE,)
+    app = make.app()
+    async with app.run_test(size=(160, 48)) as pilot:
+        screen = await opened(pilot, written(home, BROKEN))
+        await until(pilot, lambda: not screen.doing)
+        found = screen.inspect(screen.selected(), 70)
+        words = " ".join(" ".join("".join(text for text, _ in row) for row in found.rows).split())
+        assert "actor.ppo_mini_batch_size" in words and "mine.yaml, line 5" in words
+        listed = " ".join("".join(text for text, _ in row) for row in screen.query_one(Findings).draw(88, 40))
+        assert "…" not in listed and "fix:" not in listed and "there is no such file" in listed
+
+
+async def test_tab_opens_the_command_and_goes_back(make: SimpleNamespace, home: Path, slow: Slow) -> None:
+    app = make.app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await opened(pilot, written(home, GOOD))
+        await until(pilot, lambda: not screen.doing)
+        box = screen.query_one("#launch-command")
+        small = box.size.height
+        await pilot.press("tab")
+        await until(pilot, lambda: box.size.height > 3 * small)
+        await pilot.press("tab")
+        await until(pilot, lambda: box.size.height == small)

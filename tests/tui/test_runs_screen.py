@@ -24,6 +24,7 @@ from tui.kit.widgets.painted import Painted
 from tui.pages.compare.screen import CompareScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.launch.screen import LaunchScreen
+from tui.pages.runs.inspection import PresetFacts
 from tui.pages.runs.run_list import ORDERS, RunList
 from tui.pages.runs.screen import POLL, RunsScreen
 
@@ -279,9 +280,11 @@ def test_looks(
 ) -> None:
     presets = [
         Summary("gsm8k-0.5b-24gb", "shipped", Path(), "Qwen2.5-0.5B learns GSM8K", "1 GPU with 24 GB"),
-        Summary("toy-cpu", "shipped", Path(), "Real veRL PPO without a GPU", "no GPU, 6 GB of memory"),
+        Summary("toy-cpu", "shipped", Path(), "Real veRL PPO without a GPU", "no GPU, 6 GB of memory", fits=True),
     ]
     monkeypatch.setattr("tui.pages.runs.screen.read_presets", lambda: presets)
+    facts = PresetFacts([[("length  ", "dim"), ("60 steps", "text")]], lines=["extends: x"], machine="no GPU")
+    monkeypatch.setattr("tui.pages.runs.screen.read_preset", lambda *_: facts)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     three_runs(make)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from launcher.core.format import gib
 from launcher.core.text import clean
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, labelled
 
 if TYPE_CHECKING:
     from launcher.check.memory import Estimate
@@ -34,6 +34,13 @@ def essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[
     if estimate is not None:
         rows["memory"] = _memory(estimate)
     return [[(f"{name:<{_NAME}}", "dim"), (text, "text")] for name, text in rows.items()]
+
+
+def laid(row: Row, columns: int) -> list[Row]:
+    """A row of `essentials` in lines of at most so many cells."""
+    *label, (text, role) = row
+    name: Row = [(f" {word.strip()}", role) for word, role in label]
+    return labelled(name, text, role, 1 + _NAME if name else 1, columns)
 
 
 def _length(batches: Flow, what: Subject) -> str:

@@ -33,14 +33,18 @@ class Findings(Offers, Items, inherit_bindings=False):
 
     findings: Sequence[Finding] = ()
     quiet = ""
+    beside = False
     _steered = False
     _listed: tuple[object, ...] = ()
 
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
-        self, findings: Sequence[Finding], quiet: str = "no problems found"
+        self, findings: Sequence[Finding], quiet: str = "no problems found", *, beside: bool = False
     ) -> None:
-        """Replaces the findings; `quiet` is what is there without any."""
-        self.findings, self.quiet = findings, quiet
+        """Replaces the findings; `quiet` is what is there without any.
+
+        With an inspector `beside` it every message is shown whole, and the chosen one's details are there.
+        """
+        self.findings, self.quiet, self.beside = findings, quiet, beside
         self._lay()
 
     @property
@@ -71,12 +75,18 @@ class Findings(Offers, Items, inherit_bindings=False):
         if self.cursor not in names or not self._steered:
             self.cursor = names[0] if names else None
         columns = self.size.width
-        wanted = (columns, self.cursor, tuple(names), self.quiet)
+        wanted = (columns, self.cursor, tuple(names), self.quiet, self.beside)
         if wanted == self._listed or not columns:  # its width is known from the first resize on
             return
         self._listed = wanted
         items = [
-            Item(_name(each), finding_rows(each, columns, folded=_name(each) != self.cursor)) for each in self.findings
+            Item(
+                _name(each),
+                message_rows(each, columns)
+                if self.beside
+                else finding_rows(each, columns, folded=_name(each) != self.cursor),
+            )
+            for each in self.findings
         ]
         if not items and self.quiet:
             items = [Item(None, [[(f" {OK} ", "ok"), (self.quiet, "dim")]])]
@@ -88,19 +98,28 @@ class Findings(Offers, Items, inherit_bindings=False):
 
 def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
     """` ✖ error V3  batch 64 is ...`; unfolded with the whole message, the keys and the fix."""
-    sign, role = LEVELS[finding.level]
-    head: Row = [(" ", "text"), (f"{sign} {finding.level}", role), (f" {clean(finding.id)}  ", "dim")]
-    taken = sum(len(text) for text, _ in head)
-    message = " ".join(clean(finding.message).split())
-    beside = columns - taken
     if folded:
-        return [[*head, (_cut(message, beside), "text")] if beside >= _LEAST else head]
-    narrow = beside < 3 * _LEAST  # the message gets lines of its own
-    first, *more = ["", *_wrap(message, columns)] if narrow else _hang(message, beside, columns)
-    rows: list[Row] = [[*head, (first, "text")], *([(f"{'':{_INDENT}}{line}", "text")] for line in more)]
+        head, beside = _head(finding, columns)
+        return [[*head, (_cut(_message(finding), beside), "text")] if beside >= _LEAST else head]
+    rows = message_rows(finding, columns)
     if finding.keys:
         keys = _cut(", ".join(finding.keys), max(columns - _INDENT - 1, _LEAST))
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
+    return rows + fix_rows(finding, columns)
+
+
+def message_rows(finding: Finding, columns: int) -> list[Row]:
+    """Level, rule and the whole message of a finding."""
+    head, beside = _head(finding, columns)
+    narrow = beside < 3 * _LEAST  # the message gets lines of its own
+    message = _message(finding)
+    first, *more = ["", *_wrap(message, columns)] if narrow else _hang(message, beside, columns)
+    return [[*head, (first, "text")], *([(f"{'':{_INDENT}}{line}", "text")] for line in more)]
+
+
+def fix_rows(finding: Finding, columns: int) -> list[Row]:
+    """The fix of a finding, and what F would do."""
+    rows: list[Row] = []
     if finding.fix:
         fix = " ".join(clean(finding.fix).split())
         rows += paragraph(f"fix: {fix}", "live", columns, indent=_INDENT)
@@ -110,6 +129,17 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
     if finding.rename:
         rows += paragraph("F renames {} to {}".format(*finding.rename), "dim", columns, indent=_INDENT)
     return rows
+
+
+def _head(finding: Finding, columns: int) -> tuple[Row, int]:
+    """Level and rule, and the cells next to them."""
+    sign, role = LEVELS[finding.level]
+    head: Row = [(" ", "text"), (f"{sign} {finding.level}", role), (f" {clean(finding.id)}  ", "dim")]
+    return head, columns - sum(len(text) for text, _ in head)
+
+
+def _message(finding: Finding) -> str:
+    return " ".join(clean(finding.message).split())
 
 
 def _name(finding: Finding) -> str:

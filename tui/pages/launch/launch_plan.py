@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.core.errors import UserError
-from tui.kit.drawing.rows import Row
+from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.plan_rows import essentials
 
 if TYPE_CHECKING:
@@ -100,3 +100,23 @@ def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
 def without(settings: Sequence[str], names: Container[str]) -> list[str]:
     """The settings but those of some fields."""
     return [setting for setting in settings if setting.partition("=")[0] not in names]
+
+
+_SOURCES = {"default": "veRL's default", "derived": "follows another field", "ppo-tui": "set by ppo-tui"}
+
+
+def setting_rows(finding: Finding, what: Subject | None, columns: int) -> list[Row]:
+    """The values that a finding is about, and the place that set each."""
+    if what is None or not finding.keys:
+        return []
+    rows: list[Row] = [[], [(" set by", "dim")]]
+    for key in finding.keys:
+        place = what.loaded.place_of(key) or _SOURCES.get(what.source(key), "set by the preset")
+        rows += paragraph(f"{key} = {what.get(key)}", "text", columns)
+        rows += paragraph(place, "dim", columns, indent=3)
+    return rows
+
+
+def ready_rows(columns: int) -> list[Row]:
+    """What the inspector shows where nothing was found."""
+    return paragraph("The checks found nothing to change. S starts the run, Q adds it to the queue.", "dim", columns)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Container, VerticalScroll
+from textual.containers import VerticalScroll
 
 from launcher.check.finding import LEVELS, REHEARSAL, Finding, in_order
 from launcher.core.errors import UserError
@@ -23,24 +23,23 @@ from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
 from tui.kit.navigation import is_open
-from tui.kit.page import Page
+from tui.kit.plan_rows import laid
 from tui.kit.terminal import copy
-from tui.kit.widgets.findings import Findings
+from tui.kit.widgets.findings import Findings, fix_rows, message_rows
+from tui.kit.widgets.inspector import Inspected, Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import CommandText, Lines
-from tui.pages.launch.launch_plan import Plan, examine, plan, settings_with, without
+from tui.pages.launch.launch_plan import Plan, examine, plan, ready_rows, setting_rows, settings_with, without
 
-WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
 
 
-class LaunchScreen(Page[Path | list[str]]):
+class LaunchScreen(Inspected[Path | list[str]]):
     """Returns the directory of the run that was started; without one the fixes that the editor is to continue with.
 
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
     """
 
-    HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS = KEYS["launch"]
 
@@ -72,11 +71,11 @@ class LaunchScreen(Page[Path | list[str]]):
     def compose(self) -> ComposeResult:
         yield Lines(id="launch-title")
         yield Lines(id="essentials")
-        with Container(id="launch-body"):
-            with VerticalScroll(id="launch-findings", can_focus=False):
-                yield Findings()
-            with VerticalScroll(id="launch-command"):
-                yield CommandText(id="command")
+        yield from self.split(
+            VerticalScroll(Findings(), id="launch-findings", can_focus=False),
+            Lines([[(" Command", "title"), ("  tab opens it, y copies it", "dim")]], id="launch-command-head"),
+            VerticalScroll(CommandText(id="command"), id="launch-command"),
+        )
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -93,6 +92,22 @@ class LaunchScreen(Page[Path | list[str]]):
         if self._edited:
             self._edited = False
             self._begin()
+
+    def on_listing_moved(self) -> None:
+        self.inspect_soon()
+
+    def selected(self) -> str | None:
+        return self.query_one(Findings).cursor
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        """The chosen finding: its whole text, its fix, and where the values were set that it is about."""
+        finding = self.query_one(Findings).chosen
+        if finding is None:
+            return Inspection(rows=[] if self.doing else ready_rows(columns))
+        rows = message_rows(finding, columns)
+        if finding.fix:
+            rows += [[], *fix_rows(finding, columns)]
+        return Inspection(rows=[*rows, *setting_rows(finding, self.plan.subject, columns)])
 
     def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
         """The finding's change becomes a setting of this launch; `edit` takes it along to the preset."""
@@ -281,14 +296,15 @@ class LaunchScreen(Page[Path | list[str]]):
         columns = self.size.width
         name = [(f" Start {clean(self.name_of_preset)}", "title")]
         self.query_one("#launch-title", Lines).show([spread(name, [self._verdict(), (" ", "text")], columns)])
-        essentials: list[Row] = [[(" ", "text"), *row] for row in self.plan.essentials]
+        essentials: list[Row] = [line for row in self.plan.essentials for line in laid(row, columns)]
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
         if self.fixes:
             essentials.append([(" fixes apply to this run only; press e to edit the preset with them", "dim")])
         self.query_one("#essentials", Lines).show(essentials)
         quiet = "" if self.doing else "no problems found"
-        self.query_one(Findings).show(self.findings, quiet)
+        self.query_one(Findings).show(self.findings, quiet, beside=self.inspects)
+        self.show_inspection()
         self.query_one(CommandText).show(self.plan.command)
         refused = [self.refusal(action) for action in ("start", "force", "queue", "rehearse")]
         if refused != self._refused:  # the footer paints itself whole

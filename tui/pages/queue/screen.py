@@ -106,7 +106,7 @@ class QueueScreen(ListPage[None]):
     BINDINGS = KEYS["queue"]
     TABLE = LineTable
     PARTS = (LineTable, "#heading", "#about")
-    EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
+    EMPTY = " Runs wait here for free GPUs. To add one, press enter on a preset, then Q"
     DETAIL, DETAIL_ROWS = "about", 4
 
     def __init__(self, *, read_only: bool) -> None:

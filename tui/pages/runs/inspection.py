@@ -20,7 +20,7 @@ from tui.kit.charts.lens import Lens
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.drawing.glyphs import ARROW, CRITICAL
 from tui.kit.drawing.plot import Plot
-from tui.kit.drawing.rows import Row, fold, labelled, paragraph
+from tui.kit.drawing.rows import Row, fold, folded, labelled, paragraph
 from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words
 from tui.kit.widgets.findings import LEVELS
 from tui.kit.widgets.inspector import CHARTS, Inspection
@@ -91,12 +91,9 @@ def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edi
         rows += labelled([(f"{sign} {check.rule}", role)], check.message, "text", _NAME, columns)
     if changes:
         rows += _settings("differs", changes, columns)
-    for name, text, role in (
-        ("from", lineage(run.path), "text"),
-        ("note", str(run.note), "notice"),
-        ("folder", str(run.path), "dim"),
-    ):
+    for name, text, role in (("from", lineage(run.path), "text"), ("note", str(run.note), "notice")):
         rows += labelled([(name, "dim")], text, role, _NAME, columns) if text else []
+    rows += [[], *folded([(str(run.path), "dim")], columns)]
     return Inspection(head, _plots(charts.reader, charts) if charts is not None else _waiting(), rows)
 
 
@@ -182,7 +179,7 @@ def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> 
         rows += labelled([(f"{sign} {finding.id}", role)], finding.message, "text", _NAME, columns)
     if known.base:
         rows += [[], _fact("base", [(clean(known.base), "text")]), *_settings("changes", known.edits, columns)]
-    rows += [[], *labelled([("file", "dim")], str(preset.path), "dim", _NAME, columns)]
+    rows += [[], *folded([(str(preset.path), "dim")], columns)]
     for line in known.lines:
         role = "dim" if line.lstrip().startswith("#") else "text"
         rows += [[(piece, role)] for piece in fold(clean(line), max(columns - 1, 1))]

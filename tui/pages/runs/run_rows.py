@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
 _CELLS = {_BEST: 6, _STEP: 9, _TIME: 7, _STARTED: 13, _LAST: 6}  # of the columns that a narrow list leaves out
-_NAME = 19  # cells of a name; a long one takes the room of what comes behind
+_NAME, _LONG_NAME = 19, 27  # cells of a name; a long one takes the room of what comes behind
 _SIGNED, _NARROW_SIGNED = 12, 10  # of state and verdict
 _NARROW = 70  # columns below which these are narrow
 _LEAST_CURVE, _CURVE, _MOST_CURVE = 3, 7, 47
@@ -59,7 +59,7 @@ def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
     differ in their names, then in their settings, before a curve is drawn.
     """
     signed = _NARROW_SIGNED if columns < _NARROW else _SIGNED
-    name = max(longest + _ID, 0 if columns < _NARROW else _NAME)
+    name = max(min(longest + _ID, max(_LONG_NAME, columns // 3)), 0 if columns < _NARROW else _NAME)
     room = columns - 4 - name - 2 * signed
     others = set()
 
