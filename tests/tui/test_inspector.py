@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from whole_run import whole_run
 
 from launcher.record import queued
+from launcher.record.events import Event, PhaseChange, StateChange
 from launcher.record.queued import Queued
 from tui.kit.entry_page import EntryScreen
 from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
@@ -88,7 +89,9 @@ async def test_enter_shows_the_same_entry_as_a_page(make: SimpleNamespace, home:
 
 async def test_a_queued_run_is_inspected(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.pages.queue.screen.wake_queue", lambda **_: None)
-    entry = Queued("0a11-ppo", "ppo", preset={"algorithm": "gae"}, host="h", needs=0, place=1.0, added=make.start, paused=True)
+    entry = Queued(
+        "0a11-ppo", "ppo", preset={"algorithm": "gae"}, host="h", needs=0, place=1.0, added=make.start, paused=True
+    )
     entry.save()
     assert queued.entries()
     app = make.app(make.run(attempts=[make.recorded(2)], state=make.ended("finished", step=2)))
@@ -107,3 +110,21 @@ async def test_a_fix_shows_its_whole_text(make: SimpleNamespace, home: Path) -> 
         await pilot.press("end")
         await until(pilot, lambda: "Fix " in inspected(pilot), looks=100)
         assert "memory estimate of every phase" in " ".join(inspected(pilot).split())
+
+
+async def test_events_of_a_run_without_a_console_are_inspected(make: SimpleNamespace, home: Path) -> None:
+    events = [
+        Event(make.start, StateChange("queued", "starting")),
+        Event(make.start + 1, PhaseChange("engine")),
+        Event(make.start + 9, StateChange("starting", "failed")),
+    ]
+    run = make.run(attempts=[make.recorded(0)], state=make.ended("failed"), events=events)
+    for console in run.glob("attempts/*/console.log"):
+        console.unlink()
+    app = make.app(run)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await walk(pilot, "EventsScreen")
+        for word in ("failed", "phase", "starting"):
+            await until(pilot, lambda word=word: word in inspected(pilot) and "no line" in inspected(pilot), looks=100)
+            await pilot.press("down")
