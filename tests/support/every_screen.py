@@ -70,7 +70,7 @@ async def settled(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-async def walk(pilot: Pilot[Any], screen: str, looks: int = 6000) -> None:
+async def walk(pilot: Pilot[Any], screen: str, looks: int = 1200) -> None:
     """Along the road to a screen, from the dashboard."""
     if screen in MAKERS:
         pilot.app.push_screen(MAKERS[screen]())

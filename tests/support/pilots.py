@@ -20,7 +20,7 @@ _TEXT = re.compile(r'<text [^>]* x="([\d.]+)" y="[\d.]+" [^>]*-line-(\d+)\)">(.*
 _CELL = 12.2  # width of a cell in exported pictures
 
 
-async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 6000) -> None:
+async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 1200) -> None:
     """Waits until something is true of the screen, looking twenty times a second."""
     for _ in range(looks):
         if found():

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from whole_run import whole_run
 
 from launcher.record import queued
+from launcher.record.events import Event, PhaseChange, StateChange
 from launcher.record.queued import Queued
 from tui.kit.entry_page import EntryScreen
 from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
@@ -109,3 +110,21 @@ async def test_a_fix_shows_its_whole_text(make: SimpleNamespace, home: Path) -> 
         await pilot.press("end")
         await until(pilot, lambda: "Fix " in inspected(pilot), looks=100)
         assert "memory estimate of every phase" in " ".join(inspected(pilot).split())
+
+
+async def test_events_of_a_run_without_a_console_are_inspected(make: SimpleNamespace, home: Path) -> None:
+    events = [
+        Event(make.start, StateChange("queued", "starting")),
+        Event(make.start + 1, PhaseChange("engine")),
+        Event(make.start + 9, StateChange("starting", "failed")),
+    ]
+    run = make.run(attempts=[make.recorded(0)], state=make.ended("failed"), events=events)
+    for console in run.glob("attempts/*/console.log"):
+        console.unlink()
+    app = make.app(run)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await walk(pilot, "EventsScreen")
+        for word in ("failed", "phase", "starting"):
+            await until(pilot, lambda word=word: word in inspected(pilot) and "no line" in inspected(pilot), looks=100)
+            await pilot.press("down")

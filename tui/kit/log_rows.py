@@ -25,7 +25,7 @@ def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[Entry]:
 def log_rows(lines: Sequence[Entry] | None, offset: int | None, columns: int) -> list[Row]:
     """A title and the lines, that of the byte `offset` in bold. None: they are being read."""
     if not lines:
-        return [[(" reading the log …" if lines is None else " The run has no log here.", "dim")]]
+        return [[(" reading the log …" if lines is None else " The log has no line of this.", "dim")]]
     rows: list[Row] = [[(" Log", "title")]]
     for line in lines:
         here = offset is not None and line.offset <= offset < line.end

@@ -109,7 +109,7 @@ def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | No
         rows += labelled([(" Healthy", "dim")], family.healthy, "text", INDENT, columns)
         rows += labelled([(" Bad", "dim")], family.bad, "text", INDENT, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
-        rows.append(_happened("History" if index == 0 else "", change))
+        rows += _happened("History" if index == 0 else "", change, columns)
     return rows
 
 
@@ -157,11 +157,11 @@ def _fix(label: str, fix: Suggestion, editable: bool, columns: int) -> list[Row]
     return [put([(f" {label}", "dim")], INDENT - width(mark), [*mark, *rest], 0), *others]
 
 
-def _happened(label: str, change: LevelChange) -> Row:
+def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
     sign, role = level_sign(change.after)
     row: Row = put([(f" {label}", "dim")], INDENT, [(f"step {change.step}", "text")])
     row = put(row, INDENT + 12, [(f"{sign} {change.after!s:<9} ", role)])
-    return [*row, (clean(change.message), "dim"), (f" {glyphs.DOT} was {change.before}", "dim")]
+    return labelled(row, f"{change.message} {glyphs.DOT} was {change.before}", "dim", width(row), columns)
 
 
 def check_rows(check: Check, columns: int) -> list[Row]:

@@ -6,6 +6,7 @@ from functools import partial
 
 from launcher.console.fix import Fix
 from launcher.console.pager import Entry, LogPager
+from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.preset.effective import EffectiveConfig, Source
 from launcher.preset.remedy import Remedy, configuration
@@ -52,7 +53,7 @@ def inspect_finding(
 def _log(run: RunDir, line: int) -> tuple[Sequence[Entry], int | None]:
     """The lines around a line of the newest attempt, and the byte where it starts."""
     attempt = run.last_attempt()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UserError):
         if attempt is not None:
             pager = LogPager(attempt.console)
             pager.count()

@@ -1,5 +1,6 @@
 """All about one event: when it was, its whole text, the curves of its check, the lines of the log around it."""
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,6 +9,7 @@ from functools import partial
 from launcher.console.pager import Entry
 from launcher.console.reader import ConsoleReader
 from launcher.console.reader import PhaseChange as PhaseMark
+from launcher.core.errors import UserError
 from launcher.core.format import duration
 from launcher.metrics.store import SeriesStore
 from launcher.record.check import Check
@@ -75,27 +77,36 @@ def _curves(run: RunView, event: Event) -> list[Plot]:
 
 
 def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[Entry], int | None]:
-    place = _place(run, event, step)
-    return (lines_around(run, place), place[1]) if place is not None else ([], None)
+    with contextlib.suppress(OSError, UserError):  # no console, a file that cannot be read
+        if (place := _place(run, event, step)) is not None:
+            return lines_around(run, place), place[1]
+    return [], None
 
 
 def _place(run: RunDir, event: Event, step: int | None) -> Place | None:
+<<<<<<< HEAD
     """Where the log has an event: at its step, at the phase of the start, or at the end of its attempt."""
+=======
+    """Where the log has an event: at the end of its attempt, at its step, at its phase of the start."""
+>>>>>>> part-pages
     what, numbers = event.what, run.attempt_numbers()
     if not numbers:
         return None
     begun = [number for number in numbers if (run.attempt(number).read_launch().created or 0) <= event.t]
     attempt = begun[-1] if begun else numbers[0]
     ended = isinstance(what, DriverExit) or (isinstance(what, StateChange) and what.after in ENDED)
-    if not ended and step is not None and (place := place_of_step(run, step)) is not None:
-        return place
+    if ended:
+        return attempt, None
+    if step is not None:
+        return place_of_step(run, step)
     if isinstance(what, PhaseChange):
-        return attempt, _phase(run, attempt, what.phase)
-    return attempt, None if ended else 0
+        offset = _phase(run, attempt, what.phase)
+        return (attempt, offset) if offset is not None else None
+    return attempt, 0
 
 
-def _phase(run: RunDir, attempt: int, phase: str) -> int:
-    """The byte where the log enters a phase for the first time; 0 where it does not."""
+def _phase(run: RunDir, attempt: int, phase: str) -> int | None:
+    """The byte where the log enters a phase for the first time."""
     reader, read = ConsoleReader(), 0
     for chunk in chunks(run.attempt(attempt).console):
         for mark in reader.feed(chunk):
@@ -104,4 +115,4 @@ def _phase(run: RunDir, attempt: int, phase: str) -> int:
         read += len(chunk)
         if read > _START:
             break
-    return 0
+    return None

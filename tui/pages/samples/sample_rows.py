@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from launcher.core.format import number
 from launcher.runs.watch.responses import Dump, Sample
 from tui.kit.drawing.glyphs import ARROW, SPARK
-from tui.kit.drawing.rows import Row, fit, fold, paragraph
+from tui.kit.drawing.rows import Row, fit, fold, paragraph, width
 from tui.pages.samples.word_diff import compare, flow, plain
 
 _SCORE, _LENGTH, _TRUTH = 7, 7, 10  # cells of the columns of a response
@@ -87,7 +87,8 @@ def diff_rows(
         return [*said, row, *flow(plain(response.response), columns)]
     found = compare(sample.response, response.response)
     before, after = (f"step {each.step}, {_scored(of)}" for each, of in (older, newer))
-    row = [(f" {before} {ARROW} {after}", "title")]
+    title: Row = [(f" {before} {ARROW} {after}", "title")]
+    row = []
     if not found.gone and not found.new:
         row.append(("   same words", "dim"))
     else:
@@ -95,7 +96,8 @@ def diff_rows(
         row += [(f"{{+{found.new} added+}}", "ok"), (f" {found.kept} kept", "dim")]
     if found.cut:
         row.append((" in the first 4,000 words", "dim"))
-    return [row, *flow(found.words, columns)]
+    beside = width(title) + width(row) <= columns
+    return [*([[*title, *row]] if beside else [title, row]), *flow(found.words, columns)]
 
 
 def score_row(samples: Sequence[Sample], columns: int) -> Row:
@@ -131,8 +133,8 @@ def score_course(scores: Sequence[float]) -> Row:
     if len(shown) < 2:
         return []
     low, high = min(shown), max(shown)
-    width = high / 2 - low / 2 or 1.0
-    levels = [int((score / 2 - low / 2) / width * (len(SPARK) - 1)) for score in shown]
+    half = high / 2 - low / 2 or 1.0
+    levels = [int((score / 2 - low / 2) / half * (len(SPARK) - 1)) for score in shown]
     return [
         ("  score ", "dim"),
         ("".join(SPARK[level] for level in levels), "curve"),

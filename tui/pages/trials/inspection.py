@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from launcher.compare.trial_verdicts import BROKE, DIFFERENT, GOING, HEALED, NOTHING, PARTLY, REPEATED, Arm, Trials
 from launcher.core import paths
+from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.metrics import names
 from launcher.metrics.store import SeriesStore
@@ -64,9 +65,12 @@ def inspect_trial(page: Inspected[None], trials: Trials, arm: Arm, columns: int)
 
 
 def _read(run: str, control: str | None, rule: str) -> Steps:
-    checks = current(RunDir(paths.runs_dir() / run)).checks
-    flagged = next((check.keys for check in checks if check.rule == rule), ())
-    return Steps(_store(run), _store(control) if control else None, tuple(flagged))
+    try:
+        checks = current(RunDir(paths.runs_dir() / run)).checks
+        flagged = next((check.keys for check in checks if check.rule == rule), ())
+        return Steps(_store(run), _store(control) if control else None, tuple(flagged))
+    except (OSError, UserError):  # deleted, or a file that cannot be read
+        return Steps(SeriesStore(), None, ())
 
 
 def _store(run: str) -> SeriesStore:
