@@ -84,11 +84,7 @@ def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[Entry], 
 
 
 def _place(run: RunDir, event: Event, step: int | None) -> Place | None:
-<<<<<<< HEAD
-    """Where the log has an event: at its step, at the phase of the start, or at the end of its attempt."""
-=======
     """Where the log has an event: at the end of its attempt, at its step, at its phase of the start."""
->>>>>>> part-pages
     what, numbers = event.what, run.attempt_numbers()
     if not numbers:
         return None
