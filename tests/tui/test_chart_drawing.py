@@ -110,8 +110,10 @@ def test_a_chart_of_one_row_is_a_curve_between_its_title_and_its_value() -> None
     assert line.startswith(" reward ⢀⣀") and line.endswith(" 0.5 ") and dots(line) > 30
 
 
-def test_the_unit_is_behind_the_title() -> None:
-    assert picture(plot([0.1] * 9, unit="nats"))[0].startswith(" reward nats ")
+def test_the_unit_is_below_the_y_axis_or_behind_the_title() -> None:
+    assert picture(plot([0.1] * 9, unit="nats"))[-1].startswith("  nats 0─")
+    assert picture(plot([0.1] * 9, unit="nats"), rows=3)[0].startswith(" reward nats ")
+    assert picture(plot([0.1] * 9, unit="versions"))[0].startswith(" reward versions ")
 
 
 def test_a_limit_shows_only_inside_the_range() -> None:

@@ -12,6 +12,7 @@ from launcher.metrics.names import toggle
 from tui.app import PpoTui
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.view import TIME, TOKENS, View
+from tui.kit.drawing.line_chart import GUTTER
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.painted import Painted
 from tui.pages.dashboard.checklist import Checklist
@@ -54,7 +55,7 @@ async def test_the_cursor_tells_the_values_of_every_chart_at_its_step(make: Simp
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot)
         before, rows = charts(app), [chart.region for chart in app.screen.query(MetricChart)]
-        assert told(app) == ""
+        assert told(app).split() == ["▲", "flag", "○", "validation"]
         await pressed(pilot, "left")
         assert view(app).cursor == 62 and all("at 62: " in chart for chart in charts(app))
         assert "step 62 · 2m" in told(app) and "tokens" in told(app)
@@ -63,7 +64,7 @@ async def test_the_cursor_tells_the_values_of_every_chart_at_its_step(make: Simp
         await pressed(pilot, "right")
         assert view(app).cursor == 60
         await pressed(pilot, "escape")
-        assert charts(app) == before and told(app) == ""
+        assert charts(app) == before and "step 62" not in told(app)
         assert isinstance(app.screen, DashboardScreen)
         assert [chart.region for chart in app.screen.query(MetricChart)] == rows
 
@@ -81,17 +82,40 @@ async def test_zoom_pan_and_back(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "plus")
-        assert view(app).window == (31, 71) and "steps 31–71" in told(app)
-        assert all(chart.splitlines()[-1].strip().startswith("31─") for chart in charts(app))
+        assert view(app).window == (31, 66) and "steps 31–66" in told(app)
+        assert all(chart.splitlines()[-1][GUTTER:].startswith("31─") for chart in charts(app))
         await pressed(pilot, "comma")
-        assert view(app).window == (11, 51)
+        assert view(app).window == (13, 48)
         await pressed(pilot, "full_stop", "equals_sign")
         window = view(app).window
-        assert window is not None and window[1] - window[0] == 20
+        assert window is not None and window[1] - window[0] == 18
         await pressed(pilot, "minus", "minus", "minus")
         assert view(app).window is None
         await pressed(pilot, "plus", "a s", "a l", "a x", "left", "0")
-        assert view(app) == View() and told(app) == ""
+        assert view(app) != View()  # digits change nothing
+        await pressed(pilot, "asterisk")
+        assert view(app) == View() and "view" not in told(app)
+
+
+@pytest.mark.parametrize("page", [(), ("m", "enter")])
+async def test_the_cursor_goes_ten_steps_to_the_ends_and_to_a_step(
+    make: SimpleNamespace, warned: Path, page: tuple[str, ...]
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, *page)
+        for keys, cursor in (
+            (("shift+left",), 52),
+            (("shift+left",), 42),
+            (("shift+right",), 52),
+            (("home",), 0),  # its validation
+            (("shift+left",), 0),
+            (("end",), 62),
+            (("number_sign", "3", "0", "enter"), 30),
+            (("number_sign", "9", "9", "9", "enter"), 62),
+        ):
+            await pressed(pilot, *keys)
+            assert view(app).cursor == cursor, keys
 
 
 async def test_the_window_follows_the_cursor(make: SimpleNamespace, warned: Path) -> None:
@@ -100,7 +124,7 @@ async def test_the_window_follows_the_cursor(make: SimpleNamespace, warned: Path
         await pressed(pilot, "plus", "plus", "plus", "left", *["left"] * 12)
         found = view(app)
         assert found.window is not None and found.cursor == found.window[0] < 52
-        assert found.window[1] - found.window[0] == 10
+        assert found.window[1] - found.window[0] == 9
         await pressed(pilot, *["right"] * 70)
         assert view(app).cursor == 62  # the last step that was trained
 
@@ -124,10 +148,10 @@ async def test_x_turns_to_time_and_tokens(make: SimpleNamespace, warned: Path) -
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "a x")
         assert view(app).across == TIME
-        assert all(chart.splitlines()[-1].endswith("3m 00s") for chart in charts(app))
+        assert [chart.splitlines()[-1][-6:] for chart in charts(app)] == ["2m 30s"] * 4
         await pressed(pilot, "a x")
         assert view(app).across == TOKENS
-        assert all(chart.splitlines()[-1].endswith("150k") for chart in charts(app))
+        assert all(chart.endswith("k") for chart in charts(app))
         await pressed(pilot, "a x")
         assert view(app) == View()
 
@@ -154,9 +178,9 @@ async def test_fit_ends_the_axis_at_the_data(make: SimpleNamespace, warned: Path
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "f")
-        assert all(chart.splitlines()[-1].endswith("─70") for chart in charts(app))
+        assert [chart.splitlines()[-1][-2:] for chart in charts(app)] == ["62"] * 4
         await pressed(pilot, "f")
-        assert all(chart.splitlines()[-1].endswith("80") for chart in charts(app))
+        assert all(chart.splitlines()[-1].endswith("70") for chart in charts(app))
 
 
 async def test_before_the_first_step_the_keys_do_nothing(make: SimpleNamespace) -> None:
@@ -199,7 +223,7 @@ async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(make: Simple
         await pressed(pilot, "m", "enter")
         assert isinstance(app.screen, MetricScreen) and view(app) == looked
         assert "smoothed 0.6" in told(app) and "by time" in told(app)
-        await pressed(pilot, "0", "a l", "escape", "escape")
+        await pressed(pilot, "asterisk", "L", "escape", "escape")
         assert isinstance(app.screen, DashboardScreen)
         assert view(app) == View(log=True) and "log scale" in told(app)
         assert all(chart.plot.log for chart in app.screen.query(MetricChart) if chart.region.area)

@@ -31,15 +31,15 @@ def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
     body = rows - 1
     if body == 0:
         return [_line(plot, columns)]
-    title = _title(plot, columns)
     if plot.note is not None or not plot.curves:
-        return [title, *_note(plot.note or "", columns, body)]
+        return [_title(plot, columns), *_note(plot.note or "", columns, body)]
     legend = _legend(plot, columns) if body > _LEGEND else []
     body -= len(legend)
     labelled = columns >= GUTTER + _LEAST
     gutter = GUTTER if labelled else 0
     based = labelled and body >= 3
     plotted = _plot(plot, columns - gutter, body - based, gutter)
+    title = _title(plot, columns, plot.unit if not based or len(plot.unit) > scale.LABEL else "")
     return [title, *legend, *plotted, *([_base(plot, columns - gutter, gutter)] if based else [])]
 
 
@@ -47,11 +47,12 @@ def _name(plot: Plot) -> Row:
     return [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else []), (plot.title, "title")]
 
 
-def _title(plot: Plot, columns: int) -> Row:
+def _title(plot: Plot, columns: int, unit: str = "") -> Row:
+    """`unit` where the axes have no place for it."""
     left = _name(plot)
     right: Row = []
-    with_unit: Row = [*left, (f" {plot.unit}", "dim")]
-    if plot.unit and width(with_unit) + sum(map(width, plot.headline[:1])) + 2 <= columns:
+    with_unit: Row = [*left, (f" {unit}", "dim")]
+    if unit and width(with_unit) + sum(map(width, plot.headline[:1])) + 2 <= columns:
         left = with_unit
     for part in plot.headline:
         candidate: Row = [*right, *([(" ", "text")] if right else []), *part]
@@ -226,7 +227,7 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
 
 
 def _base(plot: Plot, columns: int, gutter: int) -> Row:
-    """The x axis: its ends, round values and marks between them, and the cursor."""
+    """The x axis: its ends, round values and marks between them, and the cursor; before it the unit of the y axis."""
     left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
     if left == right:  # a few minutes after the second day
         right = f"+{plot.axis.label(plot.last - plot.first)}"
@@ -249,4 +250,5 @@ def _base(plot: Plot, columns: int, gutter: int) -> Row:
             start = at + 1 if at + len(text) <= final else at - len(text)
             cells[start : start + len(text)] = [(char, "title") for char in text]
         cells[at] = (UP, "title")
-    return [(" " * gutter, "axis"), *joined(cells)]
+    unit = plot.unit if len(plot.unit) <= scale.LABEL else ""
+    return [(f"{unit:>{scale.LABEL}}".ljust(gutter), "axis"), *joined(cells)]
