@@ -58,8 +58,14 @@ class Inspector(Vertical, can_focus=False):
         with VerticalScroll(can_focus=False):
             yield Lines(id="inspected-rows")
 
+    _shown = Inspection()
+
+    def on_resize(self) -> None:
+        self._arrange(len(self._shown.charts[:CHARTS]), len(self._shown.rows))
+
     def show(self, inspection: Inspection) -> None:
         """Replaces what is shown."""
+        self._shown = inspection
         plots = inspection.charts[:CHARTS]
         self.query_one("#inspected-head", Lines).show(inspection.head)
         self.query_one("#inspected-rows", Lines).show(inspection.rows)
@@ -88,7 +94,7 @@ class Inspector(Vertical, can_focus=False):
         charts.styles.grid_size_columns, charts.styles.grid_size_rows = across, max(down, 1)
         charts.styles.height = min(wanted, max(height * 2 // 3, _SMALL))
         for index, chart in enumerate(self.query(MetricChart)):
-            chart.display = index < across * down
+            chart.display = index < min(count, across * down)
 
 
 class Split(Horizontal):

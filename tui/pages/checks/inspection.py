@@ -167,7 +167,7 @@ def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
 def check_rows(check: Check, columns: int) -> list[Row]:
     """Level, name and rule in one row, the message below it, and since when."""
     rule = clean(check.rule) + (" · muted" if check.muted else "")
-    rows: list[Row] = [crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], columns)]
+    rows: list[Row] = [crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], max(columns, 1))]
     message = clean(check.message)
     if check.on and check.since is not None:
         message = f"since step {check.since}: {message}"
