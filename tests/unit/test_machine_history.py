@@ -9,6 +9,7 @@ from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample
 from launcher.runs.watch.machine_history import MachineHistory
 from tui.kit.charts.axes import SpentAxis
 from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
+from tui.kit.drawing.scale import stride
 
 GIB = 1 << 30
 
@@ -87,9 +88,9 @@ def test_samples_never_run_backwards_and_are_found_where_they_were_put(
 
 def test_a_sample_lies_where_its_part_of_the_step_was_spent() -> None:
     samples = SampleAxis([0.0, 100.0, 105.0, 110.0, 115.0], [1, 2], [100.0, 110.0])
-    tokens = SpentSamples(samples, SpentAxis([1, 2], [400.0, 1000.0], str))
+    tokens = SpentSamples(samples, SpentAxis([1, 2], [400.0, 1000.0], str, stride))
     assert [tokens.place(index) for index in range(5)] == [0.0, 400.0, 700.0, 1000.0, 1300.0]
-    seconds = SpentSamples(samples, SpentAxis([1, 2], [0.0, 10.0], str))
+    seconds = SpentSamples(samples, SpentAxis([1, 2], [0.0, 10.0], str, stride))
     assert [seconds.place(index) for index in range(5)] == [0.0, 0.0, 5.0, 10.0, 15.0]
     assert (seconds.step_at(0.0), seconds.step_at(4.9), seconds.step_at(15.1)) == (0, 2, 5)
 
@@ -102,7 +103,7 @@ def test_samples_never_run_backwards_on_an_axis_of_what_was_spent(
     times: list[float], made: list[tuple[int, int]]
 ) -> None:
     steps, ends = list(range(1, len(made) + 1)), list(accumulate(took for took, _ in made))
-    spent = SpentAxis(steps, [float(each) for each in accumulate(cost for _, cost in made)], str)
+    spent = SpentAxis(steps, [float(each) for each in accumulate(cost for _, cost in made)], str, stride)
     axis = SpentSamples(SampleAxis(times, steps, ends), spent)
     places = [axis.place(index) for index in range(len(times))]
     assert all(a <= b + 1e-6 for a, b in pairwise(places))

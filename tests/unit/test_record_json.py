@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from launcher.check import cluster_view, loading, reward, row_rules
+from launcher.compare import proposals
 from launcher.record import (
     attempt,
     check,
@@ -54,6 +55,7 @@ MODULES = (
     machine,
     note,
     process,
+    proposals,
     queued,
     ray_session,
     rehearse,
