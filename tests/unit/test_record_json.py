@@ -170,6 +170,8 @@ def plain(hint: Any) -> Any:
         return {key: plain(types[key]) for key in required(hint)}
     if typing.get_origin(hint) is dict:
         return {}
+    if typing.get_origin(hint) is tuple:
+        return [plain(typing.get_args(hint)[0])]
     members = typing.get_args(hint) or (hint,)
     return {str: "x", int: 1, float: 1.0, Level: "WARN"}[members[0]]
 
