@@ -223,7 +223,7 @@ async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(make: Simple
         await pressed(pilot, "m", "enter")
         assert isinstance(app.screen, MetricScreen) and view(app) == looked
         assert "smoothed 0.6" in told(app) and "by time" in told(app)
-        await pressed(pilot, "asterisk", "L", "escape", "escape")
+        await pressed(pilot, "asterisk", "a l", "escape", "escape")
         assert isinstance(app.screen, DashboardScreen)
         assert view(app) == View(log=True) and "log scale" in told(app)
         assert all(chart.plot.log for chart in app.screen.query(MetricChart) if chart.region.area)

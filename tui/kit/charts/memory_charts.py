@@ -116,7 +116,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
         plot.curves = [curve for each in raw for curve in _banded(each, samples, steps)]
     plot.axis = SpentSamples(samples, spent) if spent else samples
     if spent is None and view.window is None and not view.fitted:
-        planned = total
+        planned = total if total is not None and total >= (store.last_step or 0) else None  # a run can pass its plan
         plot.last = max(plot.last, step_limit(min(reached, planned or reached), planned))
     step = view.cursor
     if step is not None and (sample := samples.sample_of(step)) is not None:
