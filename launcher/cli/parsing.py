@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,11 @@ def groups_of(path: str) -> dict[str, str]:
     return {} if path else {name.partition(" ")[0]: heading for heading, rows in _tables().items() for name in rows}
 
 
-def _examples() -> dict[str, Sequence[str]]:
-    return {name: shown for rows in _tables().values() for name, shown in rows.items()}
+def _write_examples(path: str, ctx: Any, formatter: Any) -> None:
+    """The end of a command's help. The table is read for that alone: no command waits for it."""
+    for rows in _tables().values():
+        if path in rows:
+            formatter.write("\n  Examples:\n" + "".join(f"    {line}\n" for line in rows[path]))
 
 
 def _no_type(ctx: Any) -> str:
@@ -60,16 +64,15 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """The command of a name; its help ends with its examples."""
-        command = super().get_command(ctx, name)
-        path = f"{ctx.command_path} {name}".partition(" ")[2]
-        params: list[Any] = list(command.params) if command is not None else []
-        for param in params:
+        command: Any = super().get_command(ctx, name)
+        if command is None:
+            return None
+        for param in command.params:
             if param.param_type_name == "argument":
                 param.display_type = _no_type
             elif param.metavar is None and not param.is_flag:
                 param.metavar = param.name.upper()
-        if command is not None and (shown := _examples().get(path)):
-            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in shown)
+        command.format_epilog = partial(_write_examples, f"{ctx.command_path} {name}".partition(" ")[2])
         return command
 
     def invoke(self, ctx: Any) -> Any:

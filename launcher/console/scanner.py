@@ -128,7 +128,7 @@ class Scanner:
         return whole
 
     def _complete(self, rest: Piece) -> Marked | None:
-        """The whole step line, if `rest` is its second half."""
+        """The step line joined from two console lines, if `rest` is its second half."""
         assert self._begun is not None
         line, text = self._begun
         self._begun = None

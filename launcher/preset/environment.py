@@ -19,7 +19,7 @@ FIXED = {
     "RAY_COLOR_PREFIX": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""What every run has unless its preset sets it."""
+"""Variables of every run; its preset can set others."""
 ON_CPU = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}  # veRL's engines know cuda and npu only
 
 _OURS = {LOGGER: "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead

@@ -89,12 +89,14 @@ def _of_settings(path: Path, whole: bool, stamp: tuple[int, int] | None) -> tupl
 class Failure(Record):
     """An error of ppo-tui in one part of a supervisor, its place in the code, and how often it was raised.
 
-    Times are unix seconds. `traceback` is that of the first time; state.json repeats the record without it.
+    Times are unix seconds. `kind` is the name of the exception's class. `traceback` is that of the first time;
+    state.json repeats the record without it.
     """
 
     part: str
     error: str
     place: str
+    kind: str = field(default="", metadata=RARE)
     attempt: int | None = None
     times: int = 1
     first: float | None = None

@@ -204,6 +204,14 @@ def write_samples(run: RunDir, samples: Sequence[MachineSample]) -> None:
     run.machine.write_text("".join(json.dumps(sample.to_json()) + "\n" for sample in samples))
 
 
+def write_responses(run: RunDir) -> None:
+    """Eight equal responses at each of two steps."""
+    run.rollouts.mkdir(parents=True)
+    for step in (59, 60):
+        response = {"input": "1+1=", "output": f"{step}", "gts": "2", "score": 1.0, "step": step}
+        (run.rollouts / f"{step}.jsonl").write_text(f"{json.dumps(response)}\n" * 8)
+
+
 def host_sample(**more: Any) -> MachineSample:
     """A sample of a machine without a GPU."""
     host, run = HostSample(int(9.2 * GIB), 31 * GIB), ProcessesSample(int(3.4 * GIB))
@@ -266,6 +274,7 @@ def make(home: Path) -> SimpleNamespace:
         write_state=write_state,
         write_info=write_info,
         write_samples=write_samples,
+        write_responses=write_responses,
         add_events=add_events,
         recorded=recorded,
         made_up=made_up,

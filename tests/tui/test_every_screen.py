@@ -74,10 +74,7 @@ def fullest(make: SimpleNamespace, warned: Path) -> Path:
     )
     run = RunDir(warned)
     make.write_samples(run, [make.gpus(8)])
-    run.rollouts.mkdir(parents=True)
-    for step in (59, 60):
-        answer = {"input": "1+1=", "output": f"{step}", "gts": "2", "score": 1.0, "step": step}
-        (run.rollouts / f"{step}.jsonl").write_text(f"{json.dumps(answer)}\n" * 8)
+    make.write_responses(run)
     return warned
 
 

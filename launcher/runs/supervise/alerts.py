@@ -123,7 +123,7 @@ class Behind:
     """
 
     def __init__(self, run: RunDir, id: str, tag: str) -> None:
-        """Without a tag there is nothing to compare with."""
+        """`tag` is that of the sweep; with an empty one, no run is behind."""
         self._id, self._tag = id, tag
         self._own = Scores(run)
         self._others: dict[str, Scores] = {}

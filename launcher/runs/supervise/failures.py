@@ -45,7 +45,7 @@ class FailureLog:
     def __init__(self, run: RunDir, attempt: int, report: Callable[[Failure], None]) -> None:
         self._path, self._attempt, self._report = run.failures, attempt, report
         earlier = Failures.read(run.failures) or Failures()
-        self._all = {(each.part, each.error.partition(":")[0], each.place): each for each in earlier.failures}
+        self._all = {(each.part, each.kind, each.place): each for each in earlier.failures}
         self._reported: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
@@ -79,7 +79,7 @@ class FailureLog:
             if known is None:
                 text = f"{kind}: {' '.join(str(error).split())}"[:_LONGEST]
                 trace = "".join(traceback.format_exception(error))
-                known = Failure(*key[:1], text, key[2], self._attempt, 0, now, None, trace)
+                known = Failure(part, text, key[2], kind, self._attempt, 0, now, None, trace)
             failure = self._all[key] = replace(known, times=known.times + 1, last=now)
         if new:
             with contextlib.suppress(OSError):  # the log of the supervisor, on a full disk

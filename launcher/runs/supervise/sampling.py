@@ -153,7 +153,7 @@ class NodeSampling:
         threading.Thread(target=self._work, name="nodes", daemon=True).start()
 
     def sizes(self) -> dict[str, float]:
-        """Nothing: a start does not wait for a cluster."""
+        """Empty: a start does not wait for a cluster."""
         return {}
 
     def take(self) -> MachineSample | None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
@@ -26,7 +26,6 @@ _TWO_FROM = 64  # columns from which two charts stand next to each other
 _LOW, _TALL = 18, 34  # rows below which charts are small, and from which they grow
 _SMALL, _USUAL = 5, 8  # rows of charts
 _CHART = 10  # rows of a chart at least, where it grows
-_KEPT = 50  # entries of which the page keeps what it read
 _PAUSE = 0.06  # seconds without a move of the cursor, after which the entry is read
 
 
@@ -36,6 +35,7 @@ def inspector_columns(columns: int) -> int:
 
 
 FoundT = TypeVar("FoundT")
+_UNREAD = object()  # the stamp of an entry that was not read
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,8 @@ class Inspector(Vertical, can_focus=False):
         self.query_one("#inspected-head", Lines).show(inspection.head)
         self.query_one("#inspected-rows", Lines).show(inspection.rows)
         self._arrange(len(plots), len(inspection.rows))
-        for index, chart in enumerate(self.query(MetricChart)):
-            chart.set_class(index >= len(plots), HIDDEN)
-            if index < len(plots):
-                chart.show(plots[index])
+        for chart, plot in zip(self.query(MetricChart), plots, strict=False):
+            chart.show(plot)
 
     def scroll_to_start(self) -> None:
         """Shows the first rows again, for another entry."""
@@ -114,11 +112,14 @@ class Split(Horizontal):
 class Inspected(Page[ResultT]):
     """A page with a list. `inspect` makes the inspection of an entry, for its `Split`."""
 
+    KEPT: ClassVar[int] = 50  # entries of which the page keeps what it read
+
     _pending_inspection: Timer | None = None
-    _entry_in_work = ""  # that is read now
+    _reading = False  # an entry, in a thread; one at a time
 
     @cached_property
-    def _entries_read(self) -> dict[str, Any]:
+    def _entries_read(self) -> dict[str, tuple[object, Any]]:
+        """The stamp of each entry that was read, and what was found; the newest last."""
         return {}
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
@@ -152,23 +153,31 @@ class Inspected(Page[ResultT]):
     def scrolled(self) -> VerticalScroll:
         return self.query_one(Inspector).query_one(VerticalScroll) if self.inspects else super().scrolled
 
-    def read_once(self, entry: str, read: Callable[[], FoundT]) -> FoundT | None:
-        """What `read` finds, from a thread; None until then. It catches its errors, and is called once per entry.
+    def read_once(self, entry: str, read: Callable[[], FoundT], stamp: object = None) -> FoundT | None:
+        """What `read` finds, from a thread; None until then, and what it found before where `stamp` is another one.
 
-        The page shows the selected entry again afterwards.
+        It catches its errors, and is called once per entry and stamp; afterwards the page shows the entry again.
         """
-        if entry not in self._entries_read and entry != self._entry_in_work:
-            self._entry_in_work = entry
-            self.in_worker(partial(self._read_entry, entry, read), "inspect")
-        found: FoundT | None = self._entries_read.get(entry)
+        known, _ = self._entries_read.get(entry, (_UNREAD, None))
+        if known != stamp and not self._reading:
+            self._reading = True
+            self.in_worker(partial(self._read_entry, entry, read, stamp), "inspect", exclusive=False)
+        found: FoundT | None = self.found(entry)
         return found
 
-    async def _read_entry(self, entry: str, read: Callable[[], Any]) -> None:
-        found = await asyncio.to_thread(read)
-        if len(self._entries_read) >= _KEPT:
-            self._entries_read.clear()
-        self._entries_read[entry] = found
-        self._entry_in_work = ""
+    def found(self, entry: str) -> Any:
+        """What was read of an entry last; None before."""
+        return self._entries_read.get(entry, (_UNREAD, None))[1]
+
+    async def _read_entry(self, entry: str, read: Callable[[], Any], stamp: object) -> None:
+        try:
+            found = await asyncio.to_thread(read)
+        finally:
+            self._reading = False
+        self._entries_read.pop(entry, None)
+        self._entries_read[entry] = stamp, found
+        while len(self._entries_read) > self.KEPT:
+            del self._entries_read[next(iter(self._entries_read))]
         self.show_inspection()
 
     def show_inspection(self) -> None:

@@ -205,7 +205,7 @@ class DashboardScreen(RunPages):
         self.query_one(LogTail).styles.height = shared.log if shared else None
 
     def _sharing(self) -> Share | None:
-        """None where the style sheet alone says how high the parts are."""
+        """None where the style sheet alone sets the heights."""
         height = next((name for name in SHARES if self.has_class(name)), None)
         charts, pins = self.query_one(Figures), self.query_one(PinnedCharts)
         if height is None or self.has_class("-starting") or not (charts.display or pins.display):

@@ -1,12 +1,12 @@
-"""What the inspector shows about a run or a preset. What takes long is read in a thread, and kept for a while."""
+"""Runs and presets in the inspector. The readers take long: the page calls them in a thread, and keeps the results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
 from launcher.core.format import duration, roughly
@@ -32,46 +32,20 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
     from launcher.runs.watch.reader import RunReader
 
-_KEPT = 8
 _NAME = 10  # cells of the names of facts
-ReadT = TypeVar("ReadT")
 
 
-class Kept(Generic[ReadT]):
-    """What was read of the last few entries, each with a stamp that tells whether it is out of date."""
+def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
+    """The steps, events and state of a run as charts; only what is new where they were read before.
 
-    def __init__(self, read: Callable[[str, ReadT | None], ReadT]) -> None:
-        """`read` gets what is known of an entry; it takes long."""
-        self._read = read
-        self._known: dict[str, tuple[object, ReadT | None]] = {}
-
-    def get(self, key: str) -> ReadT | None:
-        """What is known, old or not."""
-        known = self._known.get(key)
-        return known[1] if known else None
-
-    def is_new(self, key: str, stamp: object) -> bool:
-        """Whether what was read belongs to the stamp."""
-        known = self._known.get(key)
-        return known is not None and known[0] == stamp
-
-    def read(self, key: str, stamp: object) -> None:
-        """Reads an entry; in a thread. Of one that was deleted in this moment what was known stays."""
-        value = self.get(key)
-        with suppress(OSError, UserError):
-            value = self._read(key, value)
-        self._known.pop(key, None)
-        self._known[key] = stamp, value
-        while len(self._known) > _KEPT:
-            del self._known[next(iter(self._known))]
-
-
-def read_charts(run: str, before: RunCharts | None) -> RunCharts:
-    """The steps, events and state of a run as charts; only what is new where they were read before."""
+    Of a run that was deleted in this moment, what was read before stays.
+    """
     from launcher.runs.watch.reader import RunReader
 
-    charts = before or RunCharts(RunReader(Path(run)), Lens())
-    charts.reader.poll()
+    charts = before
+    with suppress(OSError, UserError):
+        charts = before or RunCharts(RunReader(run), Lens())
+        charts.reader.poll()
     return charts
 
 
@@ -139,7 +113,7 @@ class PresetFacts:
     machine: str = field(default="", kw_only=True)
 
 
-def read_preset(name: str, _: PresetFacts | None) -> PresetFacts:
+def read_preset(name: str) -> PresetFacts:
     """Reads a preset and asks what it comes to on this machine; what is unknown is left out."""
     from launcher.check import fitting, memory
     from launcher.check.subject import subject
@@ -149,7 +123,7 @@ def read_preset(name: str, _: PresetFacts | None) -> PresetFacts:
     from tui.kit.plan_rows import essentials
 
     found = PresetFacts()
-    with suppress(UserError):
+    with suppress(OSError, UserError):
         found = PresetFacts(lines=read_text(find(name)[0]).splitlines())
         base, edits = changed_from_base(name)
         found = PresetFacts(base=base, edits=edits, lines=found.lines)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
@@ -29,7 +29,7 @@ from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
-from tui.pages.runs.inspection import Kept, inspect_preset, inspect_run, read_charts, read_preset
+from tui.pages.runs.inspection import inspect_preset, inspect_run, read_charts, read_preset
 from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
 from tui.pages.runs.run_list import ORDERS, RunList
 from tui.pages.runs.run_rows import COMPARED_FROM
@@ -50,6 +50,7 @@ class RunsScreen(ListPage[None]):
     TABLE = RunTable
     PARTS = (RunTable, "#about")
     DETAIL = "about"
+    KEPT = 8  # whole runs
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
         super().__init__()
@@ -59,8 +60,6 @@ class RunsScreen(ListPage[None]):
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
         self._looking = True  # at the files; once at a time
         self._on_run = False
-        self._charts, self._plans = Kept(read_charts), Kept(read_preset)
-        self._inspecting = False  # reads in a thread, once at a time
         self._compared: object = None  # the runs whose settings were compared, and the presets at that time
 
     def compose(self) -> ComposeResult:
@@ -349,27 +348,14 @@ class RunsScreen(ListPage[None]):
     def inspect(self, key: str | None, columns: int) -> Inspection:
         run, preset = self.lines.shown.get(key or ""), self.presets.get((key or "").removeprefix(PRESET))
         if run is not None:
-            path = str(run.path)
-            if not run.waits:
-                self._read_later(self._charts, path, run.state)
-            return inspect_run(run, self._charts.get(path), self.lines.changes.get(run.path, ()), columns)
+            entry = str(run.path)
+            read = partial(read_charts, run.path, self.found(entry))
+            charts = None if run.waits else self.read_once(entry, read, run.state)
+            return inspect_run(run, charts, self.lines.changes.get(run.path, ()), columns)
         if preset is not None:
-            self._read_later(self._plans, preset.name, self._read)
-            return inspect_preset(preset, self._plans.get(preset.name), columns)
+            facts = self.read_once(f"{PRESET}{preset.name}", partial(read_preset, preset.name), self._read)
+            return inspect_preset(preset, facts, columns)
         return Inspection(rows=self.detail(key, columns))
-
-    def _read_later(self, kept: Kept[Any], key: str, stamp: object) -> None:
-        if not self._inspecting and not kept.is_new(key, stamp):
-            self._inspecting = True
-            self.in_worker(partial(self._read_kept, kept, key, stamp), "inspect", exclusive=False)
-
-    async def _read_kept(self, kept: Kept[Any], key: str, stamp: object) -> None:
-        try:
-            await in_background(partial(kept.read, key, stamp))
-        finally:
-            self._inspecting = False
-        if self.is_active and self.whole:
-            self.show_inspection()
 
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if run.state.live)

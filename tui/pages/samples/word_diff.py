@@ -65,7 +65,7 @@ def flow(words: Sequence[Span], columns: int, indent: int = 3) -> list[Row]:
 
 
 def _marked(words: list[str], role: str) -> list[str]:
-    """A changed stretch between its marks; they are in each of its lines."""
+    """A changed stretch between its marks, which every line of it repeats."""
     if role not in _MARKS or not words:
         return words
     before, behind = _MARKS[role]
