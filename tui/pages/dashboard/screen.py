@@ -151,6 +151,7 @@ class DashboardScreen(RunPages):
             await asyncio.to_thread(self.reader.explain)
         if self.whole:
             self._show_diagnosis()
+            self._share_rows()
 
     def _show_diagnosis(self) -> None:
         reader = self.reader
