@@ -111,6 +111,11 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     )
 
 
+def in_environment(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The variables with which another process of ours reads the same as `read(asked)`."""
+    return {_ENVIRONMENT[name]: str(value).lower() for name, value in asked.items() if value is not None}
+
+
 def over_ssh(environment: Mapping[str, str]) -> bool:
     """Whether the terminal is at the other end of an ssh connection."""
     return any(environment.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"))

@@ -7,7 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from launcher.cli.screen import ScreenRequest
+    from collections.abc import Callable
+
+    from launcher.cli.screen import ScreenRequest, Served
     from launcher.settings import Settings
 
 # objects after which Python looks for garbage; at its own 700 that is a tenth of a start, which makes none
@@ -19,7 +21,7 @@ def main() -> None:
     gc.set_threshold(_GARBAGE)  # before any other import
     from launcher.cli.main import main as command_line
 
-    command_line(open_screen, list_keys, check_theme)
+    command_line(open_screen, list_keys, check_theme, serve)
 
 
 def open_screen(request: ScreenRequest) -> int:
@@ -46,6 +48,17 @@ def open_screen(request: ScreenRequest) -> int:
     with given_back(), title_kept():
         app.run(mouse=request.settings.mouse)
     return app.return_code or 0
+
+
+def serve(served: Served, say: Callable[[str], None]) -> int:
+    """Show the screen in browsers until ctrl+c. Raises UserError without the extra, and for a port that is taken."""
+    from launcher.core.errors import UserError
+
+    try:
+        from tui.browser.server import serve as run
+    except ModuleNotFoundError as error:
+        raise UserError(f"the package {error.name} is not installed", "pip install 'ppo-tui[serve]'") from None
+    return run(served, say)
 
 
 def check_theme(name: str) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import TextIO, cast
 
-from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, on_terminal
+from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, ServeScreen, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.text import TWINS, Inert
 from launcher.record.layout import find
 
 
 def main(
-    open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None, check_theme: CheckTheme | None = None
+    open_screen: OpenScreen | None = None,
+    list_keys: ListKeys | None = None,
+    check_theme: CheckTheme | None = None,
+    serve: ServeScreen | None = None,
 ) -> None:
     """Does what the command line asks for and exits: 0, 1 for a failed check or run, 2 for wrong use."""
     for stream in (sys.stdout, sys.stderr):
@@ -21,7 +24,7 @@ def main(
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
     # the one way to the terminal for what commands print; the screen paints on sys.__stderr__, through its own filter
     sys.stdout, sys.stderr = cast(TextIO, Inert(sys.stdout)), cast(TextIO, Inert(sys.stderr))
-    screen = Screen(open_screen, list_keys, check_theme)
+    screen = Screen(open_screen, list_keys, check_theme, serve)
     code: int | str | None
     try:
         code = _straight(sys.argv[1:], screen)

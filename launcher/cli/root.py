@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, upkeep
-from launcher.cli.output import Json, put_json, put_table, say
+from launcher.cli.output import Json, put, put_json, put_table, say
 from launcher.cli.parsing import Commands, wrong_use
-from launcher.cli.screen import Screen
+from launcher.cli.screen import Screen, Served
 from launcher.core.errors import UserError
+from launcher.record.layout import find
 
 app = typer.Typer(
     cls=Commands,
@@ -70,6 +71,19 @@ def keys(ctx: typer.Context, json: Json = False) -> None:
         say("* changed in config.yaml")
 
 
+def serve(
+    ctx: typer.Context,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run to show (default: the list).")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 uses a free one.")] = 8000,
+    address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
+    write: Annotated[bool, typer.Option("--write", help="Allow changes: start, stop, edit.")] = False,
+    tabs: Annotated[int, typer.Option(min=1, max=64, help="Tabs open at once; each is a process.")] = 4,
+) -> None:
+    """Show the screen in a browser, read-only by default. Prints a link that works once."""
+    target = str(find(run).path) if run is not None else None
+    raise typer.Exit(ctx.obj.serve(Served(target, address, port, write, tabs), put))
+
+
 def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -> None:
     """Print the completion script of a shell. Its first lines say where to put it."""
     from launcher.cli.completion import SCRIPTS
@@ -92,7 +106,7 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 
 
 for command in (
-    *(launch.run, launch.attach, launch.watch, launch.stop, launch.resume, launch.fork, upkeep.delete),
+    *(launch.run, launch.attach, launch.watch, serve, launch.stop, launch.resume, launch.fork, upkeep.delete),
     *(checking.check, checking.doctor),
     *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
     *(preset.presets, preset.recipes, preset.command, preset.edit),

@@ -1,6 +1,7 @@
 """The way from the command line to the screen, which is handed in: nothing here imports it."""
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.settings import Settings, read
+from launcher.settings import Settings, in_environment, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,22 @@ class ScreenRequest:
     settings: Settings = dataclasses.field(default_factory=Settings)
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a browser may see, and where: the run at the path `run` (None: the list), at most `tabs` times at once.
+
+    `write` lets a browser change runs.
+    """
+
+    run: str | None
+    host: str
+    port: int
+    write: bool
+    tabs: int
+
+
 OpenScreen = Callable[[ScreenRequest], int]
+ServeScreen = Callable[[Served, Callable[[str], None]], int]
 ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]
 CheckTheme = Callable[[str], object]
 _NO_SCREEN = "this process cannot open the screen; use the command 'ppo-tui'"
@@ -44,9 +60,13 @@ class Screen:
     """Opens the screen as the options before the command, the environment and config.yaml ask for it."""
 
     def __init__(
-        self, open_screen: OpenScreen | None, list_keys: ListKeys | None, check_theme: CheckTheme | None
+        self,
+        open_screen: OpenScreen | None = None,
+        list_keys: ListKeys | None = None,
+        check_theme: CheckTheme | None = None,
+        serve: ServeScreen | None = None,
     ) -> None:
-        self._open, self._list_keys, self._check_theme = open_screen, list_keys, check_theme
+        self._open, self._list_keys, self._check_theme, self._serve = open_screen, list_keys, check_theme, serve
         self.asked: dict[str, bool | str | None] = {}
 
     def ask_for(self, asked: dict[str, bool | str | None]) -> None:
@@ -66,6 +86,13 @@ class Screen:
         """Shows a run; returns the exit code, which is also 1 for a run that failed."""
         code = self.open(ScreenRequest(str(run.path), read_only))
         return code or (1 if current(run).state in ("failed", "lost") else 0)
+
+    def serve(self, served: Served, say: Callable[[str], None]) -> int:
+        """Shows the screen in browsers until ctrl+c; `say` gets the links. Returns the exit code."""
+        if self._serve is None:
+            raise UserError(_NO_SCREEN)
+        os.environ.update(in_environment(self.asked))
+        return self._serve(served, say)
 
     def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
         """Every key of the screen, and what is wrong with those of config.yaml."""

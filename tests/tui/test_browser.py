@@ -1,0 +1,165 @@
+"""The screen in a real browser: a page is drawn, a key works, and whoever has no session sees nothing."""
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from launcher.core.paths import own_command
+
+pytestmark = pytest.mark.slow
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+
+@pytest.fixture
+def serving(make: SimpleNamespace) -> Iterator[subprocess.Popen[str]]:
+    """`ppo-tui serve` of a home with one run, for two tabs; its first line is the link."""
+    make.run(attempts=[make.recorded(30)])
+    command = [*own_command("tui.entry")[:2], "serve", "--port", "0", "--tabs", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        yield process
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+def link(serving: subprocess.Popen[str]) -> str:
+    """The newest link."""
+    assert serving.stdout is not None
+    return serving.stdout.readline().strip()
+
+
+def session(url: str) -> tuple[str, httpx.Client]:
+    """Opens a link without a browser: the server's address, and a client with the session."""
+    client = httpx.Client(follow_redirects=False)
+    answer = client.get(url)
+    assert answer.status_code == 303
+    assert "httponly" in answer.headers["set-cookie"].lower() and "SameSite=Strict" in answer.headers["set-cookie"]
+    return url.split("/open/")[0], client
+
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+def test_only_who_opened_the_link_sees_anything(serving: subprocess.Popen[str]) -> None:
+    url = link(serving)
+    address, client = session(url)
+    assert client.get(f"{address}/").status_code == 200
+
+    stranger = httpx.get(f"{address}/")
+    assert (stranger.status_code, stranger.text.splitlines()[0]) == (403, "error: this browser has no session")
+    assert httpx.get(f"{address}/open/wrong").status_code == 403
+    assert httpx.get(f"{address}/static/js/textual.js").status_code == 403
+    assert httpx.get(url).status_code == 403, "the link works twice"
+    newer = link(serving)
+    assert newer != url
+    session(newer)
+
+
+def test_another_site_a_listing_and_a_name_of_elsewhere_are_refused(serving: subprocess.Popen[str]) -> None:
+    address, client = session(link(serving))
+    for origin, status in (("http://evil.example", 403), (None, 403)):
+        headers = UPGRADE | ({"Origin": origin} if origin else {})
+        assert client.get(f"{address}/ws", headers=headers).status_code == status
+    for path in ("/static", "/static/", "/static/js"):
+        assert client.get(address + path).status_code == 404
+    rebound = client.get(f"{address}/", headers={"Host": "evil.example"})
+    assert (rebound.status_code, rebound.text.splitlines()[0]) == (
+        403,
+        "error: 'evil.example' is not an address of this machine",
+    )
+    assert client.get(f"{address}/").headers["x-frame-options"] == "DENY"
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Tab:
+    """A tab of the browser, and the text that its terminal got."""
+
+    def __init__(self, browser: Browser, url: str) -> None:
+        self.got, self.asked = "", list[str]()
+        self.context = browser.new_context(viewport={"width": 1200, "height": 700})
+        self.context.on("request", lambda request: self.asked.append(request.url))
+        self.page = self.open(url)
+
+    def open(self, url: str) -> Page:
+        page = self.context.new_page()
+        page.on("websocket", lambda socket: socket.on("framereceived", self._received))
+        page.goto(url)
+        return page
+
+    def _received(self, frame: bytes | str) -> None:
+        self.got += frame.decode(errors="replace") if isinstance(frame, bytes) else ""
+
+    def shows(self, text: str) -> None:
+        """Waits until the text was drawn."""
+        for _ in range(300):
+            if text in self.got:
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"{text!r} was not drawn, but {self.got[-3000:]!r}")
+
+
+@needs_browser
+def test_a_browser_draws_the_screen_and_takes_keys(serving: subprocess.Popen[str], browser: Browser) -> None:
+    tab = Tab(browser, link(serving))
+    tab.shows("Start a new run")
+    address = tab.page.url.rstrip("/")
+    assert all(url.startswith(address) for url in tab.asked), "the page asks another site"
+    before = tab.page.screenshot()
+    tab.page.keyboard.press("Enter")
+    tab.shows("Policy drift")
+    tab.shows("watching")  # no change is allowed
+    tab.page.wait_for_timeout(500)
+    assert tab.page.screenshot() != before
+    tab.got = ""
+    tab.page.keyboard.press("x")
+    tab.shows("Read-only")
+    tab.page.set_viewport_size({"width": 700, "height": 500})
+    tab.got = ""
+    tab.shows("reward")
+
+
+@needs_browser
+def test_tabs_are_limited_and_end_with_the_page(serving: subprocess.Popen[str], browser: Browser) -> None:
+    tab = Tab(browser, link(serving))
+    tab.shows("Start a new run")
+    tab.got = ""
+    second = tab.open(tab.page.url)
+    tab.shows("Start a new run")
+    third = tab.context.new_page()
+    assert third.goto(tab.page.url).status == 503  # type: ignore[union-attr]
+    assert "2 tabs are open" in third.content()
+    second.close()
+    for _ in range(100):
+        if (answer := third.goto(tab.page.url)) is not None and answer.ok:
+            break
+        third.wait_for_timeout(100)
+    else:
+        raise AssertionError("a closed tab counts as open")
+
+
+def test_a_port_that_is_taken_is_named(serving: subprocess.Popen[str]) -> None:
+    port = link(serving).split(":")[2].split("/")[0]
+    taken = subprocess.run([*own_command("tui.entry")[:2], "serve", "--port", port], capture_output=True, text=True)
+    assert taken.returncode == 2
+    assert taken.stderr.splitlines() == [
+        f"error: cannot listen on 127.0.0.1 port {port}: Address already in use",
+        "hint: use --port 0 for a free port",
+    ]

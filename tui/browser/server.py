@@ -1,0 +1,160 @@
+"""Serves the screen to browsers of the user's: one process per tab, through textual-serve.
+
+Whoever reaches the port could see runs, so a browser needs a session: it opens a link with a token, which works once
+and is turned into a cookie. Each use of a link prints the next one. Other sites cannot use that cookie: it is sent to
+pages of this server alone, and a request for the screen must come from one (`Origin`).
+"""
+
+import hmac
+import logging
+import os
+import secrets
+import shlex
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from aiohttp import web
+from textual_serve.server import Server
+
+from launcher.cli.screen import Served
+from launcher.core.errors import UserError
+from launcher.core.paths import own_command
+from tui.browser.tab import WRITE
+
+COOKIE = "ppo_tui_session"
+Say = Callable[[str], None]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_REMOTE = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
+
+
+class GuardedServer(Server):
+    """textual-serve behind a session, without its folder listings and its page's fonts from another site."""
+
+    def __init__(self, served: Served, say: Say) -> None:
+        words = [*([served.run] if served.run else []), *([WRITE] if served.write else [])]
+        super().__init__(
+            shlex.join(own_command("tui.browser.tab", *words)),
+            host=served.host,
+            port=served.port,
+            title="ppo-tui",
+            templates_path=Path(__file__).parent,
+        )
+        self._served, self._say = served, say
+        self._token, self._session = secrets.token_urlsafe(24), secrets.token_urlsafe(32)
+        self._open = 0  # tabs
+
+    def initialize_logging(self) -> None:
+        """Nothing is logged: the terminal shows the link, and a tab shows its own errors."""
+        logging.getLogger("textual-serve").setLevel(logging.CRITICAL + 1)
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Shows the link."""
+        self._show_link()
+
+    async def _make_app(self) -> web.Application:
+        app = await super()._make_app()
+        app.middlewares.append(self._guard)
+        return app
+
+    async def handle_index(self, request: web.Request) -> Any:
+        """The page with the terminal. Its addresses are those that the browser used: a tunnel may change the port."""
+        self.public_url = f"{request.scheme}://{request.host}"
+        return await super().handle_index(request)
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """One tab, as long as it is open."""
+        self._open += 1
+        try:
+            return await super().handle_websocket(request)
+        finally:
+            self._open -= 1
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = self._refusal(request) or self._admitted(request) or await handler(request)
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Why this request gets nothing; None for one that does."""
+        host, origin = request.host, request.headers.get("Origin")
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if _loopback(self.host) and not _loopback(name.strip("[]")):
+            return _refused(403, f"'{name}' is not an address of this machine", "open the link as it was printed")
+        socket_asked = request.path == "/ws"
+        if (origin is not None or socket_asked) and origin != f"{request.scheme}://{host}":
+            return _refused(403, "the request comes from another site", "open the link in a tab of its own")
+        if not self._known(request) and not self._brings_token(request):
+            return _refused(403, "this browser has no session", "open the newest link that ppo-tui serve printed")
+        if self._open >= self._served.tabs and (socket_asked or request.path == "/"):
+            return _refused(503, f"{self._open} tabs are open", "close one, or start ppo-tui serve with --tabs")
+        if request.path.startswith("/static") and not PurePosixPath(request.path).suffix:
+            return _refused(404, "there is no such file", "open the first page")
+        return None
+
+    def _admitted(self, request: web.Request) -> web.Response | None:
+        """The way from a link to the page: with the session, without the token in the address."""
+        if not self._brings_token(request):
+            return None
+        self._token = secrets.token_urlsafe(24)
+        self._show_link()
+        response = web.Response(status=303, headers={"Location": "/"})
+        response.set_cookie(COOKIE, self._session, httponly=True, samesite="Strict")
+        return response
+
+    def _known(self, request: web.Request) -> bool:
+        return _same(request.cookies.get(COOKIE, ""), self._session)
+
+    def _brings_token(self, request: web.Request) -> bool:
+        return _same(request.path, f"/open/{self._token}")
+
+    def _show_link(self) -> None:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self._say(f"http://{host}:{self.port}/open/{self._token}")
+
+
+def serve(served: Served, say: Say) -> int:
+    """Serves until ctrl+c. `say` gets each link, as a line. Raises UserError for a port that is taken."""
+    for name in _REMOTE:  # a tab is not at the other end of ssh
+        os.environ.pop(name, None)
+    os.environ["TERM"] = "dumb"  # of the tabs: no title and no notification beside what they draw
+    GuardedServer(_bound(served), say).serve()
+    return 0
+
+
+def _bound(served: Served) -> Served:
+    """The same with a port that is free, where 0 was asked for. Raises UserError for one that is taken."""
+    with socket.socket(socket.AF_INET6 if ":" in served.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((served.host, served.port))
+        except OSError as error:
+            message = f"cannot listen on {served.host} port {served.port}: {error.strerror or error}"
+            raise UserError(message, "use --port 0 for a free port") from None
+        return replace(served, port=probe.getsockname()[1])
+
+
+def _refused(status: int, message: str, hint: str) -> web.Response:
+    return web.Response(status=status, text=f"error: {message}\nhint: {hint}\n")
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def _loopback(name: str) -> bool:
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,21 @@
+"""The process behind one tab of the browser: the same screen, drawn over a pipe."""
+
+import sys
+
+from launcher.cli.screen import ScreenRequest
+from launcher.settings import read
+from tui.app import PpoTui
+
+WRITE = "--write"
+
+
+def main(words: list[str]) -> int:
+    """Shows the run that `words` name, or the list of runs; changes are refused without `--write`."""
+    run = next((word for word in words if word != WRITE), None)
+    app = PpoTui(ScreenRequest(run, read_only=WRITE not in words, settings=read({})))
+    app.run()
+    return app.return_code or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
