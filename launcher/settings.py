@@ -25,6 +25,13 @@ and the machines that `ppo-tui hosts` lists over ssh, each with the path of its 
 and the dashboards of Ray clusters whose jobs are also listed:
 
     clusters: [head:8265]
+
+and where the alerts of runs go, by a name: the URL of a service, in which ${NAME} is a variable, or mail:
+
+    alerts:
+      phone: ntfys://ntfy.sh/my-runs
+      team: ${TEAM_WEBHOOK}
+      mail: sendmail:me@example.org
 """
 
 import os
@@ -45,8 +52,12 @@ CONSOLE_SIZE = 1 << 30  # bytes: the default
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "keys", "keep", "hosts", "clusters")
+_NAMES = (
+    *("theme", "mouse", "ascii", "animations", "keys"),
+    *("cpu_runs", "console_size", "keep", "hosts", "clusters", "alerts"),
+)
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
+_ADDRESS = re.compile(r"[a-z]+:|\$\{\w+\}")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
@@ -168,6 +179,17 @@ def read_clusters() -> list[str]:
     if not isinstance(value, list) and value is not None:
         raise UserError(f"{place}: not a list of Ray dashboards, such as [head:8265]")
     return [str(address) for address in value or ()]
+
+
+def read_alerts() -> dict[str, str]:
+    """The targets of alerts in config.yaml by their names. Raises UserError."""
+    value, place = _file(settings_file()).get("alerts", (None, ""))
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(_ADDRESS.match(str(url)) for url in value.values()):
+        hint = "write a line such as phone: ntfys://ntfy.sh/my-runs"
+        raise UserError(f"{place}: not a mapping of names to addresses", hint)
+    return {str(name): str(url) for name, url in value.items()}
 
 
 def keep_theme(name: str) -> None:

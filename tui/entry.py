@@ -57,7 +57,7 @@ def serve(served: Served, say: Callable[[str], None]) -> int:
     try:
         from tui.browser.server import serve as run
     except ModuleNotFoundError as error:
-        raise UserError(f"the package {error.name} is not installed", "pip install 'ppo-tui[serve]'") from None
+        raise UserError(f"the package {error.name} is not installed", "run pip install 'ppo-tui[serve]'") from None
     return run(served, say)
 
 

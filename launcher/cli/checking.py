@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
-from launcher.cli.output import Json, Preset, Settings, put, put_json, put_table, say
+from launcher.cli.output import Json, Preset, Settings, fail, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import gib
-from launcher.core.text import clean
+from launcher.core.paths import settings_file
+from launcher.core.text import clean, near_hint
+from launcher.settings import read_alerts
 
 if TYPE_CHECKING:
     from launcher.check.checks import Report
 
 SIGNS = {"error": "x", "warning": "!", "info": "i"}
+_SENT = {True: "sent", False: "not sent", None: ""}
 GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
 """Shown as missing where there is a GPU."""
 
@@ -51,6 +54,42 @@ def check(
         put(verdict(result.findings))
     if not result.ok:
         raise typer.Exit(1)
+
+
+def alerts(
+    test: Annotated[bool, typer.Option("--test", help="Send a test message to the targets.")] = False,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Targets to use (default: all).")] = None,
+    json: Json = False,
+) -> None:
+    """List the targets of alerts in config.yaml, or send each a test message."""
+    from launcher.machine.targets import service
+
+    known = read_alerts()
+    for name in names or ():
+        if name not in known:
+            raise UserError(f"{name!r} is not a target in config.yaml", near_hint(name, list(known)))
+    if not known:
+        hint = "add a line such as alerts: {phone: ntfys://ntfy.sh/my-runs}"
+        raise UserError(f"there is no target in {settings_file()}", hint)
+    rows = [(name, service(known[name]), _sent(name, known[name]) if test else None) for name in names or known]
+    if json:
+        for name, kind, sent in rows:
+            put_json({"name": name, "service": kind, "sent": sent})
+    else:
+        put_table([(name, kind, _SENT[sent]) for name, kind, sent in rows])
+    if any(sent is False for _, _, sent in rows):
+        raise typer.Exit(1)
+
+
+def _sent(name: str, target: str) -> bool:
+    from launcher.machine.targets import send
+
+    try:
+        send(name, target, "test of ppo-tui", "Alerts of runs arrive here.\nppo-tui runs")
+    except UserError as error:
+        fail(error.message, error.hint)
+        return False
+    return True
 
 
 def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Report:

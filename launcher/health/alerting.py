@@ -2,6 +2,7 @@
 
 health:
   on_alert: [curl, -sd, "@-", https://ntfy.sh/my-runs]   # an argument list; the event comes as JSON on stdin
+  alert_to: [phone]           # names under alerts: in config.yaml; all of them unless it is given, none with []
   stop_on: [NUM-1, KL-1]      # off unless named
   stop_at: checkpoint         # or now, the default
   stop_behind: sweep-1        # end when behind the median reward of the runs with this tag
@@ -19,6 +20,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health import settings as limits
 from launcher.health.catalogue import rules
+from launcher.settings import read_alerts
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
 """Rules for which a run may be ended: they are seldom wrong."""
@@ -30,6 +32,7 @@ class AlertSettings:
     """The options of a preset's `health:` block that are about acting."""
 
     on_alert: tuple[str, ...] = ()
+    alert_to: tuple[str, ...] | None = None
     stop_on: frozenset[str] = frozenset()
     stop_at: str = "now"
     stop_behind: str = ""
@@ -46,6 +49,11 @@ class AlertSettings:
             raise UserError(
                 f"health.on_alert is {command!r}, but must be a list of words, such as [notify-send, ppo-tui]"
             )
+        targets = settings.get("alert_to")
+        if targets is not None and (
+            not isinstance(targets, list) or not all(isinstance(name, str) for name in targets)
+        ):
+            raise UserError(f"health.alert_to is {targets!r}, but must be a list of names under alerts: in config.yaml")
         stopping = _listed(settings.get("stop_on") or [], "stop_on", STOPPERS)
         saving = _listed(settings.get("checkpoint_on") or [], "checkpoint_on", tuple(rules()))
         when = settings.get("stop_at", "now")
@@ -61,7 +69,26 @@ class AlertSettings:
         if type(retry) is not int or not 0 <= retry <= 100:
             raise UserError(f"health.retry is {retry!r}, but must be a number of retries from 0 to 100")
         ways = _listed(settings.get("notify", list(NOTICES)), "notify", NOTICES)
-        return cls(tuple(command), frozenset(stopping), when, behind, frozenset(saving), grace, retry, frozenset(ways))
+        return cls(
+            on_alert=tuple(command),
+            alert_to=None if targets is None else tuple(targets),
+            stop_on=frozenset(stopping),
+            stop_at=when,
+            stop_behind=behind,
+            checkpoint_on=frozenset(saving),
+            grace_steps=grace,
+            retry=retry,
+            notify=frozenset(ways),
+        )
+
+    def targets(self) -> list[str]:
+        """The names of the targets in config.yaml that get the alerts. Raises UserError for one that is not there."""
+        known = read_alerts()
+        for name in self.alert_to or ():
+            if name not in known:
+                hint = near_hint(name, list(known), "add it under alerts: in config.yaml")
+                raise UserError(f"health.alert_to: {name!r} is not a target in config.yaml", hint)
+        return list(known) if self.alert_to is None else list(self.alert_to)
 
 
 def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:
@@ -78,4 +105,4 @@ def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:
 def check_health(settings: Mapping[str, Any]) -> None:
     """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
     limits.read(settings)
-    AlertSettings.read(settings)
+    AlertSettings.read(settings).targets()

@@ -14,6 +14,7 @@ FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
 _OPTIONS = (
     "preset",
     "on_alert",
+    "alert_to",
     "stop_on",
     "stop_at",
     "stop_behind",

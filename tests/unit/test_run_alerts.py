@@ -1,15 +1,19 @@
 import io
 import json
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 from waiting import PATIENCE, wait_until
 
 from launcher.cli import plain
 from launcher.core.errors import UserError
-from launcher.health.alerting import AlertSettings
+from launcher.health.alerting import AlertSettings, check_health
+from launcher.machine import targets
 from launcher.record.events import Alert, EventLog
 from launcher.record.layout import create
 from launcher.record.levels import Level
@@ -117,3 +121,99 @@ def test_plain_lines_tell_an_alert_that_failed(tmp_path: Path, monkeypatch: pyte
     RunState("finished").write(run.state)
     assert plain.follow(run, out) == 0
     assert out.getvalue().splitlines() == ["on_alert: cannot run mail: No such file or directory", "finished"]
+
+
+class Inbox(BaseHTTPRequestHandler):
+    """A service such as ntfy, on this machine."""
+
+    got: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        self.got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def inbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[dict[str, Any]]]:
+    """What a target named `phone` has got; another one, `gone`, does not answer."""
+    server = HTTPServer(("127.0.0.1", 0), Inbox)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.setenv("TOPIC", "my-runs")
+    (tmp_path / "config.yaml").write_text(
+        f"alerts:\n  phone: ntfy://127.0.0.1:{server.server_port}/${{TOPIC}}\n  gone: ntfy://127.0.0.1:9/hush-hush\n"
+    )
+    Inbox.got = []
+    yield Inbox.got
+    server.shutdown()
+
+
+RISE = {
+    **{"run": "7f3a1c", "name": "toy", "dir": "/", "kind": "health", "t": 1.0, "step": 27},
+    **{"rule": "KL-1", "from": "OK", "to": "CRITICAL", "message": "KL 0.93 vs usual 0.08"},
+}
+END = {
+    **{"run": "7f3a1c", "name": "toy", "dir": "/", "kind": "exit", "t": 2.0, "step": 30},
+    **{"code": 0, "error": None, "state": "finished", "verdict": "CRITICAL"},
+}
+
+
+@pytest.mark.slow
+def test_targets_get_the_run_the_verdict_the_value_and_the_command(inbox: list[dict[str, Any]]) -> None:
+    failures = list[str]()
+    command = AlertCommand(targets.command(["phone", "gone"]), failures.append, "alerts", pause=60.0)
+    command.send(RISE)
+    wait_until(lambda: len(failures) == 1)
+    assert inbox[0]["title"] == "CRITICAL KL-1 · toy"
+    assert inbox[0]["message"].splitlines() == [
+        "step 27: KL-1 CRITICAL: KL 0.93 vs usual 0.08",
+        "ppo-tui attach 7f3a1c",
+    ]
+    assert "gone: the service did not take the message" in failures[0] and "hush" not in failures[0]
+    command.send({**RISE, "step": 28, "rule": "ENT-1", "to": "WARN", "message": "entropy 0.1"})
+    command.send(END)
+    command.close()
+    assert len(inbox) == 2, "what happens within the pause is one message, and the end is not held back"
+    assert inbox[1]["title"] == "finished · toy"
+    assert inbox[1]["message"].splitlines() == [
+        "step 28: ENT-1 WARN: entropy 0.1",
+        "finished at step 30, CRITICAL",
+        "ppo-tui attach 7f3a1c",
+    ]
+
+
+def test_alerts_that_wait_are_sent_when_the_run_ends(inbox: list[dict[str, Any]]) -> None:
+    command = AlertCommand(targets.command(["phone"]), [].append, "alerts", pause=60.0)
+    command.send(RISE)
+    wait_until(lambda: len(inbox) == 1)
+    command.send({**RISE, "rule": "ENT-1"})
+    command.close()
+    assert [message["title"] for message in inbox] == ["CRITICAL KL-1 · toy", "CRITICAL ENT-1 · toy"]
+
+
+def test_a_preset_names_targets_of_config_yaml(inbox: list[dict[str, Any]]) -> None:
+    assert AlertSettings.read({}).targets() == ["phone", "gone"]
+    assert AlertSettings.read({"alert_to": []}).targets() == []
+    with pytest.raises(UserError, match="'phon' is not a target") as caught:
+        check_health({"alert_to": ["phon"]})
+    assert "phone" in (caught.value.hint or "")
+
+
+def test_mail_goes_through_sendmail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "sendmail"
+    program.write_text('#!/bin/sh\necho "$@" > "$0.words"\ncat > "$0.mail"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    targets.send("mail", "sendmail:me@example.org", *targets.message([RISE]))
+    assert (tmp_path / "sendmail.words").read_text() == "-t -i\n"
+    mail = (tmp_path / "sendmail.mail").read_text()
+    assert "To: me@example.org" in mail and "KL 0.93 vs usual 0.08" in mail
+
+
+def test_an_address_from_a_variable_that_is_not_set_is_named() -> None:
+    with pytest.raises(UserError, match="team: the variable TEAM_WEBHOOK is not set"):
+        targets.send("team", "${TEAM_WEBHOOK}", "title", "body")

@@ -1,12 +1,13 @@
-"""What a flag sets off besides an event: the user's `on_alert` command, `stop_on`; and `stop_behind`."""
+"""What a flag sets off besides an event: `on_alert`, messages to the user's targets, `stop_on`; and `stop_behind`."""
 
 import math
 import queue
 import statistics
 import subprocess
 import threading
+import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -23,17 +24,24 @@ from launcher.runs.watch.steps import Scores
 
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
+PAUSE = 300.0  # seconds between two messages about a run; what happens meanwhile is in the next one
 _WAITING = 50  # alerts that may wait for the command; more are dropped, with a note
 
 
 class AlertCommand:
-    """Runs `on_alert` once per alert, one at a time; the supervisor never waits for it."""
+    """Runs a command once per alert, one at a time; the supervisor never waits for it.
 
-    def __init__(self, argv: tuple[str, ...], report: Callable[[str], None]) -> None:
-        """`report` is called with a sentence when a command failed, from another thread."""
-        self._argv, self._report = list(argv), report
+    With a `pause`, in seconds, it gets a list of the alerts since the last time, and the end of the run at once.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], report: Callable[[str], None], name: str = "on_alert", *, pause: float = 0.0
+    ) -> None:
+        """`report` is called with a sentence when a command failed, from another thread; `name` begins it."""
+        self._argv, self._report, self._name = list(argv), report, name
+        self._pause, self._due = pause, 0.0
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
-        self._thread = threading.Thread(target=self._work, name="on_alert", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         if self._argv:
             self._thread.start()
 
@@ -44,7 +52,7 @@ class AlertCommand:
         try:
             self._queue.put_nowait(event)
         except queue.Full:
-            self._report(f"on_alert: dropped an alert; {_WAITING} alerts are waiting for {self._argv[0]}")
+            self._report(f"{self._name}: dropped an alert; {_WAITING} are waiting")
 
     def close(self) -> None:
         """Gives the alerts that wait a last chance."""
@@ -53,11 +61,11 @@ class AlertCommand:
             self._thread.join(TIME_LIMIT)
 
     def _work(self) -> None:
-        while (event := self._queue.get()) is not None:
+        while events := self._next():
             try:
                 done = subprocess.run(
                     self._argv,
-                    input=orjson.dumps(event),
+                    input=orjson.dumps(events if self._pause else events[0]),
                     timeout=TIME_LIMIT,
                     check=False,
                     stdout=subprocess.DEVNULL,
@@ -66,13 +74,32 @@ class AlertCommand:
                 if done.returncode:
                     errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
                     self._report(
-                        f"on_alert: {self._argv[0]} failed with exit code {done.returncode}"
+                        f"{self._name}: {self._argv[0]} failed with exit code {done.returncode}"
                         + (f": {errors[-1]}" if errors else "")
                     )
             except subprocess.TimeoutExpired:
-                self._report(f"on_alert: {self._argv[0]} was killed after {TIME_LIMIT:.0f} s")
+                self._report(f"{self._name}: {self._argv[0]} was killed after {TIME_LIMIT:.0f} s")
             except OSError as error:
-                self._report(f"on_alert: cannot run {self._argv[0]}: {error.strerror}")
+                self._report(f"{self._name}: cannot run {self._argv[0]}: {error.strerror}")
+
+    def _next(self) -> list[dict[str, Any]]:
+        """The alerts for one call of the command; none at the end."""
+        event = self._queue.get()
+        events: list[dict[str, Any]] = []
+        while event is not None:
+            events.append(event)
+            left = self._due - time.monotonic()
+            if left <= 0 or event["kind"] == "exit":
+                break
+            try:
+                event = self._queue.get(timeout=left)
+            except queue.Empty:
+                break
+        else:
+            if events:
+                self._queue.put(None)  # the end, for the next call
+        self._due = time.monotonic() + self._pause
+        return events
 
 
 class StopRule:

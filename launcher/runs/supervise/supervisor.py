@@ -14,6 +14,7 @@ from pathlib import Path
 from launcher.core import clock
 from launcher.core.errors import UserError
 from launcher.health.alerting import AlertSettings
+from launcher.machine import targets
 from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.damage import Failure
@@ -23,7 +24,7 @@ from launcher.record.process import ATTEMPT, RUN, ProcessId
 from launcher.record.state import RunState, StateFile
 from launcher.runs.supervise import driver
 from launcher.runs.supervise.adoption import driver_of, who_asked
-from launcher.runs.supervise.alerts import AlertCommand
+from launcher.runs.supervise.alerts import PAUSE, AlertCommand
 from launcher.runs.supervise.disk import OwnFolder, Reserve
 from launcher.runs.supervise.driver import ray_authentication
 from launcher.runs.supervise.failures import FailureLog
@@ -46,7 +47,8 @@ class Supervisor:
         self.id, self.name, self.events = of.id, of.info.name, of.events
         alerts = AlertSettings.read(of.info.health)
         self.retries = alerts.retry
-        self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
+        self.alert_command = AlertCommand(alerts.on_alert, self._alert_failed)
+        self.messages = self._messages(alerts)
         self.state_file = StateFile(run)
         self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
@@ -62,6 +64,18 @@ class Supervisor:
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came
         self.told: deque[str] = deque()  # by the threads that follow a job
+
+    def _alert_failed(self, text: str) -> None:
+        self.events.add(Alert(text))
+
+    def _messages(self, alerts: AlertSettings) -> AlertCommand:
+        """Sends alerts to the targets in config.yaml. One that is gone since the preset was checked is an event."""
+        try:
+            found = alerts.targets()
+        except UserError as error:
+            self._alert_failed(f"alerts: {error.message}")
+            found = []
+        return AlertCommand(targets.command(found) if found else (), self._alert_failed, "alerts", pause=PAUSE)
 
     def supervise(self) -> None:
         """Runs the attempt to its end."""
@@ -196,7 +210,17 @@ class Supervisor:
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
-            self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
+            told = {"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event}
+            self.messages.send(told)
+            if event["kind"] != "exit" or event["state"] == "failed":
+                self.alert_command.send(told)
+
+    def _tell_end(self, ended: Outcome, record: Exit) -> None:
+        """`on_alert` hears of a failure alone, the targets also of success."""
+        monitor = self.feed.monitor
+        verdict = str(monitor.checklist.verdict)
+        event = {"kind": "exit", "t": record.t, "code": record.code, "error": ended.error}
+        self._tell({**event, "state": ended.state, "step": monitor.step, "verdict": verdict})
 
     def _finish(self) -> None:
         """The driver ended, or the run was removed: clear what it left, read the rest, write the exit down."""
@@ -235,9 +259,10 @@ class Supervisor:
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
-        if ended.state == "failed":
-            self._tell({"kind": "exit", "t": record.t, "code": record.code, "error": ended.error})
+        if ended.state in ("failed", "finished"):
+            self._tell_end(ended, record)
         self.alert_command.close()
+        self.messages.close()
         for write in (self.feed.sink.flush, self.events.flush, self.failures.write):
             self.reserve.retry(write)
         self.reserve.release()
