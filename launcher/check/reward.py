@@ -4,6 +4,7 @@ veRL loads it after the models and does not stop when it fails: prompts whose sc
 run fails only when none is left.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ class Trial:
     seconds: float = 0.0
     is_async: bool = False
     odd: tuple[str, ...] = ()  # what is returned beside the score and cannot be averaged
-    kinds: tuple[str, ...] = ()  # right, wrong or empty: the response of each call
+    kinds: tuple[str, ...] = ()  # the response of each call, a key of `_responses` or `_degenerate`
 
     @property
     def ok(self) -> bool:
@@ -154,8 +155,12 @@ def try_out(
     kwargs: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
+    degenerate: bool = False,
 ) -> Trial:
-    """Calls the function as veRL does, with a right, a wrong and an empty response to each row."""
+    """Calls the function as veRL does, with a right, a wrong and an empty response to each row.
+
+    With `degenerate` also with those that a model finds that maximizes the reward without the task.
+    """
     file = file.removeprefix("file://")
     named = file.startswith("pkg://")
     if not named and Path(file).is_dir():
@@ -170,7 +175,8 @@ def try_out(
         source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")
         info = row.get("extra_info")
         extra = {**(info if isinstance(info, Mapping) else {}), "num_turns": 2, "rollout_reward_scores": {}}
-        for kind, response in _responses(truth, extra).items():
+        responses = _responses(truth, extra) | (_degenerate(truth, _question(row)) if degenerate else {})
+        for kind, response in responses.items():
             kinds.append(kind)
             call = {"data_source": source, "solution_str": response, "ground_truth": truth, "extra_info": extra}
             calls.append(call)
@@ -183,8 +189,9 @@ def try_out(
     if reply.error is not None:
         return _failure(Path(file), name, reply.error)
     count = len(reply.scores)  # of a slow function, only of the first calls
+    scored = list(zip(kinds, reply.scores, strict=False))
     return Trial(
-        tuple(_suspicious(Path(file), name, reply.scores)),
+        (*_suspicious(Path(file), name, reply.scores), *_paid_for_nothing(Path(file), name, scored)),
         tuple(calls[:count]),
         reply.scores,
         reply.extra,
@@ -195,7 +202,7 @@ def try_out(
     )
 
 
-KINDS = 3
+PLAIN = ("right", "wrong", "empty")
 """Responses to each row."""
 
 
@@ -206,9 +213,52 @@ def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
     return {"right": right, "wrong": "I do not know.\n#### 123456789", "empty": ""}
 
 
+EARNS_NOTHING = ("empty", "format alone", "digits", "prompt copied")
+"""Responses that have no answer."""
+
+
+def _degenerate(truth: Any, question: str) -> dict[str, str]:
+    """Responses of a model that has collapsed or games its reward; the last two have the right answer."""
+    return {
+        "format alone": "<think>\n\n</think>\n<answer></answer>\nIt is \\boxed{}.\n####",
+        "digits": " ".join(map(str, range(1000))),
+        "prompt copied": question,
+        "answer repeated": f"#### {truth}\n" * 200,
+        "very long": f"{'Let me check that again. ' * 4000}\n#### {truth}",
+    }
+
+
+def _question(row: Mapping[str, Any]) -> str:
+    """The prompt of a row: the last message, or what its extra_info has."""
+    prompt = row.get("prompt")
+    if isinstance(prompt, Sequence) and not isinstance(prompt, str) and prompt and isinstance(prompt[-1], Mapping):
+        return str(prompt[-1].get("content") or "")
+    info = row.get("extra_info")
+    return str((info.get("question") if isinstance(info, Mapping) else None) or prompt or "")
+
+
+def mean_of(kind: str, scored: Iterable[tuple[str, float]]) -> float:
+    """The mean score of one kind of response; nan for a kind that was not scored."""
+    found = [score for each, score in scored if each == kind]
+    return sum(found) / len(found) if found else math.nan
+
+
+def _paid_for_nothing(file: Path, name: str, scored: Sequence[tuple[str, float]]) -> Iterable[Finding]:
+    right, wrong = mean_of("right", scored), mean_of("wrong", scored)
+    for kind in EARNS_NOTHING:
+        earned = mean_of(kind, scored)
+        if right > max(wrong, 0) and earned >= right / 2:
+            message = (
+                f"{name} of {file.name} gives {number(earned)} for a response without an answer ({kind}), "
+                f"{number(right)} for a right one"
+            )
+            yield of_data.warning("REWARD-8", message, "give less for the form, or 0 without an answer", (REWARD,))
+            return
+
+
 def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
-    if low == high and len(scores) >= KINDS:
+    if low == high and len(scores) >= len(PLAIN):
         message = (
             f"{name} of {file.name} returns {number(low)} for every response, right, wrong or empty: nothing can be "
             "learned from it"

@@ -103,7 +103,7 @@ def test(
     name: Annotated[str, typer.Option(help="Name of the function.")] = "compute_score",
     json: Json = False,
 ) -> None:
-    """Score right, wrong and empty responses in a separate process. Exits with 1 if the function fails."""
+    """Score right, wrong and degenerate responses in a separate process. Exits with 1 if the function fails."""
     from launcher.check import reward, worker
     from launcher.check.row_rules import Rows
     from launcher.core.format import number
@@ -120,14 +120,18 @@ def test(
         rows = reply.examples
         if not rows:
             raise UserError(f"--data: {path} cannot be used: {reply.why or 'it has no rows'}")
-    trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows)
+    trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows, degenerate=True)
+    scored = list(zip(trial.kinds, trial.scores, strict=True))
+    means = {kind: reward.mean_of(kind, scored) for kind in dict.fromkeys(trial.kinds)}
+    plain = [(kind, score) for kind, score in scored if kind in reward.PLAIN]
     if json:
         put_json(
             {
                 "ok": trial.ok,
                 "findings": [finding.as_json() for finding in trial.findings],
-                "scores": list(trial.scores),
-                "answers": list(trial.kinds),
+                "scores": [score for _, score in plain],
+                "answers": [kind for kind, _ in plain],
+                "degenerate": {kind: mean for kind, mean in means.items() if kind not in reward.PLAIN},
                 "extra": list(trial.extra),
                 "seconds": trial.seconds,
                 "async": trial.is_async,
@@ -135,9 +139,10 @@ def test(
         )
     else:
         if trial.scores:
-            rows_out = [("RESPONSE", "SCORE", "GROUND TRUTH")]
-            for kind, score, call in zip(trial.kinds, trial.scores, trial.calls, strict=True):
-                rows_out.append((kind, number(score), str(call["ground_truth"])))
+            right = means.get("right", 0.0)
+            rows_out = [("RESPONSE", "SCORE", "OF A RIGHT ONE")]
+            for kind, mean in means.items():
+                rows_out.append((kind, number(mean), f"{mean / right:.0%}" if right > 0 else ""))
             put_table(rows_out)
             put(
                 f"{len(trial.scores)} responses, {number(min(trial.scores))} to {number(max(trial.scores))}, "

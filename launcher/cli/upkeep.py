@@ -1,8 +1,10 @@
 """Commands about runs that there are: what is noted of them, made of their checkpoints, and removed."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,16 +19,24 @@ from launcher.cli.output import (
     Yes,
     confirm,
     fail,
+    put,
     put_json,
     put_result,
     put_run,
     put_table,
     say,
 )
+from launcher.core.errors import UserError
 from launcher.core.format import gib, number
 from launcher.record.control import refuse_later
 from launcher.record.layout import find
 from launcher.record.note import RunNote, read_note
+
+if TYPE_CHECKING:
+    from launcher.compare.paired import Paired
+    from launcher.record.layout import RunDir
+
+_SHOWN, _WIDTH = 5, 60  # prompts of each kind, and columns of one
 
 Text = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="The note; words that begin with # are tags. '' removes the note.")
@@ -67,6 +77,9 @@ def eval_(
     run: Run,
     settings: Settings = None,
     step: Step = None,
+    base: Annotated[
+        bool, typer.Option("--base", help="Compare with the model before training, prompt by prompt.")
+    ] = False,
     detach: Detach = False,
     force: Force = False,
     json: Json = False,
@@ -76,6 +89,8 @@ def eval_(
     from launcher.metrics.records import jsonable
     from launcher.runs.act.use_checkpoint import SCORES, evaluate, scores
 
+    if base and detach:
+        raise UserError("--base waits for both evaluations", "leave out --detach")
     with refusals():
         begun = evaluate(find(run), settings or [], step, say, force=force)
     if detach:
@@ -83,13 +98,57 @@ def eval_(
         return
     code = follow(begun, out=sys.stderr)
     figures = scores(begun)
+    gained = _gained(find(run), begun, settings or [], force=force) if base and not code and figures else None
     if json:
-        put_json({"run": begun.id, "scores": jsonable(figures)})
+        found = {} if gained is None else {"base": gained.to_json()}
+        put_json({"run": begun.id, "scores": jsonable(figures), **found})
     else:
         shown = {key: value for key, value in figures.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
         say(f"see {len(figures) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
+        if gained is not None:
+            _put_gained(gained)
     raise typer.Exit(code or (0 if figures else 1))
+
+
+def _gained(run: RunDir, trained: RunDir, settings: list[str], *, force: bool) -> Paired:
+    """The trained model next to that before training, whose responses the run has if it validated before step 1."""
+    from launcher.cli.plain import follow
+    from launcher.compare.paired import last_validation, paired
+    from launcher.runs.act.use_checkpoint import evaluate_base
+
+    before = None if settings else last_validation(run, 0)
+    if before is None:
+        with refusals():
+            base = evaluate_base(run, settings, say, force=force)
+        if code := follow(base, out=sys.stderr):
+            raise typer.Exit(code)
+        before = last_validation(base)
+    after = last_validation(trained)
+    if before is None or after is None:
+        raise UserError("an evaluation has left no responses", "look at its log with ppo-tui attach")
+    return paired(before, after)
+
+
+def _put_gained(found: Paired) -> None:
+    put_table(
+        [
+            ("before training", number(found.before)),
+            ("after training", number(found.after)),
+            ("difference", f"{number(found.after - found.before)} ({number(found.low)} to {number(found.high)}, 95 %)"),
+            ("prompts", f"{found.prompts}, {len(found.gained)} gained, {len(found.lost)} lost"),
+        ]
+    )
+    for word, changes in (("gained", found.gained), ("lost", found.lost)):
+        for each in changes[:_SHOWN]:
+            put(f"{word}: {number(each.before)} to {number(each.after)}  {_one_line(each.prompt)}")
+        if len(changes) > _SHOWN:
+            say(f"see all {len(changes)} prompts {word} with --json")
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
 def delete(run: Run, yes: Yes = False) -> None:

@@ -91,6 +91,15 @@ def evaluate(
     return start(loaded, [*settings, *_ONLY], narrate, force=force, resume_from=folder)
 
 
+def evaluate_base(run: RunDir, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool) -> RunDir:
+    """The same for the model that the run began with."""
+    info, _ = last_settings(run)
+    require(run, Verb.EVALUATE, current(run, checks=False), info)
+    loaded = restore(f"{info.name}-eval-base", info.preset or {}, [*settings, *_ONLY])
+    narrate(f"evaluating the model that run {run.id} began with")
+    return start(loaded, [*settings, *_ONLY], narrate, force=force)
+
+
 def scores(run: RunDir) -> dict[str, float]:
     """The validation figures of a run's last validation, the headline ones first."""
     figures: dict[str, float] = {}
