@@ -26,6 +26,10 @@ and the dashboards of Ray clusters whose jobs are also listed:
 
     clusters: [head:8265]
 
+and the price of an hour of a GPU, for reports:
+
+    gpu_hour: 2.50 EUR
+
 and where the alerts of runs go, by a name: the URL of a service, in which ${NAME} is a variable, or mail:
 
     alerts:
@@ -54,9 +58,10 @@ Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
 _NAMES = (
     *("theme", "mouse", "ascii", "animations", "keys"),
-    *("cpu_runs", "console_size", "keep", "hosts", "clusters", "alerts"),
+    *("cpu_runs", "console_size", "keep", "gpu_hour", "hosts", "clusters", "alerts"),
 )
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
+_PRICE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?: ?([A-Za-z]{3}|[€$£¥]))?")
 _ADDRESS = re.compile(r"[a-z]+:|\$\{\w+\}")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -84,6 +89,14 @@ class Keep:
 
     runs: int | None = None
     checkpoints: int | None = None
+
+
+@dataclass(frozen=True)
+class Price:
+    """`gpu_hour:` of the user: what an hour of a GPU costs."""
+
+    amount: float
+    currency: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,6 +174,17 @@ def read_keep() -> Keep | None:
         raise UserError(f"{place}: {wrong} is not allowed", "use a text such as '50 runs, 20 GiB of checkpoints'")
     size = int(float(match[2]) * _UNITS[match[3]]) if match[2] else None
     return Keep(int(match[1]) if match[1] else None, size)
+
+
+def read_price() -> Price | None:
+    """The price of an hour of a GPU; None when config.yaml has none. Raises UserError."""
+    if "gpu_hour" not in (values := _file(settings_file())):
+        return None
+    value, place = values["gpu_hour"]
+    match = _PRICE.fullmatch(str(value).strip())
+    if match is None:
+        raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a text such as '2.50 EUR'")
+    return Price(float(match[1]), match[2] or "")
 
 
 def read_hosts() -> dict[str, str | None]:

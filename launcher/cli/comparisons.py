@@ -1,6 +1,8 @@
 """Commands that put runs side by side, try the fixes of a flag, and show what came of them."""
 
 import re
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +17,7 @@ from launcher.record.layout import find
 if TYPE_CHECKING:
     from launcher.compare.trial_verdicts import Trials
 
+_AGAIN = 30.0  # seconds until `report --watch` writes again
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
 
@@ -71,6 +74,28 @@ def compare(
         put_table(core.difference_rows(chosen, differences))
     elif all(info.preset is not None for info in infos):
         say("the runs have the same settings and versions")
+
+
+def report(
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="One to eight runs.")] = None,
+    to: Annotated[Path, typer.Option("--to", metavar="FILE.html", help="File to write.")] = Path("report.html"),
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="The runs with this tag: a sweep.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Write it again every 30 s until the runs end.")] = False,
+) -> None:
+    """Write a report of runs as one HTML file. Verdict, curves, samples, settings, cost."""
+    from launcher.compare.comparison import find_runs, tagged
+    from launcher.report.page import write
+
+    if (tag is None) == (not runs):
+        raise UserError("report expects runs or --tag", "name a run, such as 'last'")
+    if tag is not None:
+        chosen = tagged(tag)
+    else:
+        chosen = [find(word) for word in runs or []] if len(runs or ()) == 1 else find_runs(runs or [])
+    while write(chosen, to) and watch:
+        say(f"wrote {to}; the next in {_AGAIN:.0f} s")
+        time.sleep(_AGAIN)
+    put(str(to))
 
 
 def try_(

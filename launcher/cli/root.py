@@ -110,7 +110,15 @@ for command in (
     *(checking.check, checking.doctor, checking.alerts),
     *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
     *(preset.presets, preset.recipes, preset.command, preset.edit),
-    *(launch.import_, launch.replay, comparisons.compare, report.export, upkeep.merge, upkeep.eval_),
+    *(
+        launch.import_,
+        launch.replay,
+        comparisons.compare,
+        comparisons.report,
+        report.export,
+        upkeep.merge,
+        upkeep.eval_,
+    ),
     *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys, completion, help_),
 ):
     app.command(command.__name__.rstrip("_"))(command)

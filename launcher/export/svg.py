@@ -7,7 +7,7 @@ that is not finite leaves a gap; a dashed line marks the first step of a resumed
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ACROSS, _WIDTH, _HEIGHT = 2, 480, 280  # charts in a row; pixels of a chart with its margins
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 28  # margins: room for labels and title
 _PLOT_WIDTH, _PLOT_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+_LEVELS = 4  # heights of the words at flags, so that neighbors do not touch
 _HEAD = 32  # pixels of the picture's own title
 _HUGE, _TINY = 1e300, 1e-300  # beyond them distances are not finite, or not above 0
 _STYLE = (
@@ -32,7 +33,7 @@ Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve wit
 def render(table: "Table") -> bytes:
     """The picture, on white, readable without a style sheet or script from elsewhere."""
     store = table.joined()
-    charts = [(key, (key,)) for key in table.keys] if table.chosen else _charts(store)
+    charts = [(key, (key,)) for key in table.keys] if table.chosen else main_charts(store)
     width = _ACROSS * _WIDTH
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
     title = escape(table.name)
@@ -50,7 +51,7 @@ def render(table: "Table") -> bytes:
     return "\n".join([*drawn, "</svg>", ""]).encode()
 
 
-def _charts(store: SeriesStore) -> list[tuple[str, tuple[str, ...]]]:
+def main_charts(store: SeriesStore) -> list[tuple[str, tuple[str, ...]]]:
     """Titles and keys of the figures that people look at first."""
     drift = names.drift(store)
     return [
@@ -61,7 +62,29 @@ def _charts(store: SeriesStore) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def _chart(heading: str, store: SeriesStore, keys: Sequence[str]) -> list[str]:
+class Marks(NamedTuple):
+    """What is drawn on a chart besides its curve: values at steps, and steps with a word each."""
+
+    points: Sequence[tuple[int, float]] = ()
+    flags: Sequence[tuple[int, str]] = ()
+
+
+_UNMARKED = Marks()
+
+
+def chart(heading: str, store: SeriesStore, keys: Sequence[str], marks: Marks) -> str:
+    """One chart as an element of a page, whose style sheet has the classes of `_STYLE` and `point`, `flag`."""
+    text = escape(f"{heading} over the steps of the run")
+    return "\n".join(
+        [
+            f'<svg role="img" aria-label="{text}" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
+            *_chart(heading, store, keys, marks),
+            "</svg>",
+        ]
+    )
+
+
+def _chart(heading: str, store: SeriesStore, keys: Sequence[str], marks: Marks = _UNMARKED) -> list[str]:
     found = store.first_of(*keys)
     drawn = [f'<text class="title" x="{_LEFT}" y="20">{escape(heading)}</text>']
     if found is None:
@@ -75,7 +98,9 @@ def _chart(heading: str, store: SeriesStore, keys: Sequence[str]) -> list[str]:
     span = series.span(0, last)
     if span is None:
         return [*drawn, _note("no finite value")]
-    low, high, ticks = _scale(span.low, span.high)
+    points = [(step, value) for step, value in marks.points if math.isfinite(value) and step <= last]
+    shown = [value for _, value in points]
+    low, high, ticks = _scale(min([span.low, *shown]), max([span.high, *shown]))
 
     def x_of(step: float) -> float:
         return _LEFT + _PLOT_WIDTH * step / last
@@ -93,8 +118,8 @@ def _chart(heading: str, store: SeriesStore, keys: Sequence[str]) -> list[str]:
     drawn.append(_line("axis", _LEFT, _TOP, _LEFT, _TOP + _PLOT_HEIGHT))
     drawn.append(_line("axis", _LEFT, _TOP + _PLOT_HEIGHT, _WIDTH - _RIGHT, _TOP + _PLOT_HEIGHT))
     for step in sorted({0, last // 2, last}):
-        place = "end" if step == last else "mid"
-        drawn.append(f'<text class="{place}" x="{x_of(step):.1f}" y="{_HEIGHT - 10}">{step}</text>')
+        side = "end" if step == last else "mid"
+        drawn.append(f'<text class="{side}" x="{x_of(step):.1f}" y="{_HEIGHT - 10}">{step}</text>')
     if len(series) <= _PLOT_WIDTH:
         entries = [
             [(x_of(step), y_of(value))] if math.isfinite(value) else []
@@ -102,7 +127,12 @@ def _chart(heading: str, store: SeriesStore, keys: Sequence[str]) -> list[str]:
         ]
     else:
         entries = _columns(series, last, y_of)
-    return [*drawn, *(_curve(part) for part in _parts(entries))]
+    for place, (step, word) in enumerate(marks.flags):
+        x, y = x_of(step), _TOP + 10 + 12 * (place % _LEVELS)
+        drawn.append(_line("flag", x, _TOP, x, _TOP + _PLOT_HEIGHT))
+        drawn.append(f'<text class="flag" x="{x + 3:.1f}" y="{y}">{escape(word)}</text>')
+    dots = [f'<circle class="point" cx="{x_of(step):.1f}" cy="{y_of(value):.1f}" r="3.5"/>' for step, value in points]
+    return [*drawn, *(_curve(part) for part in _parts(entries)), *dots]
 
 
 def _columns(series: Series, last: int, y_of: Callable[[float], float]) -> list[Part]:

@@ -85,3 +85,19 @@ async def test_a_file_is_replaced_only_when_told_so(
             assert json.loads(there.read_text().splitlines()[1])["step"] == 1
         else:
             assert there.read_text() == "mine"
+
+
+@pytest.mark.parametrize("road", [("a", "h"), ("q", "a", "h")])
+async def test_a_report_is_written_from_the_dashboard_and_the_list(
+    make: SimpleNamespace, warned: Path, tmp_path: Path, road: tuple[str, ...]
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=(80, 24)) as pilot:
+        field = await asked(pilot, *road)
+        field.value = "report.pdf"
+        await pilot.press("enter")
+        await until(pilot, lambda: "HTML file" in str(app.screen.query_one("#wrong", Static).content))
+        field.value = str(tmp_path / "r.html")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Report: " in message(app))
+        assert "<h2" in (tmp_path / "r.html").read_text()

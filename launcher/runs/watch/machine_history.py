@@ -1,16 +1,20 @@
 """The samples of a run's machine as series over time: what the charts of the GPU page are drawn from."""
 
 import dataclasses
+import itertools
 import math
+import statistics
 from array import array
+from collections.abc import Iterable
 from typing import Literal
 
 from launcher.core.format import GIB
 from launcher.metrics.store import Series
 from launcher.record.machine import GpuSample, MachineSample
 
-Figure = Literal["host", "rss", "used", "run_used", "util"]
+Figure = Literal["host", "rss", "used", "run_used", "util", "power"]
 Device = int | str
+_PAUSE = 10  # times the usual distance of two samples, from which on nothing was running
 
 
 class MachineHistory:
@@ -38,6 +42,7 @@ class MachineHistory:
             self._append("used", gpu.index, index, gpu.used, GIB)
             self._append("run_used", gpu.index, index, gpu.run_used, GIB)
             self._append("util", gpu.index, index, gpu.util, 1)
+            self._append("power", gpu.index, index, gpu.power, 1)
             if gpu.holders is not None or gpu.power_limit is not None or gpu.slow_at is not None:
                 self._details[gpu.index] = _completed(gpu, self._details.get(gpu.index))
         self._latest = sample
@@ -52,8 +57,23 @@ class MachineHistory:
         return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing)
 
     def series(self, figure: Figure, device: Device | None = None) -> Series | None:
-        """GiB (`util`: %) over the samples, nan where one lacks it; None when none had it."""
+        """GiB (`util`: %, `power`: W) over the samples, nan where one lacks it; None when none had it."""
         return self._series.get((figure, device))
+
+    def energy(self, devices: Iterable[Device]) -> float | None:
+        """kWh that these GPUs took; None where none reports its power. Pauses between attempts count as nothing."""
+        found = [series for device in devices if (series := self.series("power", device)) is not None]
+        spans = [after - before for before, after in itertools.pairwise(self.times)]
+        if not found or not spans:
+            return None
+        longest = _PAUSE * statistics.median(spans)
+        watt_seconds = 0.0
+        for series in found:
+            for place, (first, second) in enumerate(itertools.pairwise(series.values)):
+                span = self.times[series.steps[place + 1]] - self.times[series.steps[place]]
+                if span <= longest and math.isfinite(first) and math.isfinite(second):
+                    watt_seconds += span * (first + second) / 2
+        return watt_seconds / 3.6e6
 
     def _append(self, figure: Figure, device: Device | None, index: int, value: int | None, unit: int) -> None:
         series = self._series.get((figure, device))

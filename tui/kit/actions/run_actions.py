@@ -178,6 +178,27 @@ async def export_run(page: Page[Any], run: RunDir) -> None:
     app.notify(str(exported.absolute()), title="Exported", markup=False)
 
 
+async def report_runs(page: Page[Any], *runs: RunDir) -> None:
+    """Asks for the file of a report and writes it, and replaces one of the same name. Runs in a worker."""
+    from launcher.report.page import check, write
+
+    def wrong(to: str) -> str | None:
+        try:
+            check(Path(to.strip()))
+        except UserError as error:
+            return str(error)
+        return None
+
+    app, name = page.app, f"{runs[0].id}.html" if len(runs) == 1 else "report.html"
+    question = f"Report of {_which(runs)} to"
+    reply = await app.push_screen_wait(AskScreen(question, name, wrong, "One HTML file for any browser"))
+    if reply is not None:
+        with reported(app, "No report"):
+            target = Path(reply.strip())
+            await asyncio.to_thread(write, runs, target)
+            app.notify(str(target.expanduser().absolute()), title="Report", markup=False)
+
+
 def _without_option(error: UserError, to: str) -> str:
     """What the command `export` says of its option `--to`, without the option."""
     return str(error).removeprefix(f"--to {to}: ")

@@ -85,6 +85,11 @@ class RunPages(ChartScreen):
 
         self._change(export_run, "export")
 
+    def action_report(self) -> None:
+        from tui.kit.actions.run_actions import report_runs
+
+        self._change(report_runs, "report")
+
     def action_note(self) -> None:
         from tui.kit.actions.run_actions import note_run
 

@@ -19,7 +19,15 @@ from launcher.record.state import current
 from launcher.runs.supervise.spawn import adopt, wake_queue
 from tui.kit.actions.background import in_background
 from tui.kit.actions.editing import edit_preset, edit_run
-from tui.kit.actions.run_actions import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
+from tui.kit.actions.run_actions import (
+    compare_marked,
+    delete_runs,
+    export_run,
+    note_run,
+    report_runs,
+    stop_runs,
+    toggle_mark,
+)
 from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
@@ -280,6 +288,10 @@ class RunsScreen(ListPage[None]):
     def action_export(self) -> None:
         if self.chosen_run is not None:
             self.in_worker(partial(export_run, self, RunDir(self.chosen_run)), "export")
+
+    def action_report(self) -> None:
+        if runs := self._meant:
+            self.in_worker(partial(report_runs, self, *runs), "report")
 
     def action_preset(self, what: str) -> None:
         if (name := self._chosen_preset) is not None:

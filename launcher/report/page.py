@@ -1,0 +1,167 @@
+"""A report as one HTML file: no script, no font or picture from elsewhere, light and dark, readable when printed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from launcher.compare import comparison, contrast
+from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
+from launcher.core.format import duration, number
+from launcher.core.secrets import redact
+from launcher.core.text import clean
+from launcher.export.svg import Marks, chart, main_charts
+from launcher.health.keys import LENGTH
+from launcher.health.verdict import shown
+from launcher.preset.yaml_text import text_of
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.report.run_report import RunReport, gather
+from launcher.runs.watch.run_settings import differences
+from launcher.settings import read_price
+
+_FLAGS = 40  # rows of the table of flags
+_TEXT = 4000  # characters of one response
+_CHANGED = 5  # prompts gained and lost
+
+
+def write(runs: Sequence[RunDir], to: Path) -> bool:
+    """Writes the report of the runs, replacing the file; whether one of them continues. Raises UserError."""
+    check(to)
+    target = to.expanduser()
+    price = read_price()
+    reports = [gather(run, price) for run in runs]
+    try:
+        write_atomic(target, render(reports).encode(errors="replace"))
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror or error}", "use another folder with --to") from None
+    return any(report.reader.state.going for report in reports)
+
+
+def check(to: Path) -> None:
+    """Raises UserError for a name that is not one of an HTML file."""
+    if to.suffix not in (".html", ".htm"):
+        raise UserError(f"{to}: a report is an HTML file", "use a name that ends in .html")
+
+
+def render(reports: Sequence[RunReport]) -> str:
+    """The page. All text from runs is cleaned, secrets are hidden, and Jinja escapes the rest."""
+    env = Environment(
+        loader=PackageLoader("launcher.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(text=_text, number=number, duration=duration, level=_level, value=_value, percent=_percent)
+    single = len(reports) == 1
+    return env.get_template("page.html").render(
+        title=reports[0].facts.name if single else f"{len(reports)} runs",
+        made=time.strftime("%Y-%m-%d %H:%M"),
+        live=any(report.reader.state.going for report in reports),
+        runs=[_run(report) for report in reports],
+        together=None if single else _together(reports),
+    )
+
+
+def sentence(report: RunReport) -> str:
+    """The verdict first: `OK: the run finished after 60 steps in 2m 43s; the reward rose from 0.27 to 0.92.`"""
+    facts = report.facts
+    went = {
+        "finished": "the run finished",
+        "failed": "the run failed",
+        "stopped": "the run was stopped",
+        "lost": "the supervisor of the run is gone",
+    }.get(facts.outcome or facts.state, "the run continues")
+    parts = [f"{shown(facts.state, facts.verdict)}: {went}"]
+    if facts.step is not None:
+        parts.append(f" after {facts.step} steps in {duration(facts.duration)}")
+    if report.diagnosis is not None:
+        parts.append(f": {report.diagnosis.title}")
+    if gain := report.gain:
+        parts.append(f"; the reward {_moved(gain.before, gain.after, gain.reach)}")
+    return f"{''.join(parts)}."
+
+
+def _moved(before: float, after: float, reach: float) -> str:
+    ends = f"from {number(before)} to {number(after)}"
+    if abs(after - before) <= reach:
+        return f"went {ends}, which is within its noise"
+    return f"{'rose' if after > before else 'fell'} {ends}"
+
+
+def _run(report: RunReport) -> dict[str, Any]:
+    reader, facts = report.reader, report.facts
+    flags = [(flag.step, flag.rule) for flag in report.flags]
+    validated = list(zip(report.validated.steps, report.validated.values, strict=True)) if report.validated else []
+    charts = [
+        Markup(chart(title, reader.series, keys, Marks(validated if at == 0 else (), flags if at < 2 else ())))
+        for at, (title, keys) in enumerate([*main_charts(reader.series), ("response length, tokens", LENGTH)])
+        if reader.series.first_of(*keys)
+    ]
+    return {
+        "report": report,
+        "sentence": sentence(report),
+        "charts": charts if reader.series.last_step is not None else [],
+        "facts": [row for row in comparison.fact_rows([facts])[1:] if row[1] not in ("–", "–/–")],
+        "checks": [check for check in reader.state.checks if check.on or check.level >= Level.NOTICE],
+        "flags": report.flags[:_FLAGS],
+        "more_flags": max(len(report.flags) - _FLAGS, 0),
+        "seconds": _shares(report.seconds),
+        "preset": _flat(report.preset),
+        "changed": _CHANGED,
+    }
+
+
+def _together(reports: Sequence[RunReport]) -> dict[str, Any]:
+    compared = [comparison.Compared(report.reader.dir) for report in reports]
+    for each in compared:
+        each.poll()
+    runs, infos = [report.reader.dir for report in reports], [each.info for each in compared]
+    judged = contrast.contrasts(compared)
+    return {
+        "facts": comparison.fact_rows([report.facts for report in reports]),
+        "differences": comparison.difference_rows(runs, differences(infos)),
+        "contrasts": contrast.contrast_rows(judged) if judged else [],
+        "notes": [*contrast.assumptions(compared, judged), *comparison.notes(compared)],
+    }
+
+
+def _shares(seconds: dict[str, float]) -> list[tuple[str, float, float]]:
+    whole = math.fsum(seconds.values())
+    return [(name, value, value / whole) for name, value in seconds.items() if whole > 0 and value > 0]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        rows += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else [(f"{prefix}{key}", value)]
+    return rows
+
+
+def _text(value: object) -> str:
+    text = redact(str(value))
+    rest = f" … ({len(text):,} characters in total)" if len(text) > _TEXT else ""
+    return "\n".join(map(clean, text[:_TEXT].splitlines())) + rest
+
+
+def _value(value: object) -> str:
+    return "unset" if value is None else redact(clean(text_of(value)))
+
+
+def _level(level: Level) -> str:
+    return f"{_SIGNS.get(level, '')} {level}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+_SIGNS = {Level.CRITICAL: "✖", Level.WARN: "▲", Level.NOTICE: "◆", Level.OK: "●"}

@@ -1,0 +1,171 @@
+"""What a report says of a run, as values: how it went, what it cost, what it said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from launcher.compare.comparison import Facts, summary
+from launcher.compare.paired import Change, Paired, last_validation, paired
+from launcher.console.diagnosis import Diagnosis
+from launcher.core.errors import UserError
+from launcher.health.keys import is_validation_score
+from launcher.metrics.intervals import of_seeds
+from launcher.metrics.store import Series, SeriesStore
+from launcher.metrics.timing import usual_split
+from launcher.record.events import LevelChange, read_kind
+from launcher.record.info import Edit
+from launcher.record.layout import RunDir
+from launcher.record.machine import GpuSample
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.responses import Dump, Sample, dumps, read
+from launcher.runs.watch.run_settings import changes, last_settings
+from launcher.runs.watch.steps import validation
+from launcher.settings import Price
+
+_HOUR = 3600.0
+_FEWEST = 20  # steps whose two ends are compared
+_END = 0.2  # share of the steps at each end
+
+
+class Samples(NamedTuple):
+    """Responses of the rollouts: the first, and the best and the worst of the last step."""
+
+    first: Sample | None = None
+    best: Sample | None = None
+    worst: Sample | None = None
+    first_step: int = 0
+    last_step: int = 0
+
+
+class Use(NamedTuple):
+    """What a run took: GPU hours, kWh of its GPUs (None where they do not report power), and the price of the hours."""
+
+    gpus: int
+    gpu_hours: float | None = None
+    kwh: float | None = None
+    cost: float | None = None
+    currency: str = ""
+
+
+class Gain(NamedTuple):
+    """Mean reward of the first and the last fifth of the steps; `reach` is half the interval of their difference."""
+
+    before: float
+    after: float
+    reach: float
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """All of it. `seconds` are those of the parts of a usual step; `scores` those of the last validation."""
+
+    id: str
+    reader: RunReader
+    facts: Facts
+    diagnosis: Diagnosis | None
+    flags: tuple[LevelChange, ...]
+    changed: tuple[Edit, ...]
+    preset: dict[str, Any]
+    gain: Gain | None
+    scores: dict[str, float]
+    validated: Series | None
+    seconds: dict[str, float]
+    use: Use
+    samples: Samples
+    before_and_after: Paired | None
+
+    @property
+    def example(self) -> Change | None:
+        """The prompt that gained most between the first validation and the last."""
+        found = self.before_and_after
+        return found.gained[0] if found and found.gained else None
+
+
+def gather(run: RunDir, price: Price | None = None) -> RunReport:
+    """Reads a whole run. Raises UserError where its directory cannot be read."""
+    reader = RunReader(run.path)
+    while reader.poll() - {"log"}:
+        pass
+    reader.explain()
+    info, _ = last_settings(run)
+    facts = summary(run.id, info, reader.state, reader.series, reader.state.seconds)
+    split = usual_split(reader.series)
+    rises = [event for event in read_kind(run.events, LevelChange) if event.alarming]
+    return RunReport(
+        id=run.id,
+        reader=reader,
+        facts=facts,
+        diagnosis=reader.explanation.diagnosis if reader.explanation and reader.state.failed else None,
+        flags=tuple(rises),
+        changed=tuple(changes([info])[0]),
+        preset=info.preset or {},
+        gain=_gain(reader),
+        scores=_scores(reader.series),
+        validated=validation(reader.series),
+        seconds=split.parts if split else {},
+        use=_use(reader, facts.duration, price),
+        samples=_samples(run),
+        before_and_after=_before_and_after(run),
+    )
+
+
+def _scores(store: SeriesStore) -> dict[str, float]:
+    """The newest value of each validation score."""
+    found = ((key, store.get(key)) for key in filter(is_validation_score, store.keys()))
+    return {key: series.last for key, series in found if series is not None and series.last is not None}
+
+
+def _gain(reader: RunReader) -> Gain | None:
+    from launcher.metrics.names import SCORE
+
+    _, score = reader.series.first_of(*SCORE) or (None, Series())
+    values = [value for value in score.values if math.isfinite(value)]
+    size = int(len(values) * _END)
+    if len(values) < _FEWEST:
+        return None
+    first, last = values[:size], values[-size:]
+    error = of_seeds(first, last)
+    return Gain(math.fsum(first) / size, math.fsum(last) / size, error.reach() if error else 0.0)
+
+
+def _use(reader: RunReader, seconds: float | None, price: Price | None) -> Use:
+    history = reader.machine
+    devices: list[GpuSample] = [] if reader.head.on_cpu or history.latest is None else list(history.latest.gpus)
+    used = [gpu for gpu in devices if history.series("run_used", gpu.index) is not None] or devices
+    hours = len(used) * seconds / _HOUR if used and seconds is not None else None
+    cost = hours * price.amount if hours is not None and price else None
+    return Use(len(used), hours, history.energy([gpu.index for gpu in used]), cost, price.currency if price else "")
+
+
+def _samples(run: RunDir) -> Samples:
+    found = [dump for dump in dumps(run) if dump.kind == "rollout"]
+    if not found:
+        return Samples()
+    first, last = _read(found[0]), sorted(_read(found[-1]), key=lambda sample: sample.score)
+    return Samples(
+        first[0] if first else None,
+        last[-1] if last else None,
+        last[0] if len(last) > 1 else None,
+        found[0].step,
+        found[-1].step,
+    )
+
+
+def _before_and_after(run: RunDir) -> Paired | None:
+    validated = [dump for dump in dumps(run) if dump.kind == "validation"]
+    after = last_validation(run)
+    if len(validated) < 2 or after is None:
+        return None
+    try:
+        return paired(validated[0], after)
+    except (UserError, OSError):
+        return None
+
+
+def _read(dump: Dump) -> list[Sample]:
+    try:
+        return [sample for sample in read(dump)[0] if math.isfinite(sample.score)]
+    except OSError:
+        return []
