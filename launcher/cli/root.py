@@ -8,6 +8,7 @@ import typer
 from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, upkeep
 from launcher.cli.output import Json, put, put_json, put_table, say
 from launcher.cli.parsing import Commands, wrong_use
+from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
 from launcher.core.errors import UserError
 from launcher.record.layout import find
@@ -84,6 +85,17 @@ def serve(
     raise typer.Exit(ctx.obj.serve(Served(target, address, port, write, tabs), put))
 
 
+def mcp(
+    write: Annotated[bool, typer.Option("--write", help="Offer start, stop, resume, fork and try; each asks.")] = False,
+) -> None:
+    """Serve these commands to an agent over MCP, on stdin and stdout. Read-only by default."""
+    try:
+        from launcher.agents.server import serve as serve_agent
+    except ModuleNotFoundError as error:
+        raise UserError(f"the package {error.name} is not installed", "run pip install 'ppo-tui[mcp]'") from None
+    serve_agent(write=write)
+
+
 def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -> None:
     """Print the completion script of a shell. Its first lines say where to put it."""
     from launcher.cli.completion import SCRIPTS
@@ -108,7 +120,16 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 for command in (
     *(launch.run, launch.attach, launch.watch, serve, launch.stop, launch.resume, launch.fork, upkeep.delete),
     *(checking.check, checking.doctor, checking.alerts),
-    *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
+    *(
+        report.runs,
+        report.hosts,
+        report.status,
+        report.metrics,
+        report.health,
+        report.selftest,
+        report.diagnose,
+        samples,
+    ),
     *(preset.presets, preset.recipes, preset.command, preset.edit),
     *(
         launch.import_,
@@ -119,7 +140,7 @@ for command in (
         upkeep.merge,
         upkeep.eval_,
     ),
-    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys, completion, help_),
+    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys, mcp, completion, help_),
 ):
     app.command(command.__name__.rstrip("_"))(command)
 for name, commands in (("data", data.app), ("preset", library.app), ("queue", queueing.app), ("reward", data.rewards)):

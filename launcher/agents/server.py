@@ -1,0 +1,113 @@
+"""The MCP server: the commands of ppo-tui for an agent, over stdin and stdout.
+
+Reading is always allowed. What starts, stops or changes a run is offered with `--write` only, and each call asks the
+user through the client (elicitation); a client that cannot ask gets the command for the user to run.
+"""
+
+import asyncio
+import secrets
+import shlex
+from importlib.metadata import version
+
+import mcp_types as types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+
+from launcher.agents.tools import Tool, run, tools
+from launcher.core.errors import UserError
+
+_ASKS_AGAIN = "2026-07-28"  # protocol from which a call that needs the user is answered, asked and sent again
+_ABOUT = (
+    "Runs of PPO training with veRL on this machine. Begin with list_runs; then status, health and metrics of a run. "
+    "diagnose says why a run failed. explain has the reference text of every rule, finding, cause and field."
+)
+_CONFIRM = {
+    "type": "object",
+    "properties": {"confirm": {"type": "boolean", "title": "Do it", "default": False}},
+    "required": ["confirm"],
+}
+Context = ServerRequestContext[dict[str, object]]
+
+
+class AgentServer:
+    """Answers the calls of one client."""
+
+    def __init__(self, *, write: bool) -> None:
+        """`write` offers the tools that change runs."""
+        self._tools = {name: tool for name, tool in tools().items() if write or not tool.write}
+        self._asked: dict[str, list[str]] = {}  # the command that each question is about
+
+    def server(self) -> Server[dict[str, object]]:
+        """The server, to be connected with a client."""
+        return Server(
+            "ppo-tui",
+            version=version("ppo-tui"),
+            instructions=_ABOUT,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+
+    async def _list(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(name, tool) for name, tool in self._tools.items()])
+
+    async def _call(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            return _answer(f"error: there is no tool {params.name!r}\nhint: use {', '.join(self._tools)}", ok=False)
+        arguments = params.arguments or {}
+        try:
+            if tool.write:
+                confirmed = await self._confirmed(context, params, tool.command(arguments))
+                if confirmed is not None:
+                    return confirmed
+            return _answer(*await asyncio.to_thread(run, tool, arguments))
+        except UserError as error:
+            hint = f"\nhint: {error.hint}" if error.hint else ""
+            return _answer(f"error: {error.message}{hint}", ok=False)
+
+    async def _confirmed(
+        self, context: Context, params: types.CallToolRequestParams, command: list[str]
+    ) -> types.CallToolResult | types.InputRequiredResult | None:
+        """None where the user has agreed to this command, otherwise the answer."""
+        line = shlex.join(["ppo-tui", *command])
+        question = types.ElicitRequestFormParams(
+            message=f"May the agent run this?\n\n{line}", requested_schema=_CONFIRM
+        )
+        able = context.session.client_capabilities
+        if able is None or able.elicitation is None:
+            return _answer(f"error: this client cannot ask the user\nhint: ask the user to run {line}", ok=False)
+        if context.protocol_version < _ASKS_AGAIN:
+            reply = await context.session.elicit_form(question.message, _CONFIRM, context.request_id)
+        elif (state := params.request_state) is not None and self._asked.pop(state, None) == command:
+            found = (params.input_responses or {}).get("confirm")
+            reply = found if isinstance(found, types.ElicitResult) else types.ElicitResult(action="cancel")
+        else:
+            state = secrets.token_urlsafe(16)
+            self._asked[state] = command
+            asked = types.ElicitRequest(params=question)
+            return types.InputRequiredResult(input_requests={"confirm": asked}, request_state=state)
+        if reply.action == "accept" and (reply.content or {}).get("confirm") is True:
+            return None
+        return _answer(f"error: the user did not allow it: {line}", ok=False)
+
+
+def serve(*, write: bool) -> None:
+    """Serves one client over stdin and stdout until it closes them."""
+    asyncio.run(_serve(AgentServer(write=write)))
+
+
+async def _serve(agents: AgentServer) -> None:
+    server = agents.server()
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def _described(name: str, tool: Tool) -> types.Tool:
+    hints = types.ToolAnnotations(read_only_hint=not tool.write, destructive_hint=tool.write, open_world_hint=False)
+    return types.Tool(name=name, description=tool.about, input_schema=tool.schema(), annotations=hints)
+
+
+def _answer(text: str, ok: bool) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=not ok)

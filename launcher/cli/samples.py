@@ -1,0 +1,50 @@
+"""`ppo-tui samples`: prompts and responses of a step."""
+
+from typing import Annotated
+
+import typer
+
+from launcher.cli.output import Json, Run, put, put_json, say
+from launcher.core.errors import UserError
+from launcher.core.format import number
+from launcher.core.text import near_hint
+from launcher.metrics.records import jsonable
+from launcher.record.layout import find
+
+_KINDS = ("rollout", "validation")
+
+
+def samples(
+    run: Run,
+    step: Annotated[int | None, typer.Option("--step", help="Step of the responses (default: the newest).")] = None,
+    kind: Annotated[str, typer.Option("--kind", metavar="rollout|validation", help="Which responses.")] = "rollout",
+    count: Annotated[int, typer.Option("--count", min=1, max=1000, help="Responses to print.")] = 3,
+    json: Json = False,
+) -> None:
+    """Print responses of the model with their scores, the best and the worst first."""
+    from launcher.runs.watch.responses import dumps, read
+
+    if kind not in _KINDS:
+        raise UserError(f"--kind: '{kind}' is not allowed", near_hint(kind, _KINDS, f"use {' or '.join(_KINDS)}"))
+    target = find(run)
+    found = {dump.step: dump for dump in dumps(target) if dump.kind == kind}
+    if not found:
+        raise UserError(f"run {target.id} has no {kind} responses", "set trainer.rollout_data_dir to keep them")
+    chosen = max(found) if step is None else step
+    if chosen not in found:
+        raise UserError(f"--step {chosen}: run {target.id} has no {kind} responses of this step", f"use {max(found)}")
+    responses, cut = read(found[chosen])
+    ordered = sorted(responses, key=lambda sample: sample.score)
+    ends = [ordered.pop(-1 if place % 2 == 0 else 0) for place in range(min(count, len(ordered)))]
+    for sample in ends:
+        if json:
+            put_json({"step": chosen, "kind": kind, **sample._asdict(), **jsonable({"score": sample.score})})
+        else:
+            put(f"step {chosen}, score {number(sample.score)}" + (f", expected {sample.truth}" if sample.truth else ""))
+            for name, text in (("prompt", sample.prompt), ("response", sample.response)):
+                put(f"{name}:")
+                for line in text.splitlines():
+                    put(f"  {line}")
+    left = len(responses) - len(ends)
+    if left or cut:
+        say(f"{left} more responses; see them with --count, or on the samples page")

@@ -1,0 +1,143 @@
+"""The MCP server with a real client over stdio: what it reads, how it pages, and that the user is asked."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client, StdioServerParameters
+from whole_run import whole_run
+
+from launcher.agents.tools import PAGE, page, tools
+from launcher.core.errors import UserError
+from launcher.core.paths import own_command
+from launcher.record.layout import RunDir
+from launcher.runs.act.import_logs import import_logs
+
+Session = Callable[..., Any]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    return whole_run(tmp_path / "home")
+
+
+@asynccontextmanager
+async def client(*words: str, answer: str | None = None, mode: str = "auto") -> AsyncIterator[tuple[Client, list[str]]]:
+    """A client of `ppo-tui mcp`; `answer` is what its user says when asked (accept, decline), None if it cannot ask."""
+    asked: list[str] = []
+
+    async def ask(_: Any, params: types.ElicitRequestFormParams) -> types.ElicitResult:
+        asked.append(params.message)
+        content: Any = {"confirm": True} if answer == "accept" else None
+        return types.ElicitResult(action=answer, content=content)  # type: ignore[arg-type]
+
+    command, *arguments = [*own_command("launcher.cli.main"), "mcp", *words]
+    server = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
+    async with Client(server, elicitation_callback=ask if answer else None, mode=mode) as found:  # type: ignore[arg-type]
+        yield found, asked
+
+
+async def called(found: Client, tool: str, **arguments: Any) -> tuple[str, bool]:
+    """The text of an answer, and whether it is one of success."""
+    result = await found.call_tool(tool, arguments)
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text, not result.is_error
+
+
+@pytest.mark.slow
+async def test_an_agent_reads_runs_but_cannot_change_them(run: RunDir) -> None:
+    async with client() as (found, _):
+        listed = (await found.list_tools()).tools
+        assert {"list_runs", "status", "health", "diagnose", "metrics", "samples", "check"} <= {t.name for t in listed}
+        assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed)
+        text, fine = await called(found, "list_runs")
+        assert fine and json.loads(text.splitlines()[0])["run"] == run.id
+        text, fine = await called(found, "status", run="last")
+        assert fine and json.loads(text)["state"] == "failed"
+        text, fine = await called(found, "samples", run=run.id, count=1)
+        assert fine and "response" in json.loads(text)
+        text, fine = await called(found, "explain", topic="KL-1")
+        assert fine and "KL" in text
+        text, fine = await called(found, "stop", run=run.id)
+        assert not fine and text.startswith("error: there is no tool 'stop'")
+        text, fine = await called(found, "status", run="nothing-like-it")
+        assert not fine and text.startswith("error: ")
+
+
+@pytest.mark.slow
+async def test_metrics_are_paged_from_the_newest_step(run: RunDir) -> None:
+    async with client() as (found, _):
+        run = import_logs([str(Path(__file__).parents[1] / "data" / "logs" / "learning.log.gz")])[0]
+        text, _ = await called(found, "metrics", source=run.id)
+        assert len(text) <= PAGE + 200
+        *lines, note = text.splitlines()
+        newest = json.loads(lines[-1])["step"]
+        offset = int(note.split("earlier: offset=")[1].split("]")[0].split(";")[0])
+        before, _ = await called(found, "metrics", source=run.id, offset=offset)
+        assert "later: offset=" in before
+        text, _ = await called(found, "metrics", source=run.id, key=["critic/score/mean"])
+        assert json.loads(text.splitlines()[-1])["step"] == newest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("answer", ["accept", "decline"])
+async def test_the_user_is_asked_before_a_run_is_touched(run: RunDir, answer: str, mode: str) -> None:
+    async with client("--write", answer=answer, mode=mode) as (found, asked):
+        text, fine = await called(found, "stop", run=run.id)
+    assert asked == [f"May the agent run this?\n\nppo-tui stop {run.id}"]
+    assert ("not allow" in text) is (answer == "decline")
+    assert fine is (answer == "accept")
+
+
+@pytest.mark.slow
+async def test_a_client_that_cannot_ask_gets_the_command(run: RunDir) -> None:
+    async with client("--write") as (found, _):
+        text, fine = await called(found, "start", preset="toy-cpu", settings=["actor.lr=1e-4"])
+    assert not fine
+    assert text.endswith("hint: ask the user to run ppo-tui run --detach --json toy-cpu actor.lr=1e-4")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("status", {}, "run is missing"),
+        ("status", {"run": "--help"}, "'--help' is not allowed"),
+        ("status", {"run": 7}, "must be of the type string"),
+        ("samples", {"run": "last", "step": "7"}, "must be of the type integer"),
+        ("start", {"preset": "toy-cpu", "settings": ["--force"]}, "'--force' is not allowed"),
+        ("start", {"preset": "toy-cpu", "settings": ["lr"]}, "'lr' is not allowed"),
+        ("status", {"run": "last", "rum": 1}, "rum: there is no such argument"),
+    ],
+)
+def test_wrong_arguments_never_become_options(tool: str, arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        tools()[tool].command(arguments)
+
+
+@given(st.lists(st.text(st.characters(codec="ascii", exclude_characters="\n"), max_size=400), max_size=200))
+def test_pages_cover_everything_and_stay_small(lines: list[str]) -> None:
+    text = "\n".join(lines).strip()
+    seen, offset = "", 0
+    while True:
+        shown = page(text, offset)
+        assert len(shown) <= PAGE + 200
+        body, more, note = shown.rpartition("\n[characters ")
+        if not more:
+            seen = shown
+            break
+        stop = int(note.split(" to ")[1].split(" ")[0])
+        assert text[offset:stop].rstrip() == body
+        seen += text[offset:stop]
+        if "later" not in note:
+            break
+        offset = stop
+    assert seen == text
