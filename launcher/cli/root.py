@@ -93,7 +93,7 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 
 for command in (
     *(launch.run, launch.attach, launch.watch, launch.stop, launch.resume, launch.fork, upkeep.delete),
-    *(checking.check, checking.doctor),
+    *(checking.check, checking.tune, checking.doctor),
     *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
     *(preset.presets, preset.recipes, preset.command, preset.edit),
     *(launch.import_, launch.replay, comparisons.compare, report.export, upkeep.merge, upkeep.eval_),
