@@ -93,8 +93,8 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
             rows += labelled([(f" {name}", "dim")], clean(text), role, _FACT, columns)
     for found in turn.check.findings:
         if found.get("level") in ("error", "warning"):
-            sign, role = FINDINGS[found["level"]]
-            rows += labelled([(f" {sign}", role)], clean(f"{found.get('message')}"), "text", _MARK, columns)
+            mark = FINDINGS[found["level"]]
+            rows += labelled([(f" {mark[0]}", mark[1])], clean(f"{found.get('message')}"), "text", _MARK, columns)
     rows += [[], [(" Settings in addition to the preset" if entry.settings else " The preset as it is", "dim")]]
     for setting in entry.settings:
         rows += paragraph(clean(setting), "text", columns)
