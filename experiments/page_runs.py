@@ -20,7 +20,7 @@ from launcher.record.control import Request
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.info import Origin, RunInfo
 from launcher.record.machine import GpuSample, MachineSample
-from launcher.record.queued import Queued
+from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState
 
 
@@ -51,6 +51,7 @@ RECORDS = {
     "gpu.jsonl": (MachineSample, GpuSample),
     "control/*.json": (Request,),
     "queue/ID.json": (Queued,),
+    "queue/checks/ID.json": (Checked,),
 }
 
 

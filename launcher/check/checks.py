@@ -51,6 +51,9 @@ SLOW: tuple[tuple[str, Check], ...] = (
 )
 """What reads files, asks the network or starts processes, each with the words of its progress."""
 
+PASSING = frozenset({"hardware", "cluster", "login"})
+"""Those of SLOW whose answer changes while a run waits for its turn."""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -77,9 +80,16 @@ def _quick(subject: Subject) -> Iterator[Finding]:
     return (finding for check in QUICK for finding in _run(check, subject))
 
 
-def slow(subject: Subject, progress: Progress, cancelled: Callable[[], bool]) -> Iterator[Finding]:
-    """What takes seconds, as it is found; `cancelled` is asked before each check."""
+def slow(
+    subject: Subject, progress: Progress, cancelled: Callable[[], bool] = lambda: False, *, passing: bool | None = None
+) -> Iterator[Finding]:
+    """What takes seconds, as it is found; `cancelled` is asked before each check.
+
+    `passing`: only the checks of PASSING, or only the others.
+    """
     for title, check in SLOW:
+        if passing is not None and passing != (title in PASSING):
+            continue
         if cancelled():
             return
         progress(title)

@@ -1,14 +1,25 @@
-"""The gate before a run: the preflight, and what happens when it finds an error."""
+"""The gate before a run: the preflight, and what happens when it finds an error.
 
-from collections.abc import Callable, Sequence
+A run of the queue passes it in two parts: `admit_ahead` when it is added, while others use the machine, and
+`admit_waiting` when it starts, which takes a second.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from launcher.check.checks import quick, slow
 from launcher.check.finding import Finding, in_order
-from launcher.check.subject import subject
+from launcher.check.machine import here
+from launcher.check.subject import Subject, subject
 from launcher.core.errors import UserError
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
 
+_MOST = 64  # files of a model
 FORCE = "use --force to start it anyway"
 
 
@@ -34,11 +45,75 @@ def admit(
     findings = quick(what)
     _refuse(loaded.name, findings, force)
     prepare()
-    findings = in_order([*findings, *slow(what, lambda title: narrate(f"checking: {title}"), lambda: False)])
+    findings = in_order([*findings, *slow(what, _titles(narrate))])
     _refuse(loaded.name, findings, force)
-    kept = [finding for finding in findings if finding.level != "info"]
-    forced = any(finding.level == "error" for finding in kept)
-    return Preflight(forced, tuple(finding.as_json() for finding in kept))
+    return _preflight([finding.as_json() for finding in findings])
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What a preflight found ahead of the start: the findings that last, and the files that it was about."""
+
+    findings: tuple[dict[str, Any], ...]
+    files: dict[str, Any]
+
+
+def admit_ahead(
+    loaded: LoadedPreset, *, force: bool, narrate: Callable[[str], None], prepare: Callable[[], object]
+) -> Ahead:
+    """The preflight of a run that will start later, as if nothing else used the machine. Raises as `admit` does."""
+    what = subject(loaded, on=here({**os.environ, **loaded.preset.env}).emptied())
+    _refuse(loaded.name, quick(what), force)
+    prepare()
+    files = stamps(what)
+    lasting = in_order(slow(what, _titles(narrate), passing=False))
+    _refuse(loaded.name, lasting, force)
+    return Ahead(tuple(finding.as_json() for finding in lasting), files)
+
+
+def admit_waiting(loaded: LoadedPreset, ahead: Ahead, *, force: bool) -> Preflight | None:
+    """The rest of the preflight of a run that starts now; None where files have changed and all is to be checked again.
+
+    Raises as `admit` does.
+    """
+    what = subject(loaded)
+    if stamps(what) != ahead.files:
+        return None
+    now = [*quick(what), *slow(what, lambda _: None, passing=True)]
+    _refuse(loaded.name, in_order(now), force)
+    return _preflight([*(finding.as_json() for finding in now), *ahead.findings])
+
+
+def stamps(what: Subject) -> dict[str, Any]:
+    """Each path of this machine that the settings name, with time and size of the file or of a model's files.
+
+    Other folders may be written to at any time.
+    """
+    found: dict[str, Any] = {}
+    for path in (Path(text) for setting in what.settings.values() for text in _paths(setting.value)):
+        with contextlib.suppress(OSError, ValueError):  # not there, or no path at all
+            model = (path / "config.json").is_file()
+            files = sorted(path.iterdir())[:_MOST] if model else [] if path.is_dir() else [path]
+            found[str(path)] = [[each.stat().st_mtime_ns, each.stat().st_size] for each in files]
+    return found
+
+
+def _paths(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value.startswith("/"):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _paths(each)
+
+
+def _titles(narrate: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda title: narrate(f"checking: {title}")
+
+
+def _preflight(findings: Sequence[dict[str, Any]]) -> Preflight:
+    kept = [each for each in findings if each["level"] != "info"]
+    kept.sort(key=lambda each: each["level"] != "error")
+    return Preflight(any(each["level"] == "error" for each in kept), tuple(kept))
 
 
 def _refuse(name: str, findings: Sequence[Finding], force: bool) -> None:

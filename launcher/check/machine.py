@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from launcher.core.errors import UserError
@@ -50,6 +50,11 @@ class Machine:
     cpus: int
     assumed: bool
     nodes: int | None = None
+
+    def emptied(self) -> "Machine":
+        """This machine when nobody uses it."""
+        gpus = tuple(replace(gpu, used=gpu.reserved, others=()) for gpu in self.gpus)
+        return replace(self, gpus=gpus, host_available=self.host_total)
 
 
 def assumed(text: str) -> Machine:

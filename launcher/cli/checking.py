@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
-from launcher.cli.output import Json, Preset, Settings, fail, put, put_json, put_table, say
+from launcher.cli.output import Force, Json, Preset, Settings, fail, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import gib
 from launcher.core.paths import settings_file
@@ -195,3 +195,48 @@ def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
         if name in have or name in ranges or (gpu and name in GPU_PACKAGES)
     ]
     return [("PACKAGE", "INSTALLED", f"VERL {have['verl']} REQUIRES"), *rows]
+
+
+def tune(
+    preset: Preset,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the new preset (default: PRESET-tuned).")
+    ] = None,
+    probes: Annotated[int, typer.Option(min=1, max=6, help="Maximum number of short runs.")] = 6,
+    steps: Annotated[int, typer.Option(min=2, max=20, help="Steps of each run.")] = 3,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Find the fastest memory settings by short runs, and write a preset.
+
+    All responses have their full length. Ctrl-C stops; the same command continues.
+    """
+    from launcher.cli.launch import refusals
+    from launcher.preset.draft import target
+    from launcher.preset.files import load
+    from launcher.runs.act.tune import told
+    from launcher.runs.act.tune import tune as probe
+
+    loaded = load(preset)
+    path = target(name or f"{loaded.name}-tuned")
+    if path.exists():
+        raise UserError(f"preset {path.stem} exists already", "choose another with --name, or delete it")
+    with refusals():
+        found = probe(loaded, path, say, most=probes, count=steps, force=force)
+    if json:
+        runs = [
+            {"run": each.run, "tokens_per_second": each.tokens, "peak": each.peak, "failed": each.failed}
+            for each in found.probes
+        ]
+        put_json(
+            {
+                "preset": path.stem,
+                "file": str(path),
+                "change": dict(found.change),
+                "best": found.best.run,
+                "probes": runs,
+            }
+        )
+        return
+    put(f"{path.stem}: {told(found.best)}")
+    put(f"wrote {path}")

@@ -32,7 +32,8 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         asked = {
             name: getattr(entry, name) for name in ("needs", "gpus", "after", "settings", "force", "added", "host")
         }
-        put_json({"run": entry.id, "name": entry.name, "state": turn.state, "waits": turn.waits, **asked})
+        found = {"state": turn.state, "waits": turn.waits, "checked": turn.check.ended or None}
+        put_json({"run": entry.id, "name": entry.name, **found, **asked})
     if json:
         return
     if queue:

@@ -119,7 +119,7 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 
 for command in (
     *(launch.run, launch.attach, launch.watch, serve, launch.stop, launch.resume, launch.fork, upkeep.delete),
-    *(checking.check, checking.doctor, checking.alerts),
+    *(checking.check, checking.tune, checking.doctor, checking.alerts),
     *(
         report.runs,
         report.hosts,

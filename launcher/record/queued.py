@@ -1,7 +1,7 @@
 """The queue: runs that wait for their turn, one file per run, `queue/ID.json`.
 
 ID is the id that the run will have. An entry whose run is there has been started, whatever became of the file: so no
-kill at any instant starts one twice.
+kill at any instant starts one twice. `queue/checks/ID.json` is its preflight, which is made while it waits.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ class Queued(Record):
     `preset` is a snapshot with all settings laid over it, `settings` are those given with it, to be shown.
     `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
     when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
-    over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it.
-    `note` is what the run's note will say, `origin` the run and checkpoint that a fork begins with.
+    over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it, on
+    the GPUs `given`. `note` is what the run's note will say, `origin` the run and checkpoint that a fork begins with.
     """
 
     id: str
@@ -51,6 +51,7 @@ class Queued(Record):
     now: bool = field(default=False, metadata=RARE)
     skipped: str | None = field(default=None, metadata=RARE)
     starter: ProcessId | None = field(default=None, metadata=RARE)
+    given: tuple[str, ...] = field(default=(), metadata=RARE)
 
     @property
     def run(self) -> RunDir:
@@ -66,7 +67,7 @@ class Queued(Record):
 
     @property
     def starting(self) -> bool:
-        """Whether its preflight is under way, and then its start."""
+        """Whether its start is under way."""
         return self.starter is not None and self.starter.alive()
 
     @property
@@ -82,6 +83,43 @@ class Queued(Record):
     def remove(self) -> None:
         """Takes it out of the queue."""
         _file(self.id).unlink(missing_ok=True)
+        forget(self.id)
+
+
+@dataclass(frozen=True)
+class Checked(Record):
+    """The preflight of a waiting run, which the process `checker` makes; `ended` is when it was done, 0 before.
+
+    `tries` counts the processes that were started for it. `refused` is why the run would fail. `findings` are those
+    that last, unlike what is free on the machine, `files` what had been read, as `check.gate.stamps` describes it.
+    """
+
+    tries: int = 0
+    ended: float = 0.0
+    checker: ProcessId | None = field(default=None, metadata=RARE)
+    refused: str | None = field(default=None, metadata=RARE)
+    findings: tuple[dict[str, Any], ...] = ()
+    files: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is under way."""
+        return not self.ended and self.checker is not None and self.checker.alive()
+
+    def save(self, id: str) -> None:
+        """Writes its file. Raises OSError."""
+        (file := _checked(id)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.write(file)
+
+
+def checked(id: str) -> Checked:
+    """What is known of the preflight of an entry."""
+    return Checked.read(_checked(id)) or Checked()
+
+
+def forget(id: str) -> None:
+    """Removes what is known of the preflight: it is made again."""
+    _checked(id).unlink(missing_ok=True)
 
 
 def entries() -> list[Queued]:
@@ -95,6 +133,11 @@ def entries() -> list[Queued]:
         with contextlib.suppress(OSError):
             each.remove()
     return sorted((each for each in readable if each not in started), key=lambda each: (each.place, each.id))
+
+
+def get(id: str) -> Queued | None:
+    """The entry of this id; None where it was started or removed."""
+    return Queued.read(_file(id))
 
 
 def find(word: str) -> Queued:
@@ -129,7 +172,7 @@ def move(entry: Queued, distance: int) -> None:
 
 def change(entry: Queued, **values: Any) -> None:
     """Replaces fields of an entry, unless it was started or removed meanwhile. Raises OSError."""
-    if (now := Queued.read(_file(entry.id))) is not None:
+    if (now := get(entry.id)) is not None:
         dataclasses.replace(now, **values).save()
 
 
@@ -167,3 +210,7 @@ def new_place() -> float:
 
 def _file(id: str) -> Path:
     return paths.queue_dir() / f"{id}.json"
+
+
+def _checked(id: str) -> Path:
+    return paths.queue_dir() / "checks" / f"{id}.json"

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from launcher.record import queued
 from launcher.record.process import ProcessId
-from launcher.record.queued import Queued
+from launcher.record.queued import Checked, Queued
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable, RunTable
 from tui.pages.queue.screen import QueueScreen
@@ -29,6 +29,7 @@ def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started."""
     for module in ("launcher.runs.act.queue_runner", "tui.pages.queue.screen", "tui.pages.runs.screen"):
         monkeypatch.setattr(f"{module}.wake_queue", lambda **_: None)
+    monkeypatch.setattr("tui.pages.queue.screen.now", lambda: 1_795_256_087.0)
     monkeypatch.setattr("launcher.runs.watch.turns._sampled", lambda _: dict.fromkeys("0123"))
 
 
@@ -48,6 +49,13 @@ def fill(make: SimpleNamespace) -> list[str]:
         entry("0e55-toy-cpu", "toy-cpu", paused=True, needs=0, place=5.0),
     ):
         waiting.save()
+    warning = {"level": "warning", "message": "TMUX delays the Escape key by 500 ms"}
+    for id, check in {
+        "0b22-ppo": Checked(1, start, findings=(warning,)),
+        "0c33-grpo-of-a-rather-long-name": Checked(1, checker=ProcessId.of(os.getpid())),
+        "0d44-grpo": Checked(1, start, refused=refused),
+    }.items():
+        check.save(id)
     return [each.id for each in queued.entries()]
 
 
@@ -125,7 +133,7 @@ async def test_a_launch_is_queued_instead_of_started(make: SimpleNamespace) -> N
         assert entry.name == "toy-cpu" and entry.needs == 0 and message(app).startswith(f"Queued {entry.id}")
 
 
-@pytest.mark.parametrize("size", [HOME, (40, 12)])
+@pytest.mark.parametrize("size", [HOME, (40, 12), (160, 48)])
 def test_looks(make: SimpleNamespace, snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     fill(make)
 

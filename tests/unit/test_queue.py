@@ -19,7 +19,7 @@ from launcher.record import queued
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir, appearing, create
 from launcher.record.process import ProcessId
-from launcher.record.queued import Queued
+from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.supervise.spawn import write_launch
@@ -44,8 +44,10 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> list[FakeGpu]:
 
 
 def enqueue(id: str, needs: int = 1, **values: Any) -> Queued:
+    """An entry that passed its preflight."""
     entry = Queued(id, id, {}, os.uname().nodename, needs, queued.new_place(), time.time(), **values)
     entry.save()
+    Checked(ended=1.0).save(id)
     return entry
 
 
@@ -83,8 +85,8 @@ def test_several_sets_of_gpus_are_used_side_by_side(gpus: list[FakeGpu]) -> None
     assert found["named"] == f"GPU 0 is used by {run.id}"
     assert found["large"] is not None and found["large"].startswith(f"2 GPUs; GPU 0 is used by {run.id}, GPU 1 is rese")
     become(run, "finished")
-    assert chosen() == {"any": ("2",), "named": ("0", "1")}
-    assert "GPU 3 is reserved for large" in str(waits()["small"]), "a smaller one does not pass it for ever"
+    assert chosen() == {"any": ("3",), "named": ("0", "1")}, "GPU 3 is free for longer than GPU 2"
+    assert "GPU 2 is reserved for large" in str(waits()["small"]), "a smaller one does not pass it for ever"
 
 
 def test_a_run_without_named_gpus_has_the_first_ones(gpus: list[FakeGpu]) -> None:
@@ -119,6 +121,54 @@ def test_memory_that_others_hold_keeps_a_gpu_from_the_queue(gpus: list[FakeGpu])
     assert waiting.waits == "GPU 1 has 20.0 GiB in use" and waiting.outside
     gpus[1].used = 0
     assert chosen()["waits"] == ("1",)
+
+
+def test_the_gpu_that_is_free_for_longest_is_taken_first(gpus: list[FakeGpu]) -> None:
+    runs = [
+        live(name, {"trainer.n_gpus_per_node": 1}, CUDA_VISIBLE_DEVICES=gpu)
+        for name, gpu in zip("abc", "021", strict=True)
+    ]
+    for run in runs:
+        become(run, "finished")
+        time.sleep(0.01)
+    enqueue("x", 2)
+    enqueue("y")
+    enqueue("z")
+    assert chosen() == {"x": ("3", "0"), "y": ("2",), "z": ("1",)}
+    gpus[3].used = 20 * GIB
+    turns()
+    gpus[3].used = 0
+    assert chosen()["z"] == ("3",), "another program had it just now"
+
+
+def test_what_is_not_checked_reserves_nothing(gpus: list[FakeGpu]) -> None:
+    for id in ("unchecked", "checking", "killed", "refused"):
+        enqueue(id, 4)
+    us, gone = ProcessId.of(os.getpid()), ProcessId(1 << 22, 1, "x")
+    queued.forget("unchecked")
+    Checked(1, checker=us).save("checking")
+    Checked(1, checker=gone).save("killed")
+    Checked(1, 1.0, refused="it would fail").save("refused")
+    enqueue("x", 4)
+    *others, x = turns()
+    assert x.due and x.state == "checked" and len(x.gpus) == 4
+    assert [(each.state, each.unchecked, each.lost) for each in others] == [
+        ("queued", True, False),
+        ("checking", True, False),
+        ("queued", True, False),
+        ("checked", False, True),
+    ]
+    assert [each.waits for each in others][:2] == ["its preflight, which has not begun", "its preflight"]
+    queued.change(others[3].entry, skipped=others[3].waits)
+    assert turns()[3].state == "refused"
+
+
+def test_a_start_keeps_the_gpus_that_it_was_given(gpus: list[FakeGpu]) -> None:
+    enqueue("starting", starter=ProcessId.of(os.getpid()), given=("2",))
+    enqueue("x", 4)
+    first, second = turns()
+    assert first.gpus == ("2",) and first.state == "starting" and not first.due
+    assert "GPU 2 is reserved for starting" in str(second.waits)
 
 
 def test_gpus_by_uuid_and_those_that_this_shell_may_not_use(

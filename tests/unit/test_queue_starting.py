@@ -1,9 +1,12 @@
 """The queue with real processes: starters, supervisors, and drivers in veRL's place."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,25 +16,29 @@ from launcher.preset.translate import Launch
 from launcher.record import queued
 from launcher.record.info import RunInfo
 from launcher.record.layout import all_runs, create
-from launcher.record.queued import Queued
+from launcher.record.queued import Checked, Queued
 from launcher.record.state import current
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.watch.turns import turns
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
-# In the place of `start`, whose preflight requires veRL: a driver that waits to be told to end.
+# In the place of `start`, which requires veRL: a driver that waits to be told to end. In the place of the preflight one
+# that waits for a file, refuses or is killed, as the entry's description says.
 STARTER = """
-import sys, time
+import subprocess, sys, time
 from launcher.preset.translate import Launch
-from launcher.record.info import RunInfo
+from launcher.record.info import Preflight, RunInfo
 from launcher.record.layout import appearing
-from launcher.runs.act import queue_runner
+from launcher.runs.act import queue_check, queue_runner
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
-def start(loaded, settings, narrate, *, force, id, after, resume_from):
-    open(sys.argv[1], "a").write(id + "\\n")
+home, check = sys.argv[1:]
+
+def start(loaded, settings, narrate, *, id, after, resume_from, preflight):
+    open(home + "/started", "a").write(id + "\\n")
     with appearing(loaded.name, id) as (run, hidden):
         RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)
         launch = Launch([sys.executable, "-S", "-c", "import time; time.sleep(900)"], {}, [], {"trainer.device": "cpu"})
@@ -39,7 +46,34 @@ def start(loaded, settings, narrate, *, force, id, after, resume_from):
     spawn_supervisor(run)
 
 queue_runner.start = start
+queue_runner.admit_waiting = lambda loaded, ahead, *, force: Preflight()
+queue_check.detached = lambda words, log, cwd: subprocess.Popen(
+    [sys.executable, "-c", check, words[1], home], stdout=log.open("ab"), stderr=subprocess.STDOUT)
 queue_runner.go_on()
+"""
+CHECK = """
+import os, pathlib, signal, sys, time
+from launcher.core.errors import UserError
+from launcher.record.queued import Checked
+from launcher.runs.act import queue_check
+
+home = pathlib.Path(sys.argv[2])
+
+def check(entry):
+    with (home / "checks").open("a") as file:
+        file.write(f"{entry.id} {os.getpid()}\\n")
+    word = entry.preset["description"]
+    while word == "slow" and not (home / "release").exists():
+        time.sleep(0.02)
+    if word == "refused":
+        raise UserError("no such model")
+    if word == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Checked()
+
+queue_check.check = check
+queue_check.wake_queue = lambda: None
+queue_check.main()
 """
 
 
@@ -49,29 +83,85 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def enqueue(id: str, **preset: object) -> Queued:
-    entry = Queued(id, id, {"description": "x", **preset}, socket.gethostname(), 0, queued.new_place(), time.time())
+def enqueue(id: str, word: str = "x", **preset: object) -> Queued:
+    entry = Queued(id, id, {"description": word, **preset}, socket.gethostname(), 0, queued.new_place(), time.time())
     entry.save()
     return entry
 
 
-def test_five_that_look_at_once_start_each_run_once(home: Path) -> None:
+def starter(home: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", STARTER, str(home), CHECK])
+
+
+def started(home: Path) -> list[str]:
+    return (home / "started").read_text().split() if (home / "started").exists() else []
+
+
+@pytest.fixture
+def ends() -> Iterator[None]:
+    """Stops what the test has started."""
+    yield
+    for each in queued.entries():
+        each.remove()
+    for run in all_runs():
+        stop(run, wait=True)
+
+
+def test_five_that_look_at_once_start_each_run_once(home: Path, ends: None) -> None:
     (home / "config.yaml").write_text("cpu_runs: 4\n")
     ids = [enqueue(f"{n}-x").id for n in range(5)]
-    started = home / "started"
-    for each in [subprocess.Popen([sys.executable, "-c", STARTER, str(started)]) for _ in range(5)]:
+    for each in [starter(home) for _ in range(5)]:
         assert each.wait() == 0
-    try:
-        assert started.read_text().split() == ids[:4]
-        assert sorted(run.id for run in all_runs()) == ids[:4] and [each.id for each in queued.entries()] == ids[4:]
-        assert all(current(run).going for run in all_runs())
-        queued.find("4-x").remove()
-    finally:
-        for run in all_runs():
-            stop(run, wait=True)
+    assert sorted(started(home)) == sorted(run.id for run in all_runs()) and len(all_runs()) == 4
+    (left,) = queued.entries()
+    assert {left.id, *started(home)} == {*ids} and all(current(run).going for run in all_runs())
 
 
-def test_the_end_of_a_run_starts_the_next_and_what_cannot_be_started_is_passed_over() -> None:
+def test_no_entry_waits_for_the_check_of_another(home: Path, ends: None) -> None:
+    """On two H100 a GPU waited 63 s while the entries before were checked one by one, and refused."""
+    (home / "config.yaml").write_text("cpu_runs: 2\n")
+    enqueue("0-slow", "slow")
+    refused = [enqueue(f"{n}-refused", "refused").id for n in range(1, 4)]
+    enqueue("4-x")
+    process = starter(home)
+    wait_until(lambda: started(home) == ["4-x"], lambda: [queued.entries(), started(home)])
+    first = queued.find("0-slow")
+    assert queued.checked("0-slow").running and first.skipped is None, "its check is still under way"
+    assert [queued.find(id).skipped for id in refused] == ["no such model"] * 3
+    (home / "release").touch()
+    wait_until(lambda: started(home) == ["4-x", "0-slow"], queued.entries)
+    assert process.wait() == 0 and [each.id for each in queued.entries()] == refused
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["starter", "starter-and-checks"])
+def test_a_kill_during_checks_loses_no_entry(home: Path, ends: None, both: bool) -> None:
+    (home / "config.yaml").write_text("cpu_runs: 3\n")
+    ids = [enqueue(f"{n}-slow", "slow").id for n in range(3)]
+    process = starter(home)
+    checks = home / "checks"
+    wait_until(lambda: checks.exists() and len(checks.read_text().splitlines()) == 2, queued.entries)
+    process.kill()
+    process.wait()
+    for line in checks.read_text().splitlines() if both else ():
+        os.kill(int(line.split()[1]), signal.SIGKILL)
+    entries = queued.entries()
+    assert [(each.id, each.skipped, each.waits) for each in entries] == [(id, None, True) for id in ids]
+    (home / "release").touch()
+    assert starter(home).wait() == 0
+    assert sorted(started(home)) == ids and not queued.entries()
+
+
+def test_a_check_that_dies_is_made_again_and_then_refuses(home: Path, ends: None) -> None:
+    enqueue("0-dies", "dies")
+    enqueue("1-x")
+    assert starter(home).wait() == 0
+    (left,) = queued.entries()
+    assert started(home) == ["1-x"] and [line.split()[0] for line in (home / "checks").open()].count("0-dies") == 3
+    assert str(left.skipped).startswith("its preflight ended 3 times without a result; see ")
+    assert turns()[0].state == "refused"
+
+
+def test_checks_are_made_while_the_machine_is_used_and_the_end_of_a_run_starts_the_next(ends: None) -> None:
     run, now = create("x"), time.time()
     RunInfo(run.id, "x", now).write(run.run_yaml)
     driver = [sys.executable, "-S", "-c", "import time; time.sleep(900)"]
@@ -81,10 +171,14 @@ def test_the_end_of_a_run_starts_the_next_and_what_cannot_be_started_is_passed_o
     wait_for(run, lambda state: state.driver is not None)
     enqueue("1-x", trainer={"gpus": "many"})
     enqueue("2-x", nothing=1)
-    going.go_on()  # the CPU is used
-    assert [each.skipped for each in queued.entries()] == [None, None]
-    stop(run, wait=True)
+    going.go_on()
     wait_until(lambda: all(each.skipped for each in queued.entries()), queued.entries)
     first, second = (str(each.skipped) for each in queued.entries())
     assert "trainer.gpus" in first and "nothing" in second
+    third = enqueue("3-x", nothing=1)
+    Checked(ended=time.time()).save(third.id)
+    going.go_on()
+    assert not queued.find("3-x").skipped, "it is checked, and the CPU is used"
+    stop(run, wait=True)
+    wait_until(lambda: "nothing" in str(queued.find("3-x").skipped), queued.entries)  # the supervisor woke the queue
     assert not [each for each in all_runs() if each.id != run.id]

@@ -13,13 +13,14 @@ from launcher.health.alerting import AlertSettings
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
 from launcher.record import queued
-from launcher.record.info import RunInfo
+from launcher.record.info import Preflight, RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.queue_runner import arms, sweep
 from launcher.runs.supervise.alerts import Behind, StopRule
+from launcher.runs.watch.turns import Turn
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +71,9 @@ def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPa
         RunState("finished", created=entry.added).write(entry.run.state)
 
     monkeypatch.setattr(going, "start", started)
-    while going._step():
-        pass
+    monkeypatch.setattr(going, "admit_waiting", lambda *_, **__: Preflight())
+    for entry in entries:
+        going._start(Turn(entry))
     runs = tagged("lr-1")
     assert read_note(runs[0].note).tags == ("lr-1",)
     assert [run.id for run in runs] == [entry.id for entry in entries] and not queued.entries()

@@ -1,4 +1,4 @@
-"""Puts runs in the queue; `python -m launcher.runs.act.queue_runner` starts those whose turn it is, one by one."""
+"""Puts runs in the queue; `python -m launcher.runs.act.queue_runner` checks them and starts those whose turn it is."""
 
 import contextlib
 import math
@@ -8,9 +8,12 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from launcher.check.gate import Ahead, admit_waiting
 from launcher.core.errors import UserError
 from launcher.health.alerting import STOPPERS, check_health
 from launcher.machine.sampler import VISIBLE, visible
@@ -22,12 +25,15 @@ from launcher.record.note import RunNote, is_tag
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
+from launcher.runs.act.queue_check import Checkers, reason_of
 from launcher.runs.act.start import start
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
 from launcher.verl import hydra
 
-POLL = 2.0  # seconds between two looks for what no supervisor tells
+POLL = 1.0  # seconds between two looks for what no supervisor tells
+SOON = 0.3  # the same while a check or a start is under way
+STARTS = 16  # at a time; each waits for the first sign of life of a supervisor
 
 
 def add(
@@ -74,7 +80,7 @@ def add(
 
 def begin_now(entry: Queued) -> None:
     """Starts an entry at the next look, whatever the machine has free; also one that was skipped. Raises OSError."""
-    queued.change(entry, now=True, paused=False, skipped=None)
+    _retry(entry, now=True)
     wake_queue()
 
 
@@ -83,8 +89,15 @@ def resume(entry: Queued | None) -> None:
     if entry is None:
         queued.pause(on=False)
     else:
-        queued.change(entry, paused=False, skipped=None)
+        _retry(entry)
     wake_queue()
+
+
+def _retry(entry: Queued, **values: Any) -> None:
+    """What was skipped is checked again."""
+    if entry.skipped is not None:
+        queued.forget(entry.id)
+    queued.change(entry, paused=False, skipped=None, **values)
 
 
 def remove(entry: Queued) -> None:
@@ -95,54 +108,71 @@ def remove(entry: Queued) -> None:
 
 
 def go_on() -> None:
-    """Starts what is due, and returns when nothing is, or when another process does this.
+    """Starts what is due and checks what was added; returns when nothing is, or when another process does this.
 
-    It stays while something waits for GPUs that others use: no run tells when these are free. It looks again after
-    giving up the lock: who finds that held relies on it.
+    It stays while a check is under way, and while something waits for GPUs that others use: no run tells when these
+    are free. It looks again after giving up the lock: who finds that held relies on it.
     """
-    while any(turn.due or turn.lost or turn.outside for turn in turns()):
+    while any(turn.due or turn.lost or turn.outside or turn.unchecked for turn in turns()):
         with queued.alone() as ours:
             if not ours:
                 return
-            while _step():
-                pass
+            with ThreadPoolExecutor(STARTS) as starters:
+                work = _Work(Checkers(), starters)
+                while pause := work.step():
+                    time.sleep(pause)
 
 
-def _step() -> bool:
-    """Starts one entry, or waits a little; False when there is nothing to do."""
-    for turn in (queue := turns()):
-        if turn.lost:
-            queued.change(turn.entry, skipped=turn.waits)
-            return True
-        if turn.due:
-            _start(turn)
-            return True
-    waiting = any(turn.outside for turn in queue)
-    if waiting:
-        time.sleep(POLL)
-    return waiting
+@dataclass
+class _Work:
+    """What this process has under way: checks of some entries, starts of others. Neither waits for the other."""
+
+    checkers: Checkers
+    starters: Executor
+    starts: dict[str, Future[None]] = field(default_factory=dict)  # by the id of the entry
+
+    def step(self) -> float:
+        """Starts what is due and checks what is not checked; seconds until the next look, 0 when none is needed."""
+        for id in [id for id, under_way in self.starts.items() if under_way.done()]:
+            if error := self.starts.pop(id).exception():
+                traceback.print_exception(error)
+        queue = [turn for turn in turns() if turn.entry.id not in self.starts]
+        for turn in queue:
+            if turn.lost:
+                queued.change(turn.entry, skipped=turn.waits, now=False)
+            elif turn.due:
+                queued.change(turn.entry, starter=ProcessId.of(os.getpid()), given=turn.gpus)
+                self.starts[turn.entry.id] = self.starters.submit(_start, turn)
+        checks = self.checkers.look([turn for turn in queue if turn.unchecked])
+        if checks or self.starts or any(turn.lost for turn in queue):
+            return SOON
+        return POLL if any(turn.outside for turn in queue) else 0.0
 
 
 def _start(turn: Turn) -> None:
-    """Starts an entry; a reason against it is kept in the entry, and the next ones continue."""
+    """Starts an entry that was checked; a reason against it is kept in the entry."""
     entry = turn.entry
-    queued.change(entry, starter=ProcessId.of(os.getpid()))
     try:
         loaded = restore(entry.name, entry.preset)
         chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
         folder = fork_folder(entry.origin) if entry.origin else None
-        start(loaded, chosen, _narrate, force=entry.force, id=entry.id, after=entry.origin, resume_from=folder)
+        ahead = Ahead(turn.check.findings, turn.check.files)
+        found = admit_waiting(with_settings(loaded, chosen), ahead, force=entry.force)
+        if found is None:
+            _narrate(f"{entry.id}: files have changed, so it is checked again")
+            queued.forget(entry.id)
+            queued.change(entry, starter=None)
+            return
+        start(loaded, chosen, _narrate, id=entry.id, after=entry.origin, resume_from=folder, preflight=found)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
             queued.change(entry, starter=None)
-            time.sleep(POLL)
             return
     except Exception as error:
         if not isinstance(error, UserError | OSError):
             traceback.print_exc()
         if not entry.run.path.exists():
-            reason = str(error) if isinstance(error, UserError | OSError) else repr(error)
-            queued.change(entry, skipped=reason, now=False, starter=None)
+            queued.change(entry, skipped=reason_of(error), now=False, starter=None)
             return
     if entry.note:
         with contextlib.suppress(OSError):  # a full disk: the run is there, and says so itself

@@ -2,11 +2,13 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from launcher import settings
 from launcher.core import paths
@@ -16,11 +18,12 @@ from launcher.record import queued
 from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, read_kind
 from launcher.record.layout import RunDir, all_runs
-from launcher.record.queued import Queued
+from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState, current
 from launcher.verl.config import ENGINE_GPUS, GPUS
 
 _ALL = "all"  # GPUs of a machine that does not tell which it has
+_used_at: dict[str, float] = {}  # GPU -> when this process last saw memory of it in use
 _RETRY = 300.0  # seconds in which a retry that was announced has begun
 
 
@@ -29,7 +32,8 @@ class Turn:
     """The place of an entry: it is due when `waits`, the reason in words, is None. `gpus` are those that it would get.
 
     `lost`: it can never be started, for the reason in `waits`. `outside`: it waits for what no supervisor will tell
-    at its end: GPUs that others use, a run that may be retried, the last moments of a supervisor.
+    at its end: GPUs that others use, a run that may be retried, the last moments of a supervisor. `check` is its
+    preflight; it is `unchecked` where that has to be made first.
     """
 
     entry: Queued
@@ -37,6 +41,8 @@ class Turn:
     gpus: tuple[str, ...] = ()
     lost: bool = False
     outside: bool = False
+    unchecked: bool = False
+    check: Checked = field(default_factory=Checked)
 
     @property
     def due(self) -> bool:
@@ -44,11 +50,13 @@ class Turn:
 
     @property
     def state(self) -> str:
-        """skipped, paused, starting or queued."""
+        """refused (by the preflight), skipped, paused, starting, checking, queued (not checked yet) or checked."""
         entry = self.entry
         if entry.skipped is not None:
-            return "skipped"
-        return "paused" if entry.paused else "starting" if entry.starting else "queued"
+            return "refused" if self.check.refused else "skipped"
+        if entry.paused or entry.starting:
+            return "paused" if entry.paused else "starting"
+        return "checking" if self.check.running else "checked" if self.check.ended else "queued"
 
 
 def turns() -> list[Turn]:
@@ -59,17 +67,22 @@ def turns() -> list[Turn]:
     stopped, machine = queued.paused(), _Machine(entries)
     places = []
     for entry in entries:
+        check = queued.checked(entry.id)
         if entry.skipped is not None:
             turn = Turn(entry, entry.skipped)
         elif entry.paused or stopped:
             turn = Turn(entry, "paused" if entry.paused else "the queue is paused")
         elif entry.host != socket.gethostname():
             turn = Turn(entry, f"added on {entry.host}, which starts it")
+        elif entry.starting:
+            turn = dataclasses.replace(machine.place(entry), waits="its start")
+        elif check.refused is not None:
+            turn = Turn(entry, check.refused, lost=True)
+        elif not check.ended:  # it reserves nothing: others may be ready
+            turn = Turn(entry, f"its preflight{'' if check.running else ', which has not begun'}", unchecked=True)
         else:
             turn = _after(entry, entries) or machine.place(entry)
-            if entry.starting:
-                turn = dataclasses.replace(turn, waits="preflight")
-        places.append(turn)
+        places.append(dataclasses.replace(turn, check=check))
     return places
 
 
@@ -121,41 +134,52 @@ class _Machine:
         more = self.named - self.gpus.keys()  # UUIDs, and those that are hidden from us
         self.outside = self.gpus | {word: who for word in more for who in _sampled([word]).values()}
         self.held: dict[str, str] = {}  # device -> words about the run that has it
+        self.freed: dict[str, float] = {}  # device -> when its last run ended
         self.on_cpu: list[str] = []
         self.cpu_runs = settings.cpu_runs()
         self.ending = False  # a run is ending, or is about to be retried
         for run in all_runs():
             state = current(run, checks=False)
             ending = not state.going and _ending(run, state)
-            if state.attempt is not None and (state.going or ending):
+            if state.attempt is None:
+                continue
+            if state.going or ending:
                 self._hold(run.id, run.attempt(state.attempt).read_launch())
                 self.ending |= ending
+            elif self.gpus:
+                for device in self._devices(_launch_of(str(run.path), state.attempt)):
+                    self.freed[device] = max(self.freed.get(device, 0.0), state.updated or 0.0)
 
     def _hold(self, run: str, launch: LaunchRecord) -> None:
-        if launch.job is not None or launch.host not in (None, socket.gethostname()):
-            return  # it uses other machines
+        if _elsewhere(launch):
+            return
         if launch.keys.get("trainer.device") == "cpu":
             self.on_cpu.append(run)
-            return
+        self.held |= dict.fromkeys(self._devices(launch), f"is used by {run}")
+
+    def _devices(self, launch: LaunchRecord) -> list[str]:
+        """The GPUs of a run on this machine."""
+        if _elsewhere(launch) or launch.keys.get("trainer.device") == "cpu":
+            return []
         count, engine = launch.keys.get(GPUS), launch.keys.get(ENGINE_GPUS)
         if isinstance(count, int):  # the replay of a log has none
             count += engine if isinstance(engine, int) else 0
             # Ray takes the first ones of those that it sees
             named = visible(launch.env)
-            devices = named[:count] if named is not None else [*self.gpus][:count] or [_ALL]
-            self.held |= dict.fromkeys(devices, f"is used by {run}")
+            return named[:count] if named is not None else [*self.gpus][:count] or [_ALL]
+        return []
 
     def place(self, entry: Queued) -> Turn:
         """The turn of an entry, which takes what it uses from those behind it."""
         if not entry.needs:
             return self._on_cpu(entry)
-        wanted = entry.gpus or (() if self.gpus else (_ALL,))
+        wanted = entry.gpus or (entry.given if entry.starting else ()) or (() if self.gpus else (_ALL,))
         if wanted:
             blocked = [(each, self._taken(each)) for each in wanted if self._taken(each)]
             chosen = wanted
         else:
             taken = [each for each in self.gpus if self._taken(each)]
-            free = sorted((each for each in self.gpus if each not in taken), key=self.named.__contains__)
+            free = sorted((each for each in self.gpus if each not in taken), key=self._rank)
             # of more than there are the preflight tells
             waits = len(free) < entry.needs <= len(self.gpus) and not entry.now
             chosen = tuple(free[: entry.needs] if waits else [*free, *taken][: entry.needs])
@@ -169,6 +193,10 @@ class _Machine:
         count = "" if entry.gpus else f"{entry.needs} GPU{'s' * (entry.needs > 1)}; "
         words = ", ".join(f"GPU {each} {who}" if each != _ALL else f"the machine {who}" for each, who in blocked)
         return Turn(entry, count + words, gpus, outside=outside)
+
+    def _rank(self, device: str) -> tuple[bool, float]:
+        """Which free GPU is taken first: none that an entry names, the one that is free for longest."""
+        return device in self.named, max(self.freed.get(device, 0.0), _used_at.get(device, 0.0))
 
     def _on_cpu(self, entry: Queued) -> Turn:
         others = self.on_cpu[: self.cpu_runs]
@@ -185,6 +213,17 @@ class _Machine:
         return holder or self.outside.get(device)
 
 
+@functools.lru_cache(1024)
+def _launch_of(run: str, attempt: int) -> LaunchRecord:
+    """What started an attempt that has ended."""
+    return RunDir(Path(run)).attempt(attempt).read_launch()
+
+
+def _elsewhere(launch: LaunchRecord) -> bool:
+    """Whether a run uses other machines."""
+    return launch.job is not None or launch.host not in (None, socket.gethostname())
+
+
 def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
     """GPUs, each with the words of who uses it, as far as NVML tells. MIG slices have no number that CUDA takes."""
     sampler = Sampler(devices)
@@ -192,6 +231,7 @@ def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
         gpus = sampler.sample().gpus
     finally:
         sampler.close()
+    _used_at.update((str(gpu.index), time.time()) for gpu in gpus if gpu.in_use)
     return {
         str(gpu.index): f"has {gib(gpu.used or 0)} GiB in use" if gpu.in_use else None
         for gpu in gpus

@@ -12,7 +12,7 @@ from launcher.core.clock import now
 from launcher.core.format import SHORT_ID, duration
 from launcher.core.text import clean
 from launcher.record import queued
-from launcher.record.queued import Queued
+from launcher.record.queued import Checked, Queued
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, turns
 from tui.kit.actions.background import reported
@@ -30,8 +30,9 @@ from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
-_FACT, _SETTING = 9, 28  # columns of the names of facts and of fields, in the inspector
-STATES = glyphs.signs("queue")
+_FACT, _SETTING = 11, 28  # columns of the names of facts and of fields, in the inspector
+_MARK = 3
+STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
 
 def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
@@ -65,13 +66,22 @@ def about_turn(turn: Turn) -> list[Span]:
     return [(f"{turn.entry.id}: {why}", role), *([(settings, "dim")] if settings else [])]
 
 
+def check_words(check: Checked) -> tuple[str, str]:
+    """What its preflight says, and the role of these words."""
+    if check.running or not check.ended:
+        return ("is under way" if check.running else "has not begun"), "dim"
+    ago = f"{duration(max(now() - check.ended, 0))} ago"
+    return (f"refused {ago}", "critical") if check.refused else (f"passed {ago}", "text")
+
+
 def inspect_turn(turn: Turn, columns: int) -> Inspection:
     """Why it waits, what it uses, the settings of its plan, its note."""
     entry, sign = turn.entry, STATES[turn.state]
     rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
     facts: list[tuple[str, str, str]] = [
         ("state", f"{sign[0]} {turn.state}", sign[1]),
-        ("waits", turn.waits or "starts next", "critical" if entry.skipped is not None else "text"),
+        ("waits for", turn.waits or "starts next", "critical" if entry.skipped is not None else "text"),
+        ("check", *check_words(turn.check)),
         ("uses", entry.uses, "text"),
         ("gets", f"GPU {','.join(turn.gpus)}" if turn.gpus else "", "text"),
         ("after", entry.after or "", "text"),
@@ -81,6 +91,10 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     for name, text, role in facts:
         if text:
             rows += labelled([(f" {name}", "dim")], clean(text), role, _FACT, columns)
+    for found in turn.check.findings:
+        if found.get("level") in ("error", "warning"):
+            mark = FINDINGS[found["level"]]
+            rows += labelled([(f" {mark[0]}", mark[1])], clean(f"{found.get('message')}"), "text", _MARK, columns)
     rows += [[], [(" Settings in addition to the preset" if entry.settings else " The preset as it is", "dim")]]
     for setting in entry.settings:
         rows += paragraph(clean(setting), "text", columns)

@@ -22,8 +22,6 @@ from verl.plugin.platform import PlatformBase, PlatformRegistry
 from . import fork_server, weights
 from .late import after_import
 
-POLL = 0.1  # seconds
-
 
 def install() -> None:
     """Makes the platform, the rollout engine "hf" and the checkpoint engine "gloo" known to veRL."""
@@ -33,7 +31,6 @@ def install() -> None:
     complete_torch_cpu()
     name_cpu_backend_once()
     keep_memory_unpinned()
-    after_import("verl.trainer.ppo.v1.replay_buffer", poll_often)
     PlatformRegistry.register(platform="cpu")(CpuPlatform)
     # veRL registers its FSDP engine for "cuda" and "npu" alone; with this variable of its own one can choose.
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
@@ -155,12 +152,6 @@ def keep_memory_unpinned() -> None:
         return pinned(pin_memory=False)
 
     fsdp_utils.CPUOffloadPolicy = unpinned
-
-
-def poll_often(module: ModuleType) -> None:
-    """Looks for finished rollouts every 0.1 s: veRL's 2 s are longer than a tiny model needs to answer."""
-    buffer = module.ReplayBuffer
-    buffer.__init__ = functools.partialmethod(buffer.__init__, poll_interval=POLL)  # type: ignore[assignment]
 
 
 def _resident(_device: Any = None) -> int:

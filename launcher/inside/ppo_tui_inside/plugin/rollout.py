@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import ray
 import torch
-from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
@@ -44,13 +43,15 @@ class Request:
 class HFServer:
     """Gathers the requests that arrive together and samples them in one batch."""
 
-    def __init__(self, model_path: str, prompt_length: int, response_length: int, seed: int) -> None:
+    def __init__(
+        self, model_path: str, prompt_length: int, response_length: int, seed: int, ignore_eos: bool = False
+    ) -> None:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
         torch.manual_seed(seed)
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_path)).eval()
         tokenizer = AutoTokenizer.from_pretrained(model_path)
-        self.eos: int = tokenizer.eos_token_id
+        self.eos: int | None = None if ignore_eos else tokenizer.eos_token_id  # all responses are as long as allowed
         self.pad: int = tokenizer.pad_token_id
         self.response_length = response_length
         self.context = prompt_length + response_length  # of several turns together, too
@@ -143,7 +144,7 @@ class HFServer:
         return [self._output(row, probs) for row, probs in zip(tokens.tolist(), log_probs.tolist(), strict=True)]
 
     def _output(self, tokens: list[int], log_probs: list[float]) -> TokenOutput:
-        length = tokens.index(self.eos) + 1 if self.eos in tokens else len(tokens)
+        length = tokens.index(self.eos) + 1 if self.eos is not None and self.eos in tokens else len(tokens)
         return TokenOutput(
             token_ids=tokens[:length],
             log_probs=log_probs[:length],
@@ -172,6 +173,7 @@ class HFReplica(RolloutReplica):
                 self.config.prompt_length,
                 self.config.response_length,
                 self.config.seed + self.replica_rank,  # or all workers would draw the same numbers
+                bool(self.config.ignore_eos),
             )
         )
         await server.ready.remote()
@@ -210,12 +212,3 @@ class HFAdapter(BaseRollout):
 
     async def release(self) -> None:
         pass
-
-
-def QuickReplayBuffer(*, trainer_mode: str, **kwargs: Any) -> ReplayBuffer:
-    """Looks for finished rollouts every 0.1 s: veRL's 2 s are longer than a tiny model needs to answer.
-
-    To be named in `trainer.v1.sampler.custom_sampler`, with the path `pkg://ppo_tui_inside.plugin.rollout`.
-    """
-    buffer = ReplayBuffer if trainer_mode == "sync" else ReplayBufferAsync
-    return buffer(trainer_mode=trainer_mode, poll_interval=0.1, **kwargs)

@@ -1,0 +1,189 @@
+"""What `tune` tries next: settings of memory and speed, guided by the memory estimate and by what was measured.
+
+A point has a power of two for all micro-batches (or token budgets) of the preset, the engine's share of GPU memory, and
+what is offloaded. The search begins where the estimate says that all fits, and then moves from the best point so far.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from launcher.check import memory
+from launcher.check.finding import Change
+from launcher.check.subject import Subject
+from launcher.preset.flow import Passes, flow
+from launcher.preset.schema import FIELDS
+from launcher.verl.config import ACTOR, UTILISATION
+
+SHARE = "rollout.gpu_memory_utilization"
+_STEP, _LEAST, _MOST = 0.1, 0.1, 0.9  # of the engine's share
+_FAR = 6  # powers of two from the preset, up or down
+_BOLD = 2  # up from the preset in the first probe
+_SAME = 0.02  # relative: a gain that two equal runs may differ by
+_FULL = 0.97  # of a GPU's memory: more of it may be too much in a later step
+_TOKENS = ("actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
+_LOG_PROBS = ("rollout.log_prob_max_token_len_per_gpu", "ref.log_prob_max_token_len_per_gpu")
+_ROWS = ("actor.ppo_micro_batch_size_per_gpu", "critic.ppo_micro_batch_size_per_gpu")
+_LOG_PROB_ROWS = ("rollout.log_prob_micro_batch_size_per_gpu", "ref.log_prob_micro_batch_size_per_gpu")
+_OFFLOADS = ((), ("optimizer_offload",), ("param_offload", "optimizer_offload"))
+
+
+@dataclass(frozen=True)
+class Point:
+    """`batch` is a power of two on the preset's micro-batches, `offload` an index: nothing, Adam, weights and Adam."""
+
+    batch: int = 0
+    share: float | None = None
+    offload: int = 0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a probe at a point came to: tokens per second and GPU, and the most bytes on one of `total`.
+
+    `failed` is why it has no result; `memory` tells that it ran out of memory. `length` is the mean response in tokens.
+    """
+
+    point: Point
+    run: str
+    tokens: float | None = None
+    peak: int | None = None
+    total: int | None = None
+    length: float | None = None
+    failed: str | None = None
+    memory: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be recommended."""
+        return self.tokens is not None and (not self.peak or not self.total or self.peak <= _FULL * self.total)
+
+
+class Space:
+    """The points that a preset can be set to on one machine."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.flow = subject, flow(subject)
+        self.dynamic = subject.flag(f"{ACTOR}.use_dynamic_bsz", False)
+        found = memory.estimate(subject)
+        engine = found is not None and found.plan.utilisation is not None and found.plan.kv_cache is None
+        share = subject.number(UTILISATION) if engine else None
+        self.names = ("actor", "critic") if subject.has_critic else ("actor",)
+        self.origin = Point(0, share, self._offload())
+
+    def change(self, point: Point) -> Change:
+        """The preset fields of a point that differ from the preset."""
+        wanted: dict[str, object] = dict(self._batches(point.batch)) if point.batch else {}
+        if point.share is not None and point.share != self.origin.share:
+            wanted[SHARE] = point.share
+        if point.offload != self.origin.offload:
+            on = _OFFLOADS[point.offload]
+            wanted |= {f"{name}.{key}": key in on for name in self.names for key in _OFFLOADS[-1]}
+        return {name: value for name, value in wanted.items() if value != self.subject.get(FIELDS[name].key)}
+
+    def first(self) -> Point:
+        """Where everything is likely to fit: the least offloaded, of these the largest batches, then the share."""
+        for offload, batch in product(range(len(_OFFLOADS)), range(_BOLD, -_FAR - 1, -1)):
+            point = Point(batch, self.origin.share, offload)
+            if not self._possible(point) or not self._fits(point):
+                continue
+            while (more := self._shifted(point, 1)) is not None and self._fits(more):
+                point = more
+            return point
+        return self.origin
+
+    def next(self, probes: Sequence[Measured]) -> Point | None:
+        """The next point to probe; None when no move is left. The second one is the preset as it is."""
+        if not probes:
+            return self.first()
+        tried = [self.change(each.point) for each in probes]
+        if len(probes) == 1 and self._possible(self.origin) and {} not in tried:
+            return self.origin
+        best = best_of(probes)
+        moves = self._up(best.point) if best else self._down(probes[0].point if len(probes) < 3 else probes[-1].point)
+        return next((each for each in moves if self._possible(each) and self.change(each) not in tried), None)
+
+    def _up(self, point: Point) -> Iterator[Point]:
+        """Moves that may be faster."""
+        yield Point(point.batch + 1, point.share, point.offload)
+        if more := self._shifted(point, 1):
+            yield more
+        if point.offload:
+            yield Point(point.batch, point.share, point.offload - 1)
+        yield Point(point.batch - 1, point.share, point.offload)
+
+    def _down(self, point: Point) -> Iterator[Point]:
+        """Moves that take less memory."""
+        yield Point(point.batch - 1, point.share, point.offload)
+        if less := self._shifted(point, -1):
+            yield less
+        if point.offload + 1 < len(_OFFLOADS):
+            yield Point(point.batch, point.share, point.offload + 1)
+
+    def _shifted(self, point: Point, steps: int) -> Point | None:
+        share = None if point.share is None else round(point.share + steps * _STEP, 2)
+        return None if share is None or not _LEAST <= share <= _MOST else Point(point.batch, share, point.offload)
+
+    def _possible(self, point: Point) -> bool:
+        """Whether it changes what it says, and is not sure to run out of memory."""
+        if abs(point.batch) > _FAR or (
+            point.batch and self._batches(point.batch) == self._batches(_closer(point.batch))
+        ):
+            return False
+        found = memory.estimate(self.subject.with_fields(self.change(point)))
+        total = found.gpu_total if found else None
+        return found is None or total is None or all(phase.gpu <= total for phase in found.phases)
+
+    def _fits(self, point: Point) -> bool:
+        """Whether every phase is likely to fit; without an estimate only the preset as it is."""
+        found = memory.estimate(self.subject.with_fields(self.change(point)))
+        if found is None or found.gpu_total is None or not found.phases:
+            return point == self.origin
+        return all(phase.gpu_high <= found.gpu_total for phase in found.phases)
+
+    def _batches(self, power: int) -> dict[str, int]:
+        """The micro-batches or token budgets, each within its limits."""
+        sizes = {}
+        for field, most in self._limits():
+            size = self.subject.get(FIELDS[field].key)
+            if isinstance(size, int):
+                wanted = int(size * 2.0**power)
+                sizes[field] = _within(wanted, self.flow.longest, most) if self.dynamic else _divisor(wanted, most)
+        return sizes
+
+    def _limits(self) -> Iterator[tuple[str, int]]:
+        """The fields of batches that this preset uses, each with the most that is of use."""
+        rows = [_rows(each) for each in (self.flow.actor, self.flow.critic or self.flow.actor)]
+        fields, passes = (_TOKENS, _LOG_PROBS) if self.dynamic else (_ROWS, _LOG_PROB_ROWS)
+        unit = self.flow.longest if self.dynamic else 1
+        yield from (
+            (field, most * unit) for field, most in zip(fields, rows, strict=True) if field.split(".")[0] in self.names
+        )
+        yield from ((field, _rows(self.flow.log_probs) * unit) for field in passes)
+
+    def _offload(self) -> int:
+        on = [key for key in _OFFLOADS[-1] if self.subject.get(FIELDS[f"actor.{key}"].key)]
+        return 2 if "param_offload" in on else len(on)
+
+
+def best_of(probes: Sequence[Measured]) -> Measured | None:
+    """The fastest usable probe; of those that are equally fast the first."""
+    fastest = max((each.tokens or 0.0 for each in probes if each.usable), default=0.0)
+    return next((each for each in probes if each.usable and (each.tokens or 0.0) >= fastest * (1 - _SAME)), None)
+
+
+def _rows(passes: Passes) -> int:
+    return max(1, int(passes.per_gpu))
+
+
+def _closer(power: int) -> int:
+    return power - 1 if power > 0 else power + 1
+
+
+def _within(size: int, least: int, most: int) -> int:
+    return max(least, min(size, most))
+
+
+def _divisor(size: int, whole: int) -> int:
+    """The largest divisor of `whole` up to `size`: micro-batches must come out even."""
+    return next(each for each in range(max(1, min(size, whole)), 0, -1) if whole % each == 0)

@@ -1,0 +1,115 @@
+"""Preflights of waiting runs: `python -m launcher.runs.act.queue_check ID` makes one, and `Checkers` starts several.
+
+Each is a process of its own and writes its result into a file next to the entry. Whichever process is killed, the entry
+stays and is checked again.
+"""
+
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from launcher.check import machine
+from launcher.check.gate import admit_ahead
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.data import toy
+from launcher.health.alerting import check_health
+from launcher.machine.sampler import host_memory
+from launcher.preset.files import restore
+from launcher.record import queued
+from launcher.record.process import ProcessId
+from launcher.record.queued import Checked, Queued
+from launcher.runs.supervise.spawn import detached, wake_queue
+from launcher.runs.watch.turns import Turn
+from launcher.verl import env as verl_env
+
+TRIES = 3  # processes that may end without a result
+_CPUS, _MEMORY = 2, 3 << 30  # of each check: it imports torch
+_MOST = 8
+
+
+@dataclass
+class Checkers:
+    """Checks several entries at once."""
+
+    processes: "dict[str, subprocess.Popen[bytes]]" = field(default_factory=dict)
+
+    def look(self, turns: Sequence[Turn]) -> bool:
+        """Starts checks of those that wait for theirs, first come first served; whether one is under way.
+
+        An entry whose checks end without a result gets a reason against it.
+        """
+        self.processes = {id: process for id, process in self.processes.items() if process.poll() is None}
+        running = {*self.processes, *(turn.entry.id for turn in turns if turn.check.running)}
+        for turn in turns:
+            id, before = turn.entry.id, turn.check
+            if id in running:
+                continue
+            if before.tries >= TRIES:
+                reason = f"its preflight ended {before.tries} times without a result; see {queue_log()}"
+                replace(before, ended=time.time(), refused=reason).save(id)
+            elif len(running) < room():
+                Checked(tries=before.tries + 1).save(id)
+                self.processes[id] = detached(["launcher.runs.act.queue_check", id], queue_log(), paths.queue_dir())
+                running.add(id)
+        return bool(turns)
+
+
+def room() -> int:
+    """How many checks this machine makes at once."""
+    used, total = host_memory()
+    return max(2, min(_MOST, machine.cpus() // _CPUS, (total - used) // _MEMORY))
+
+
+def queue_log() -> Path:
+    """What the processes of the queue print."""
+    return paths.queue_dir() / "queue.log"
+
+
+def check(entry: Queued) -> Checked:
+    """The preflight of an entry, ahead of its start. Raises UserError or OSError for a run that would fail."""
+    loaded = restore(entry.name, entry.preset)
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    check_health(loaded.preset.health)
+
+    def prepare() -> None:
+        toy.ensure_for(loaded.preset.model.path, env.python, _narrate)
+
+    found = admit_ahead(loaded, force=entry.force, narrate=_narrate, prepare=prepare)
+    return Checked(findings=found.findings, files=found.files)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a run is not started, in words."""
+    return str(error) if isinstance(error, UserError | OSError) else repr(error)
+
+
+def _narrate(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Checks the entry named on the command line."""
+    id = sys.argv[1]
+    entry, before = queued.get(id), queued.checked(id)
+    if entry is None:
+        return
+    replace(before, checker=ProcessId.of(os.getpid())).save(id)
+    try:
+        found = check(entry)
+    except Exception as error:
+        if not isinstance(error, UserError | OSError):
+            traceback.print_exc()
+        found = Checked(refused=reason_of(error))
+    if queued.get(id) is not None:  # otherwise it was removed meanwhile
+        replace(found, tries=before.tries, ended=time.time()).save(id)
+    wake_queue()  # where the process that started this one was killed
+
+
+if __name__ == "__main__":
+    main()
