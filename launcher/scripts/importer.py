@@ -205,7 +205,7 @@ def _add(word: str, draft: _Draft) -> None:
     except UserError as error:
         why = str(error).removeprefix(f"snapshot of {draft.name}: ")
         (draft.notes if isinstance(error, SecretValue) else draft.losses).append(
-            f"left out: {why}" if key in why else f"left out: {key}: {why}"
+            f"left out: {why}" if key.lstrip("+~") in why else f"left out: {key}: {why}"
         )
 
 

@@ -81,7 +81,8 @@ def parse(source: Source) -> Script:
     """
     text = _PROMPT.sub(r"\1", _SHEBANG.sub("", source.text))
     environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    environ |= _slurm(text, str(source.folder))
+    slurm = _slurm(text, str(source.folder))
+    environ |= slurm
     answers = dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
     args = [arg for arg in source.args if not _VARIABLE.match(arg)]
     folder, ended, notes = str(source.folder), "", []
@@ -92,6 +93,8 @@ def parse(source: Source) -> Script:
         path = str(source.path) if source.path else f"{folder}/script.sh"
         found = reader.read(text, folder, path, args, environ, answers)
         started, ended, notes = found.started, found.ended, found.notes
+        if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
+            notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
     return _choose(started, notes, ended)
 
 

@@ -77,3 +77,8 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", [case for half, case in CASES if half == "learn"], ids=lambda case: case["id"])
 def test_what_the_rules_were_written_against(case: dict[str, Any]) -> None:
     assert not outcome(case)
+
+
+@pytest.mark.parametrize("case", [case for half, case in CASES if half == "measure"], ids=lambda case: case["id"])
+def test_what_was_held_back(case: dict[str, Any]) -> None:
+    assert not outcome(case)

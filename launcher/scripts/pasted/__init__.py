@@ -11,7 +11,7 @@ from launcher.console.recognize import is_verl_output
 from launcher.core.errors import UserError
 from launcher.core.secrets import redact
 from launcher.scripts.pasted import versions
-from launcher.scripts.pasted.blocks import Block, blocks, clean_lines, without_prose
+from launcher.scripts.pasted.blocks import Block, blocks, clean_lines, is_open, without_prose
 from launcher.scripts.pasted.commands import STARTS, listed, spans, straightened, traced, typed
 
 LARGEST = 4 << 20
@@ -90,7 +90,7 @@ def _script(lines: list[str]) -> Command | None:
         block = typed(block)
         if STARTS.search(block.text):
             starts.append(block)
-        elif not starts and all(map(_SETTING.match, block.lines)):
+        elif not starts and (all(map(_SETTING.match, block.lines)) or not (block.fenced or is_open(block.text))):
             before.append(block)
     if not starts:
         span = next(spans("\n".join(lines)), "")

@@ -17,7 +17,7 @@ _FENCE = re.compile(r"\s*(?:(?:[-*]|\d+[.)])\s+)?(`{3,}|~{3,})\s*(.*?)\s*\Z")
 _TICK = re.compile(r"\s*`(?!`)")
 _WORDS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[.,:;?!]*")
 _MARKUP = re.compile(
-    r"\s*(?:#{2,6} |[-*+] \[[ x]\]|!\[|</?(?:details|summary|img|br|p|div|h\d|code|pre|a|b)\b|\*\*|(?:[-*]|\d+[.)]) [A-Z])"
+    r"\s*(?:[-*+] \[[ x]\]|!\[|</?(?:details|summary|img|br|p|div|h\d|code|pre|a|b)\b|\*\*|(?:[-*]|\d+[.)]) [A-Z])"
     r"|[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]"
 )
 _LABEL = re.compile(r"\s*[A-Z][\w ]{0,40}:\s*\Z")
@@ -44,6 +44,7 @@ class Block:
     kind: Kind
     start: int
     lines: tuple[str, ...]
+    fenced: bool = False
 
     @property
     def text(self) -> str:
@@ -149,16 +150,16 @@ def _divided(lines: list[str], start: int, fenced: bool) -> Iterator[Block]:
         if len(command) > 100_000:  # never closed
             command = ""
         if now != kind:
-            yield Block(kind, begin, tuple(found))
+            yield Block(kind, begin, tuple(found), fenced)
             kind, found, begin = now, [], at
         found.append(line)
-    yield Block(kind, begin, tuple(found))
+    yield Block(kind, begin, tuple(found), fenced)
 
 
 def _kind_of(line: str, fenced: bool, after: Kind) -> Kind:
     if _OUTPUT.match(line):
         return "output"
-    if line.lstrip().startswith("#") and not line.lstrip().startswith("##"):
+    if line.lstrip().startswith("#"):  # a comment, or a heading, which is one for a shell
         return "shell" if after == "prose" else after
     if _MARKUP.match(line) or (not fenced and _LABEL.match(line)) or _is_prose(line):
         return "output" if fenced else "prose"

@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from launcher.scripts.pasted.blocks import Block, is_open
 
@@ -49,7 +50,7 @@ def typed(block: Block) -> Block:
         else:
             command = kept = _PROMPT.sub("", line, count=1) if _PROMPT.match(line) else ""
         found.append(kept)
-    return Block(block.kind, block.start, tuple(found))
+    return replace(block, lines=tuple(found))
 
 
 def traced(lines: Sequence[str]) -> str:
