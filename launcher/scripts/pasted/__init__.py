@@ -4,7 +4,7 @@ A text becomes the log in it, the commands that start veRL, the most reliable fi
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from launcher.console.recognize import is_verl_output
@@ -37,15 +37,15 @@ class Pasted:
 
     log: str
     commands: tuple[Command, ...]
-    versions: Mapping[str, str]
+    versions: dict[str, str]
 
 
 def check_size(text: str) -> None:
     """Raises UserError for a text that is too large to be pasted."""
     if len(text) > LARGEST:
         raise UserError(
-            f"the pasted text has {len(text):,} characters, more than {LARGEST:,}",
-            "paste the command and the end of the log, or save the log: ppo-tui diagnose FILE",
+            f"the pasted text is larger than {LARGEST >> 20} Mi characters",
+            "paste the command and the end of the log, or save the log and run: ppo-tui diagnose FILE",
         )
 
 

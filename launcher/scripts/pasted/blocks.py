@@ -17,7 +17,7 @@ _FENCE = re.compile(r"\s*(?:(?:[-*]|\d+[.)])\s+)?(`{3,}|~{3,})\s*(.*?)\s*\Z")
 _TICK = re.compile(r"\s*`(?!`)")
 _WORDS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[.,:;?!]*")
 _MARKUP = re.compile(
-    r"\s*(?:[-*+] \[[ x]\]|!\[|</?(?:details|summary|img|br|p|div|h\d|code|pre|a|b)\b|\*\*|(?:[-*]|\d+[.)]) [A-Z])"
+    r"\s*(?:[-*+•] \S|!\[|</?(?:details|summary|img|br|p|div|h\d|code|pre|a|b)\b|\*\*|\d+[.)] [A-Z])"
     r"|[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]"
 )
 _LABEL = re.compile(r"\s*[A-Z][\w ]{0,40}:\s*\Z")
