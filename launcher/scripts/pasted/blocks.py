@@ -12,7 +12,12 @@ from launcher.core.text import inert
 
 Kind = Literal["shell", "output", "prose"]
 
-_QUOTED = re.compile(r"\s*(?:> ?)+")
+_ENV = r"(?:\([\w.+-]+\) *)*"
+PROMPT = re.compile(
+    rf"\s*{_ENV}(?:\[?[\w.-]+@[\w.-]+(?:[: ]\S*?)?\]? ?[$#%] +|[$❯%] +|(?:~|/)?[\w./~-]*\$ +|(?:ba)?sh-[\d.]+[$#] +"
+    rf"|➜ +\S+ +(?:git:\(\S+\) +)?(?:✗ +)?|PS [A-Z]:[^>\n]*> +)(?=\S)"
+)
+_DEEPEST = 5  # quotes of quotes
 _FENCE = re.compile(r"\s*(?:(?:[-*]|\d+[.)])\s+)?(`{3,}|~{3,})\s*(.*?)\s*\Z")
 _TICK = re.compile(r"\s*`(?!`)")
 _WORDS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[.,:;?!]*")
@@ -86,22 +91,28 @@ def is_open(command: str) -> bool:
 
 def _unquoted(lines: list[str]) -> list[str]:
     """Without `> ` before lines that are quoted, or that a shell asked for after a backslash."""
-    found = list(lines)
-    at = 0
-    while at < len(lines):
-        if not lines[at].lstrip().startswith(">"):
-            at += 1
-            continue
-        end = at
-        while end < len(lines) and lines[end].lstrip().startswith(">"):
-            end += 1
-        asked = at > 0 and lines[at - 1].rstrip().endswith("\\")
-        rest = [_QUOTED.sub("", line, count=1) for line in lines[at:end]]
-        # a script's own `> file` behind a backslash stays
-        if end - at > 1 or not asked or not re.match(r"[^\s=]+(?:\s+(?:2>|&|\|).*)?\Z", rest[0]):
-            found[at:end] = rest
-        at = end
-    return found
+    for _ in range(_DEEPEST):
+        found = list(lines)
+        at = 0
+        while at < len(lines):
+            end = at
+            while end < len(lines) and lines[end].lstrip().startswith(">"):
+                end += 1
+            if end > at and not (at and PROMPT.match(lines[at - 1])):  # what a shell asked for belongs to its prompt
+                found[at:end] = _without_marks(lines[at:end], at > 0 and lines[at - 1].rstrip().endswith("\\"))
+            at = end + 1
+        if found == lines:
+            break
+        lines = found
+    return lines
+
+
+def _without_marks(lines: list[str], continued: bool) -> list[str]:
+    """Lines that begin with `>` without it; a script's own `> file` behind a backslash stays."""
+    if len(lines) == 1 and continued and re.match(r"\s*>\s*[^\s=]+(?:\s+(?:2>|&|\|).*)?\Z", lines[0]):
+        return lines
+    blank = all(re.match(r"\s*>(?: |\Z)", line) for line in lines)
+    return [line.lstrip()[1 + (blank and line.lstrip()[1:2] == " ") :] for line in lines]
 
 
 def _fences(lines: list[str]) -> Iterator[tuple[bool, int, list[str]]]:

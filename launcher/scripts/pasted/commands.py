@@ -1,18 +1,15 @@
 """The commands in blocks of a pasted text, as a shell would read them: without prompts, traces and curly quotes."""
 
 import ast
+import contextlib
 import re
 import shlex
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from launcher.scripts.pasted.blocks import Block, is_open
+from launcher.scripts.pasted.blocks import PROMPT, Block, is_open
 
-_ENV = r"(?:\([\w.+-]+\) *)*"
-_PROMPT = re.compile(
-    rf"\s*{_ENV}(?:\[?[\w.-]+@[\w.-]+(?:[: ]\S*?)?\]? ?[$#%] +|[$❯%] +|(?:~|/)?[\w./~-]*\$ +|(?:ba)?sh-[\d.]+[$#] +"
-    rf"|➜ +\S+ +(?:git:\(\S+\) +)?(?:✗ +)?|PS [A-Z]:[^>\n]*> +)(?=\S)"
-)
 _ASKED = re.compile(r"(?:quote|dquote|heredoc|cmdand|pipe)?> ?")
 _TRACED = re.compile(r"\++ (?=\S)")
 _EXPORTED = re.compile(r"(?:CUDA|NCCL|VLLM|SGLANG|HF|RAY|HYDRA|WANDB|TORCH|PYTORCH|PYTHON|TOKENIZERS|HCCL|ASCEND|VERL)_?\w*=")
@@ -37,18 +34,19 @@ def typed(block: Block) -> Block:
     """What was typed at prompts, without its output; a block without prompts as it is."""
     lines = block.lines
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    prompted = [line for line in lines if _PROMPT.match(line)]
-    bare = [line for line in lines if not _PROMPT.match(line) and STARTS.match(line) and not _TRACED.match(line)]
-    if not prompted or (not _PROMPT.match(first) and (bare or not any(map(STARTS.match, prompted)))):
+    prompted = [line for line in lines if PROMPT.match(line)]
+    bare = [line for line in lines if not PROMPT.match(line) and STARTS.match(line) and not _TRACED.match(line)]
+    if not prompted or (not PROMPT.match(first) and (bare or not any(map(STARTS.match, prompted)))):
         return block
     found: list[str] = []
     command = ""
     for line in lines:
-        if command and is_open(command):
-            kept = _ASKED.sub("", line, count=1) if line.startswith((">", "quote>", "dquote>", "heredoc>")) else line
+        asked = _ASKED.match(line)
+        if command and (asked or is_open(command)):
+            kept = line[asked.end() :] if asked else line
             command = f"{command}\n{kept}"
         else:
-            command = kept = _PROMPT.sub("", line, count=1) if _PROMPT.match(line) else ""
+            command = kept = PROMPT.sub("", line, count=1) if PROMPT.match(line) else ""
         found.append(kept)
     return replace(block, lines=tuple(found))
 
@@ -105,11 +103,11 @@ def listed(text: str) -> str:
 def _words(text: str) -> list[str]:
     """The strings of a list as Python prints it, as far as it goes."""
     found = []
-    for each in re.finditer(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", text):
-        try:
-            found.append(str(ast.literal_eval(each[0])))
-        except (SyntaxError, ValueError):
-            continue
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that Python does not know
+        for each in re.finditer(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", text):
+            with contextlib.suppress(SyntaxError, ValueError):
+                found.append(str(ast.literal_eval(each[0])))
     return found
 
 
