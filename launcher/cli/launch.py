@@ -135,7 +135,8 @@ def fork(
 
 def import_(
     logs: Annotated[
-        list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz; - for a pasted log.")
+        list[str],
+        typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz; - for a pasted log."),
     ],
     json: Json = False,
 ) -> None:

@@ -370,4 +370,6 @@ def _diagnose_pasted(json: bool) -> None:
         for note in found.command.cut:
             put(f"  {note}")
     if found.versions:
-        put_table([("PACKAGE", "PASTED", "HERE"), *((each.package, each.pasted, each.here or "–") for each in found.versions)])
+        put_table(
+            [("PACKAGE", "PASTED", "HERE"), *((each.package, each.pasted, each.here or "–") for each in found.versions)]
+        )

@@ -31,7 +31,9 @@ _LOOKS = re.compile(
 )
 _LOGIN = re.compile(r"(?<=://)([^/@\s:'\"]*):([^/@\s'\"]+)(?=@)")
 # W&B's keys have no form of their own: 40 hexadecimal digits, in `wandb login KEY` or its messages
-_WANDB = re.compile(r"(\bwandb\b[^\n]{0,100}?)(?<![0-9a-f])(?:[0-9a-f]{40}(?![0-9a-f])|wandb_v1_\w{16,})", re.IGNORECASE)
+_WANDB = re.compile(
+    r"(\bwandb\b[^\n]{0,100}?)(?<![0-9a-f])(?:[0-9a-f]{40}(?![0-9a-f])|wandb_v1_\w{16,})", re.IGNORECASE
+)
 _ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # read from the environment when the run starts
 _NOTHING = r"(?!['\"]?(?:None|null|True|False|nan|\$\{|\*\*\*|-?[\d.]+(?=[\s,'\"})\]]|$)))"
 # `'api_key': 'x'`, `api_key=x`, `--password x`; a value in quotes may hold blanks

@@ -130,15 +130,23 @@ CUDA_VISIBLE_DEVICES=0 python3 -m verl.trainer.main_ppo \
 
 SCRIPTS = {
     "tutorial": SCRIPT,
-    "short": "export NCCL_DEBUG=INFO\npython3 -m verl.trainer.main_ppo data.train_batch_size=8 \\\n    trainer.nnodes=2\n",
-    "arrays": 'A=(\n  data.train_batch_size=8  # small\n\n  trainer.nnodes=2\n)\npython3 -m verl.trainer.main_ppo "${A[@]}" $@\n',
-    "branches": "B=4\nif [ $B -gt 2 ]; then\n  N=3\nelse\n  N=1\nfi\npython -m verl.trainer.main_ppo trainer.nnodes=$N\n",
-    "here": "cat <<EOF\nThis starts a long run, don't wait for it\nEOF\npython -m verl.trainer.main_ppo trainer.nnodes=7\n",
+    "short": "export NCCL_DEBUG=INFO\npython -m verl.trainer.main_ppo data.train_batch_size=8 \\\n  trainer.nnodes=2\n",
+    "arrays": 'A=(\n data.train_batch_size=8 # x\n\n  trainer.nnodes=2\n)\npython -m verl.trainer.main_ppo "${A[@]}"\n',
+    "branches": "B=4\nif [ $B -gt 2 ]; then\n  N=3\nfi\npython -m verl.trainer.main_ppo trainer.nnodes=$N\n",
+    "here": "cat <<EOF\nIt starts a run, don't wait for it\nEOF\npython -m verl.trainer.main_ppo trainer.nnodes=7\n",
     "quotes": "python -m verl.trainer.main_ppo trainer.nnodes=2 '+data.text=It is\n  a long text, with \"words\"'\n",
     "plus": "nohup python -m verl.trainer.main_ppo +trainer.x=1 trainer.nnodes=2 > a.log 2>&1 &\n",
 }
-PROMPTS = ("$ ", "(verl) $ ", "(base) ann@gpu-1:~/verl$ ", "root@3f2a:/workspace# ", "[ann@n1 verl]$ ", "❯ ", "ann@mac verl % ")
-SAID = ("Hi, it doesn't start, and I can't see why:", "Here's what I use", "这是我的脚本", "Thanks a lot for your help!", "")
+PROMPTS = (
+    "$ ",
+    "(verl) $ ",
+    "(base) ann@gpu-1:~/verl$ ",
+    "root@3f2a:/workspace# ",
+    "[ann@n1 verl]$ ",
+    "❯ ",
+    "a@mac % ",
+)
+SAID = ("Hi, it doesn't start, and I can't see why:", "Here's what I use", "这是我的脚本", "Thanks a lot for it!", "")
 
 
 def preset_of(text: str) -> tuple[str, ...]:
@@ -212,7 +220,7 @@ def test_a_log_of_a_public_failure_has_the_same_cause_when_it_is_pasted() -> Non
         thread = f"It fails, what's wrong here?\n\n```\n{text}\n```\nthanks a lot for any help"
         mail = "\n".join(f"> {line}" for line in text.split("\n"))
         wanted = diagnose([path.read_bytes()]).cause
-        assert {diagnose([pasted.read(each).log.encode()]).cause for each in (text, thread, mail)} == {wanted}, path.name
+        assert {diagnose([pasted.read(each).log.encode()]).cause for each in (text, thread, mail)} == {wanted}
 
 
 def test_what_is_too_large_is_refused() -> None:

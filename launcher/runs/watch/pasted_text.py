@@ -41,7 +41,7 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """What `diagnose - --json` prints: the diagnosis, the preset of the command, the versions."""
-        nothing = {"cause": None, "title": "no output of veRL in the text", "evidence": [], "fixes": []}
+        nothing: dict[str, Any] = {"cause": None, "title": "no output of veRL in the text", "evidence": [], "fixes": []}
         return {
             **(self.diagnosis.to_json() if self.diagnosis else nothing),
             "preset": self.command.text if self.command else None,

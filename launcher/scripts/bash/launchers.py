@@ -1,4 +1,4 @@
-"""Programs that run a command elsewhere, such as in a container, on a node or in a job, and the command in their words."""
+"""Programs that run a command elsewhere, as in a container or a job, and the command in their words."""
 
 import re
 from collections.abc import Sequence

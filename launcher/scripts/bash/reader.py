@@ -232,9 +232,7 @@ class _Reader(Control, Runner):
             )
             return npu
         state = self.state
-        state.started.append(
-            Started(tuple(words), state.env(), state.folder, (), node.line, state.within, node.above)
-        )
+        state.started.append(Started(tuple(words), state.env(), state.folder, (), node.line, state.within, node.above))
         self.out.append(marks.unknown(f"$({' '.join(map(marks.plain, words))})"))
         return None if self._asking else True
 

@@ -81,6 +81,4 @@ class State:
         while common < min(len(self.started), len(other.started)) and self.started[common] == other.started[common]:
             common += 1
         both = [*self.started[common:], *other.started[common:]]
-        self.started = self.started[:common] + [
-            replace(each, because=(*each.because, reason)) for each in both
-        ]
+        self.started = self.started[:common] + [replace(each, because=(*each.because, reason)) for each in both]

@@ -6,6 +6,7 @@ A text becomes the log in it, the commands that start veRL, the most reliable fi
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from launcher.console.recognize import is_verl_output
 from launcher.core.errors import UserError
@@ -98,7 +99,7 @@ def _script(lines: list[str]) -> Command | None:
     merged = [""] * len(lines)
     for block in (*before, starts[0]):
         merged[block.start : block.start + len(block.lines)] = block.lines
-    notes = ()
+    notes: tuple[str, ...] = ()
     if len({" ".join(block.text.split()) for block in starts}) > 1:
         notes = (f"the text has {len(starts)} veRL commands, of which the first one is used",)
     return Command("\n".join(merged), notes)
@@ -108,6 +109,6 @@ def _log(lines: list[str]) -> str:
     """The output of veRL in a text, in its lines."""
     for kept in (without_prose(lines), lines):
         log = redact("\n".join(kept))
-        if is_verl_output(lambda log=log: [log.encode()]):
+        if is_verl_output(partial(list, [log.encode()])):
             return log
     return ""

@@ -34,7 +34,22 @@ _OUTPUT = re.compile(
 _SAYS = (
     *("echo", "printf", "if", "elif", "while", "until", "for", "case", "read", "source", "function", "return", "exit"),
     *("pip", "pip3", "conda", "mamba", "module", "apt", "apt-get", "git", "python", "python3", "ray", "docker", "sudo"),
-    *("srun", "sbatch", "nohup", "bash", "sh", "set", "export", "local", "declare", "unset", "cd", "wandb", "uv", "trap"),
+    *(
+        "srun",
+        "sbatch",
+        "nohup",
+        "bash",
+        "sh",
+        "set",
+        "export",
+        "local",
+        "declare",
+        "unset",
+        "cd",
+        "wandb",
+        "uv",
+        "trap",
+    ),
     *("then", "else", "do", "done", "fi", "esac", "time", "exec", "eval", "mkdir", "cp", "mv", "rm", "kill", "pkill"),
 )
 _CLOSED = re.compile(r"\\.|\$?'[^'\\]*(?:\\.[^'\\]*)*'(?<=')|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
@@ -117,7 +132,8 @@ def _without_marks(lines: list[str], continued: bool) -> list[str]:
 
 def _fences(lines: list[str]) -> Iterator[tuple[bool, int, list[str]]]:
     """The parts inside of ``` and outside, with the index of their first line; a lone backtick counts as a fence."""
-    start, part, closing = 0, [], ""
+    start, closing = 0, ""
+    part: list[str] = []
     for at, line in enumerate(lines):
         fence, rest = _FENCE.match(line), ""
         if closing == "`":

@@ -12,18 +12,23 @@ from launcher.scripts.pasted.blocks import PROMPT, Block, is_open
 
 _ASKED = re.compile(r"(?:quote|dquote|heredoc|cmdand|pipe)?> ?")
 _TRACED = re.compile(r"\++ (?=\S)")
-_EXPORTED = re.compile(r"(?:CUDA|NCCL|VLLM|SGLANG|HF|RAY|HYDRA|WANDB|TORCH|PYTORCH|PYTHON|TOKENIZERS|HCCL|ASCEND|VERL)_?\w*=")
+_EXPORTED = re.compile(
+    r"(?:CUDA|NCCL|VLLM|SGLANG|HF|RAY|HYDRA|WANDB|TORCH|PYTORCH|PYTHON|TOKENIZERS|HCCL|ASCEND|VERL)_?\w*="
+)
 _KEPT = re.compile(r"(?:export |cd |declare -x |[A-Za-z_]\w*=)")
 _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
 _HYDRA = re.compile(r"Error executing job with overrides: (?=\[)")
 _LIST = re.compile(r"\[(?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|[,\s])*\]?")
 _FRAME = re.compile(r'File "[^"\n]*?/((?:recipe|verl)/(?:(?!verl/)\w+/)*\w+)\.py", line')
 _SPAN = re.compile(r"`([^`]{20,5000})`")
-_CURLY = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|(?:^|(?<=\s))#[^\n]*|[“”„‟‘’‛‚]|(?:(?<=\s)|^)[–—]-?(?=\w)", re.MULTILINE)
+_CURLY = re.compile(
+    r"'[^']*'|\"(?:\\.|[^\"\\])*\"|(?:^|(?<=\s))#[^\n]*|[“”„‟‘’‛‚]|(?:(?<=\s)|^)[–—]-?(?=\w)", re.MULTILINE
+)
 _STRAIGHT = dict.fromkeys("“”„‟", '"') | dict.fromkeys("‘’‛‚", "'")
 
 STARTS = re.compile(
-    r"^(?!\s*(?:#|File \"|Error executing))(?:.*?(?:-m\s+[\"']?[\w.]*\bverl[\w.]*\.|\bmain_ppo(?!\.py\", line)\b(?!['\"]?:))"
+    r"^(?!\s*(?:#|File \"|Error executing))"
+    r"(?:.*?(?:-m\s+[\"']?[\w.]*\bverl[\w.]*\.|\bmain_ppo(?!\.py\", line)\b(?!['\"]?:))"
     r"|\s*[+~]{0,2}(?:actor_rollout_ref|algorithm|critic|data|trainer)\.[\w.]+=)",
     re.MULTILINE,
 )
@@ -60,7 +65,9 @@ def traced(lines: Sequence[str]) -> str:
             continue
         words = line[match.end() :]
         if _KEPT.match(words) and not STARTS.match(words):
-            exported = _EXPORTED.match(words) and next((True for each in lines[at + 1 : at + 6] if STARTS.search(each)), False)
+            exported = _EXPORTED.match(words) and next(
+                (True for each in lines[at + 1 : at + 6] if STARTS.search(each)), False
+            )
             found[at] = f"export {words}" if exported else words
         elif STARTS.match(words):
             found[at] = "".join(_unwrapped(lines, at, words))

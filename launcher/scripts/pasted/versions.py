@@ -11,7 +11,9 @@ _STATED = re.compile(
     r"v?(?P<version>\d+\.\d[\w.+]*)",
     re.IGNORECASE,
 )
-_SECTION = re.compile(r"^-{2,}\s*(\w+) Info\s*-{2,}[ \t]*\n(?:[^\n-][^\n]*\n){0,3}?Version[ \t]*: *(\d[\w.+]*)", re.MULTILINE)
+_SECTION = re.compile(
+    r"^-{2,}\s*(\w+) Info\s*-{2,}[ \t]*\n(?:[^\n-][^\n]*\n){0,3}?Version[ \t]*: *(\d[\w.+]*)", re.MULTILINE
+)
 
 
 def stated(text: str) -> dict[str, str]:
