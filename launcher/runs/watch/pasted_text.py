@@ -65,9 +65,10 @@ def explain(text: str) -> Reading:
         return Reading("", None, command, compared(parts.versions))
     found = diagnose([parts.log.encode()])
     remedies: tuple[Remedy | None, ...] = ()
-    if command is not None:
-        config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
-        remedies = tuple(remedy(fix, config) for fix in found.fixes)
+    with contextlib.suppress(UserError):  # a value that no preset can have
+        if command is not None:
+            config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
+            remedies = tuple(remedy(fix, config) for fix in found.fixes)
     return Reading(parts.log, found, command, compared(parts.versions), remedies)
 
 
