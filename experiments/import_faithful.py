@@ -29,6 +29,8 @@ from launcher.verl.config import ENGINE
 from launcher.verl.defaults import published
 
 _FOLDERS = RunFolders.below(Path("/runs/measured"))
+_TOLD = ("a backslash is followed by", "does not exist here", "read as a Slurm job")
+_UNSET = "the script does not set "
 _NAMES = ("trainer.experiment_name", "trainer.project_name")
 _IGNORED = {*OURS, "trainer.logger", "ray_kwargs.ray_init.address"}
 _ADDED = {"transfer_queue.backend.SimpleStorage.num_data_storage_units"}  # ours, and nothing of the training
@@ -81,7 +83,7 @@ def measured(path: Path, folder: Path) -> Outcome | None:
         return Outcome("refused", (str(error),))
     if found := _fixed(path, folder, losses, answers):
         return found
-    if answers and all("not set in the script" in loss for loss in losses):
+    if answers and all(loss.startswith(_UNSET) for loss in losses):
         wanted = truth(path, folder, answers)
         try:
             found = _compared(wanted, Source(text, folder, path, answers)) if wanted else Outcome("refused", ("?",))
@@ -117,8 +119,8 @@ def _answers(refused: Lossy) -> tuple[str, ...]:
     found = [
         name.strip()
         for loss in refused.losses
-        if loss.startswith("not set in the script: ")
-        for name in loss.removeprefix("not set in the script: ").partition(";")[0].split(",")
+        if loss.startswith(_UNSET)
+        for name in loss.removeprefix(_UNSET).partition(";")[0].split(",")
     ]
     given = [f"{name}=4" for name in found if not name.isdigit()]
     return (*given, *["4"] * max((int(name) for name in found if name.isdigit()), default=0))
@@ -141,7 +143,7 @@ def _compared(wanted: Started, source: Source) -> Outcome:
     ours, given = _configuration(launch.argv[1:], Path(launch.cwd or source.folder))
     differences = [*_differences(theirs, ours), *_options(options, given, launch), *_env(wanted, launch, found.notes)]
     # bash ends the command at such a backslash, and stays where it is if the folder does not exist
-    torn = any("a backslash is followed by" in note or "does not exist here" in note for note in found.notes)
+    torn = any(part in note for part in _TOLD for note in found.notes)
     kind = "faithful" if not differences else "told" if torn else "silent"
     return Outcome(kind, tuple(differences))
 

@@ -8,7 +8,21 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Detach, Force, Json, Plain, Preset, Run, Settings, Step, fail, put_run, put_table, say
+from launcher.cli.output import (
+    Detach,
+    Force,
+    Json,
+    Plain,
+    Preset,
+    Run,
+    Settings,
+    Step,
+    fail,
+    pasted_text,
+    put_run,
+    put_table,
+    say,
+)
 from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir, find
@@ -120,12 +134,22 @@ def fork(
 
 
 def import_(
-    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz.")],
+    logs: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz; - for a pasted log."),
+    ],
     json: Json = False,
 ) -> None:
     """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
-    from launcher.runs.act.import_logs import import_logs
+    from launcher.runs.act.import_logs import import_logs, import_text
+    from launcher.scripts import pasted
 
+    if logs == ["-"]:
+        log = pasted.read(pasted_text(pasted.LARGEST)).log
+        if not log:
+            raise UserError("the pasted text has no output of veRL", "'ppo-tui preset import -' imports a command")
+        put_run(import_text(log), json)
+        return
     for run in import_logs(logs):
         put_run(run, json)
 

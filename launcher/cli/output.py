@@ -56,6 +56,13 @@ def put_result(text: str, value: Any, json: bool) -> None:
         put(text)
 
 
+def pasted_text(size: int) -> str:
+    """The text on stdin, up to one character more than `size`."""
+    if sys.stdin.isatty():
+        say("paste the text, then press ctrl-d")
+    return sys.stdin.buffer.read(4 * size + 4).decode(errors="replace")[: size + 1]
+
+
 def put_run(run: RunDir, json: bool) -> None:
     """The run that a command has made."""
     put_result(run.id, {"run": run.id, "dir": str(run.path)}, json)

@@ -1,12 +1,12 @@
 """Commands that tell about runs and logs."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Keys, Run, put, put_json, put_table, say
+from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number, roughly
 from launcher.core.text import near_hint
@@ -22,6 +22,8 @@ from launcher.record.state import RunState, current
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
+    from launcher.console.diagnosis import Diagnosis
+    from launcher.preset.remedy import Remedy
     from launcher.runs.watch.source import LogFile
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
@@ -311,26 +313,63 @@ def selftest(
         )
 
 
-def diagnose(source: Source, json: Json = False) -> None:
-    """Show why a run ended and how to fix it."""
+def diagnose(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A run, a console log, or - for a pasted log or thread.")
+    ],
+    json: Json = False,
+) -> None:
+    """Show why a run ended and how to fix it. A pasted thread may also have a command and versions."""
     from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import diagnosis
 
+    if source == "-":
+        _diagnose_pasted(json)
+        return
     origin = _resolve(source)
     result = diagnosis(origin)
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     if json:
         put_json({**result.to_json(), "stall_report": str(stalled[0]) if stalled else None})
         return
-    put(f"{result.cause}: {result.title}" if result.failed else result.title)
-    put(f"  {result.meaning}")
-    for evidence in result.evidence:
-        put(f"  line {evidence.line}: {evidence.text}")
-    for fix in result.fixes:
-        put(f"  fix: {fix.text}")
+    _put_diagnosis(result)
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
     if stalled:
         put(f"  when it stalled: {stalled[0]}")
         for line in stalled[1]:
             put(f"    {line}")
+
+
+def _put_diagnosis(result: "Diagnosis", remedies: Sequence["Remedy | None"] = ()) -> None:
+    put(f"{result.cause}: {result.title}" if result.failed else result.title)
+    put(f"  {result.meaning}")
+    for evidence in result.evidence:
+        put(f"  line {evidence.line}: {evidence.text}")
+    for fix, remedy in zip_longest(result.fixes, remedies):
+        put(f"  fix: {fix.text}")
+        if remedy is not None and (remedy.done or remedy.settings):
+            put("    the command has it already" if remedy.done else f"    here: {' '.join(remedy.settings)}")
+
+
+def _diagnose_pasted(json: bool) -> None:
+    """The cause of the log in a pasted text, its command, and its versions next to those of this machine."""
+    from launcher.runs.watch.pasted_text import explain
+    from launcher.scripts.pasted import LARGEST
+
+    found = explain(pasted_text(LARGEST))
+    if json:
+        put_json(found.to_json())
+        return
+    if found.diagnosis is not None:
+        _put_diagnosis(found.diagnosis, found.remedies)
+    else:
+        put("no output of veRL in the text")
+    if found.command is not None:
+        put("command: import it with 'ppo-tui preset import - --name NAME', and paste the text again")
+        for note in found.command.cut:
+            put(f"  {note}")
+    if found.versions:
+        put_table(
+            [("PACKAGE", "PASTED", "HERE"), *((each.package, each.pasted, each.here or "–") for each in found.versions)]
+        )

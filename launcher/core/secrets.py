@@ -30,6 +30,10 @@ _LOOKS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?<=[Bb]earer )[\w.~+/=-]{8,}"
 )
 _LOGIN = re.compile(r"(?<=://)([^/@\s:'\"]*):([^/@\s'\"]+)(?=@)")
+# W&B's keys have no form of their own: 40 hexadecimal digits, in `wandb login KEY` or its messages
+_WANDB = re.compile(
+    r"(\bwandb\b[^\n]{0,100}?)(?<![0-9a-f])(?:[0-9a-f]{40}(?![0-9a-f])|wandb_v1_\w{16,})", re.IGNORECASE
+)
 _ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # read from the environment when the run starts
 _NOTHING = r"(?!['\"]?(?:None|null|True|False|nan|\$\{|\*\*\*|-?[\d.]+(?=[\s,'\"})\]]|$)))"
 # `'api_key': 'x'`, `api_key=x`, `--password x`; a value in quotes may hold blanks
@@ -81,6 +85,8 @@ def redact(text: str) -> str:
     lower = text.lower()
     if any(map(lower.__contains__, _LOOK_HINTS)):
         text = _LOOKS.sub(HIDDEN, _LOGIN.sub(rf"\1:{HIDDEN}", text))
+    if "wandb" in lower:
+        text = _WANDB.sub(rf"\1{HIDDEN}", text)
     if any(map(lower.__contains__, _HINTS)):
         text = _NAMED.sub(_hide, text)
     if any(map(text.__contains__, _VARIABLE_HINTS)):

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from launcher.core.tables import read_tables
 from launcher.preset.fields import UNGROUPED, Spec, rows
-from launcher.verl.defaults import PPO
+from launcher.verl.defaults import PPO, is_verl
 
 TABLES = read_tables(Path(__file__).with_name("fields.toml"))
 
@@ -180,7 +180,7 @@ class Preset(Group):
         first = self.program.imports_from
         path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
         found = (each / "verl" for each in ([first, *path] if first else path))
-        return next((each for each in found if (each / "__init__.py").is_file()), None)
+        return next((each for each in found if is_verl(each)), None)
 
     @property
     def is_foreign(self) -> bool:

@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from launcher import inside
 from launcher.core.errors import SecretValue, UserError
 from launcher.core.files import write_atomic
+from launcher.core.secrets import redact
 from launcher.preset import environment, layers
 from launcher.preset.draft import target
 from launcher.preset.effective import EffectiveConfig, of_draft
@@ -18,12 +19,14 @@ from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS, MAIN
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
 from launcher.preset.translate import OURS
+from launcher.scripts import frameworks, pasted
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
 from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import ESTIMATOR
+from launcher.verl.defaults import is_verl
 
 _NAMES = {"trainer.experiment_name", "trainer.project_name"}
 """Keys for people: a part that is not known is left out of them."""
@@ -49,10 +52,11 @@ class Lossy(UserError):
 
 @dataclass(frozen=True)
 class Imported:
-    """The text of a preset, and what of the source is not in it."""
+    """The text of a preset, and what of the source is not in it; `cut` are settings that a shell would not pass."""
 
     text: str
     notes: tuple[str, ...]
+    cut: tuple[str, ...] = ()
 
 
 @dataclass
@@ -70,14 +74,33 @@ class _Draft:
 
 
 def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
-    """The preset called `name` for a script or command line.
+    """The preset called `name` for a script, a command line or a pasted text with one.
 
     Keys of any veRL version become fields, the rest overrides. Raises UserError when there is nothing in it, and
     Lossy when the preset would train differently, unless `lossy`: then the notes say so.
     """
+    refused: list[tuple[pasted.Command, UserError]] = []
+    for command in pasted.commands(source.text):
+        try:
+            return _imported(source, command, name)
+        except UserError as error:
+            refused.append((command, error))
+    differing = next((each for each in refused if isinstance(each[1], Lossy)), None)
+    if differing is None:
+        if (other := frameworks.recognized(source.text)) is not None:
+            raise UserError(f"this is a command of {other.name}, {other.about}", other.hint)
+        raise refused[0][1]
+    if lossy:
+        return _imported(source, differing[0], name, lossy=True)
+    raise differing[1]
+
+
+def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool = False) -> Imported:
+    """The preset for one command of a text. Raises as `from_script`."""
+    source = replace(source, text=command.text)
     found = script.parse(source)
     folder = Path(found.folder or source.folder)
-    draft = _Draft(name, folder, notes=list(found.notes), losses=list(found.losses))
+    draft = _Draft(name, folder, notes=[*command.notes, *found.notes], losses=list(found.losses))
     for word in _options(list(filter(None, found.overrides)), draft):
         _add(word, draft)
     if not draft.layer:
@@ -91,7 +114,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
             _program(draft, "entry_point", entry)
     if folder != source.folder and not folder.is_dir():
         draft.notes.append(f"the script changes to {folder}, which does not exist here; relative paths start there")
-    own = (folder / "verl" / "__init__.py").is_file()
+    own = is_verl(folder / "verl")
     if own or ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
         _program(draft, "folder", str(folder))
         draft.notes.append(f"the run starts in {folder}; modules and relative paths are resolved from it")
@@ -101,7 +124,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if draft.ours:
         draft.notes.append(f"ppo-tui sets these for each run: {', '.join(draft.ours)}")
     if draft.losses and not lossy:
-        raise Lossy(tuple(dict.fromkeys(draft.losses)), draft.undecided)
+        raise Lossy(tuple(dict.fromkeys(map(redact, draft.losses))), draft.undecided)
     layer, given = draft.layer, set(draft.layer)
     of_env = list(_environment(layer, found.env, folder))
     preset = restore("", layers.nest(layer)).preset
@@ -113,14 +136,15 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         notes.append(f"{clone} contains its own veRL; import the script from there to use it")
     if not preset.is_foreign:
         notes += _fill_in(layer, given)
-    notes = list(dict.fromkeys([*notes, *of_env]))
-    return Imported(dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes), tuple(notes))
+    notes = list(dict.fromkeys(map(redact, [*found.cut, *notes, *of_env])))
+    text = dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes)
+    return Imported(text, tuple(notes), tuple(map(redact, found.cut)))
 
 
 def _clone(source: Source) -> Path | None:
     """The folder above a script that has a veRL, which Python finds only where the script is run in that folder."""
     above = source.path.absolute().parents if source.path else ()
-    return next((each for each in above if (each / "verl" / "__init__.py").is_file()), None)
+    return next((each for each in above if is_verl(each / "verl")), None)
 
 
 def _options(words: list[str], draft: _Draft) -> Iterator[str]:
@@ -181,7 +205,7 @@ def _add(word: str, draft: _Draft) -> None:
     except UserError as error:
         why = str(error).removeprefix(f"snapshot of {draft.name}: ")
         (draft.notes if isinstance(error, SecretValue) else draft.losses).append(
-            f"left out: {why}" if key in why else f"left out: {key}: {why}"
+            f"left out: {why}" if key.lstrip("+~") in why else f"left out: {key}: {why}"
         )
 
 

@@ -11,15 +11,32 @@ from launcher.core.errors import UserError
 from launcher.preset.schema import MAIN
 from launcher.scripts.bash import marks, reader, recording
 from launcher.scripts.bash.builtins import unwrapped
+from launcher.scripts.bash.launchers import CONTAINERS, name_of
 from launcher.scripts.bash.state import Started
 
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
 _PYTHON = re.compile(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
+_RUNNERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")  # of several processes
+_WATCHERS = ("debugpy", "pdb", "cProfile", "viztracer", "coverage", "scalene", "memray", "trace")
 _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
 _OF_PPO = re.compile(r"[+~]{0,2}(?:actor_rollout_ref|algorithm|critic)\.")
+_ENV_OPTIONS = ("-e", "--env", "--export")
 _EDITORS = ("sed", "awk", "grep", "perl")  # whose expressions look like settings: s/weight=1/weight=2/
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_SBATCH = re.compile(r"^#SBATCH[ \t]+(--?[\w-]+)(?:[= \t]+|(?<=-\w))(\S+)", re.MULTILINE)
+_SLURM = {  # option of sbatch -> the variables that the job gets
+    "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
+    "--gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
+    "--gres": ("SLURM_GPUS_ON_NODE",),
+    "--gpus": ("SLURM_GPUS",),
+    "--cpus-per-task": ("SLURM_CPUS_PER_TASK",),
+    "--job-name": ("SLURM_JOB_NAME",),
+    "--partition": ("SLURM_JOB_PARTITION",),
+}
+_SHORT = {"-N": "--nodes", "-n": "--ntasks", "-G": "--gpus", "-c": "--cpus-per-task", "-J": "--job-name"}
 _ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "TMPDIR")
 
 
@@ -43,7 +60,8 @@ class Source:
 class Script:
     """What a script hands to veRL: the entry point with the words after it, the environment, the folder.
 
-    `losses` are what is not certain and changes the training, `notes` the rest.
+    `losses` are what is not certain and changes the training, `cut` what a shell does not pass although it seems meant,
+    `notes` the rest.
     """
 
     entry: str = MAIN
@@ -52,6 +70,7 @@ class Script:
     folder: str = ""
     notes: list[str] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
 
 
 def parse(source: Source) -> Script:
@@ -62,6 +81,8 @@ def parse(source: Source) -> Script:
     """
     text = _PROMPT.sub(r"\1", _SHEBANG.sub("", source.text))
     environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    slurm = _slurm(text, str(source.folder))
+    environ |= slurm
     answers = dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
     args = [arg for arg in source.args if not _VARIABLE.match(arg)]
     folder, ended, notes = str(source.folder), "", []
@@ -72,7 +93,20 @@ def parse(source: Source) -> Script:
         path = str(source.path) if source.path else f"{folder}/script.sh"
         found = reader.read(text, folder, path, args, environ, answers)
         started, ended, notes = found.started, found.ended, found.notes
+        if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
+            notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
     return _choose(started, notes, ended)
+
+
+def _slurm(text: str, folder: str) -> dict[str, str]:
+    """The variables that a job has by the `#SBATCH` lines of its script."""
+    found: dict[str, str] = {}
+    for option, value in _SBATCH.findall(text):
+        names = _SLURM.get(_SHORT.get(option, option), ())
+        count = re.search(r"(?:\A|gpu:(?:\w+:)?|:)(\d+)", value) if "NAME" not in str(names) else None
+        value = count[1] if count else value
+        found |= dict.fromkeys(names, value) if count or "NAME" in str(names) or "PARTITION" in str(names) else {}
+    return found | {"SLURM_SUBMIT_DIR": folder} if "#SBATCH" in text else {}
 
 
 def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
@@ -85,6 +119,8 @@ def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
             commands.append((each, at))
         elif each.argv and _OVERRIDE.match(each.argv[0]):
             loose += each.argv
+            if commands:
+                script.cut.append(_cut(each))
         else:
             _tell(each, script)
     if not commands:
@@ -103,12 +139,27 @@ def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
     return script
 
 
+def _cut(each: Started) -> str:
+    """What a shell does with settings below the end of a command."""
+    above = each.above.strip()
+    if not above:
+        end = "a blank line"
+    elif above.startswith("#"):
+        end = f"a comment ({_short([above])})"
+    else:
+        end = f"a line without a backslash at its end ({_short([above])})"
+    settings = ", ".join(marks.plain(word) for word in each.argv if _OVERRIDE.match(word))
+    return f"the shell ends the command at {end}; these settings below it never reach veRL: {settings}"
+
+
 def _take(each: Started, at: int, script: Script) -> None:
     """The driver's command into `script`; its words begin at `at`."""
     script.entry = marks.plain(each.argv[at - 1])
     script.overrides = [word.strip() for word in each.argv[at:]]
     before = each.argv[: at - 1]
-    script.env = {**each.env, **_prefix(before, script)}
+    script.env = dict(each.env)
+    for words in (*each.within, before):
+        script.env |= _prefix(words, script)
     script.folder = "" if marks.is_marked(each.folder) else each.folder
     if marks.is_unknown(each.folder):
         script.losses.append(f"the folder is not known: {', '.join(marks.reasons(each.folder))}")
@@ -116,28 +167,49 @@ def _take(each: Started, at: int, script: Script) -> None:
 
 def _driver(words: Sequence[str]) -> int | None:
     """The place of the first word after veRL's module or file; None for another command."""
-    python = next((place for place, word in enumerate(words) if _PYTHON.fullmatch(marks.plain(word))), None)
-    if python is None:
-        return None
-    for place in range(python + 1, len(words)):
-        word = marks.plain(words[place])
-        if words[place - 1] == "-m" or (word.endswith(".py") and not word.startswith("-")):
+    given = [marks.plain(word) for word in words]
+    python = next((place for place, word in enumerate(given) if _PYTHON.fullmatch(word)), None)
+    if python is None:  # `uv run -m`, or `$PYTHON -m`
+        python = next((place - 1 for place, word in enumerate(given) if word == "-m"), len(given))
+    for place in range(python + 1, len(given)):
+        word, before = given[place], given[place - 1]
+        if before in ("-m", "--module") or (word.endswith(".py") and not word.startswith("-")):
+            if word in (*_RUNNERS, *_WATCHERS):
+                continue
             name = word.removesuffix(".py").replace("/", ".").rpartition(".")[2]
-            ours = any(_OF_PPO.match(each) for each in words[place + 1 :])
+            ours = any(_OF_PPO.match(each) for each in given[place + 1 :])
             return place + 1 if name.startswith("main_ppo") or ours else None
-        if words[place - 1] == "-c" or ("=" in word and not word.startswith("-")):
+        if before == "-c" or ("=" in word and not word.startswith("-")):
             return None
     return None
 
 
 def _prefix(words: Sequence[str], script: Script) -> dict[str, str]:
-    """The environment that `env A=1 python -m` and `ray job submit ... --` give a command."""
-    if list(words[:3]) == ["ray", "job", "submit"]:
-        script.notes.append(f"submitted with {_short(words)}; see cluster.address")
+    """The environment that `env A=1 python -m`, `docker run -e A=1` and `ray job submit ... --` give a command."""
+    bare = unwrapped(list(words))
+    name = name_of(bare)
+    if bare[:3] == ["ray", "job", "submit"]:
+        script.notes.append(f"submitted with {_short(bare)}; see cluster.address")
         return _runtime_env(words, script)
-    if words and words[0].rpartition("/")[2] == "torchrun":
-        script.losses.append(f"torchrun starts several processes: {_short(words)}")
-    return {name: value for word in words if _VARIABLE.match(word) for name, _, value in [word.partition("=")]}
+    starter = next((each for each in words if each in _RUNNERS), name)
+    if starter in (*_RUNNERS, "torchrun", "accelerate", "deepspeed"):
+        script.notes.append(f"{starter} is left out: veRL starts its own processes, one driver is enough")
+    if name in CONTAINERS:
+        script.notes.append(f"run by {_short(words)}; paths and variables are those of the container or host there")
+    found: dict[str, str] = {}
+    for before, word in zip(("", *words), words, strict=False):
+        option, equals, value = word.partition("=")
+        if option in _ENV_OPTIONS and equals:
+            found |= _pairs(value)
+        elif before in _ENV_OPTIONS or (name not in CONTAINERS and _VARIABLE.match(word)):
+            found |= _pairs(word) if before in _ENV_OPTIONS else {option: value}
+    return found
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`A=1`, or `ALL,A=1,B=2`."""
+    parts = re.split(r",(?=[A-Za-z_]\w*=)", text)
+    return {name: value for part in parts if _VARIABLE.match(part) for name, _, value in [part.partition("=")]}
 
 
 def _runtime_env(words: Sequence[str], script: Script) -> dict[str, str]:

@@ -34,6 +34,11 @@ _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
 Tree = dict[str, Any]
 
 
+def is_verl(folder: Path) -> bool:
+    """Whether a folder is veRL's code: a data folder or another package may have its name."""
+    return (folder / "__init__.py").is_file() and (folder / "trainer").is_dir()
+
+
 def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree:
     """The configuration `config` of veRL `version` below its folder `verl`, with these group choices.
 

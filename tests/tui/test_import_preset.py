@@ -11,7 +11,7 @@ from textual.widgets import Static, TextArea
 
 from launcher.preset.files import load, users
 from tui.kit.dialogs.ask import AskScreen
-from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.runs.screen import RunsScreen
@@ -122,3 +122,62 @@ async def test_going_on_waits_for_what_was_typed_before(make: SimpleNamespace, h
 async def test_the_smallest_terminal_can_ask(make: SimpleNamespace, home: Path) -> None:
     async with make.app().run_test(size=(20, 5)) as pilot:
         await asked(pilot, COMMAND)
+
+
+THREAD = """### My run dies
+
+I don't see why. My command:
+
+```bash
+export HF_TOKEN=hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345
+python3 -m verl.trainer.main_ppo data.train_batch_size=48 trainer.n_gpus_per_node=1 \\
+  actor_rollout_ref.rollout.temprature=0.7
+```
+
+vllm==0.8.2
+
+```
+Error executing job with overrides: ['data.train_batch_size=48', 'trainer.n_gpus_per_node=1']
+Traceback (most recent call last):
+  File "/x/verl/trainer/main_ppo.py", line 96, in run_ppo
+ModuleNotFoundError: No module named 'flash_attn'
+hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345
+```
+"""
+
+
+async def explained(pilot: Pilot[Any]) -> str:
+    """Pastes the thread and returns the words of the dialog about it."""
+    await asked(pilot, THREAD)
+    await pilot.press("f2")
+    await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+    return " ".join(str(each.content) for each in pilot.app.screen.query(Static))
+
+
+async def test_a_pasted_thread_is_explained_and_its_command_imported(make: SimpleNamespace, home: Path) -> None:
+    async with make.app().run_test(size=HOME) as pilot:
+        shown = await explained(pilot)
+        line = THREAD[: THREAD.index("ModuleNotFound")].count("\n") + 1
+        assert "flash-attn-missing" in shown and f"line {line}:" in shown and "vllm 0.8.2 in the text" in shown
+        assert "hf_AbC" not in shown
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        assert load("imported").preset.data.train_batch_size == 48
+        assert any("temperature" in each.message for each in pilot.app._notifications)
+    assert "hf_AbC" not in "".join(path.read_text() for path in home.rglob("*.yaml"))
+
+
+async def test_the_log_of_a_pasted_thread_becomes_a_run(make: SimpleNamespace, home: Path) -> None:
+    async with make.app().run_test(size=HOME) as pilot:
+        await explained(pilot)
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PasteScreen))
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("r")
+        await until(pilot, lambda: any(home.rglob("console.log")))
+        log = next(home.rglob("console.log"))
+        await until(pilot, lambda: "flash_attn" in log.read_text())
+        assert "hf_AbC" not in log.read_text()

@@ -164,7 +164,7 @@ def test_the_folder_of_a_script_is_known():
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
-    with pytest.raises(UserError, match="no veRL overrides"):
+    with pytest.raises(UserError, match="veRL's SFT trainer"):
         imported("torchrun -m verl.trainer.fsdp_sft_trainer data.train_batch_size=8 trainer.nnodes=1")
 
 

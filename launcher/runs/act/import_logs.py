@@ -1,6 +1,7 @@
 """Takes in logs from elsewhere, as runs that have ended, or played through the whole path of a live run."""
 
 import dataclasses
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,6 +50,14 @@ def import_logs(words: Sequence[str]) -> list[RunDir]:
         else:
             runs.append([attempt])
     return [_import_run(group) for group in runs]
+
+
+def import_text(log: str) -> RunDir:
+    """Makes a run of a pasted log, which has no secrets any more (`launcher.scripts.pasted`)."""
+    with tempfile.TemporaryDirectory(prefix="ppo-tui-pasted-") as folder:
+        path = Path(folder) / "pasted.log"
+        path.write_text(log, "utf-8")
+        return import_logs([str(path)])[0]
 
 
 def _pair(files: list[LogFile]) -> list[_Attempt]:

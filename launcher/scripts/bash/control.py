@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from launcher.scripts.bash import marks, patterns, tree
 from launcher.scripts.bash.builtins import Exit, Leave, Return
 from launcher.scripts.bash.conditions import Conditions
 from launcher.scripts.bash.marks import Budget
-from launcher.scripts.bash.state import Started, State
+from launcher.scripts.bash.state import State
 from launcher.scripts.bash.words import Words
 
 _ROUNDS = 2_000  # of one loop
@@ -147,7 +148,7 @@ class Control(ABC):
             self.state.merge(other, reason)
         for each in exits:
             lost = each.started[len(before.started) :]
-            self.state.started += [Started(e.argv, e.env, e.folder, (*e.because, reason), e.line) for e in lost]
+            self.state.started += [replace(each, because=(*each.because, reason)) for each in lost]
 
     def _joined(self, kind: type[Return] | type[Leave], since: int, *, ended: bool) -> list[Return | Leave]:
         """Takes the states that have waited for the end of a loop or a function, and keeps what is common to all.

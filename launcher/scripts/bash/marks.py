@@ -55,6 +55,16 @@ def without_unset(text: str) -> str:
     return _MARK.sub(lambda found: found[0] if found[1] == _UNKNOWN else "", text) if _UNSET in text else text
 
 
+def as_script(text: str) -> str:
+    """A value that is read as a script: its marks become expansions that give the same marks again."""
+
+    def expansion(found: re.Match[str]) -> str:
+        inside = found[2].replace(_BLANK, " ")
+        return f"${{{inside}}}" if found[1] == _UNSET else inside if inside[:2] == "$(" else f"$({inside})"
+
+    return _MARK.sub(expansion, text)
+
+
 def reasons(text: str) -> list[str]:
     """Why parts of the value are not known, such as `$(date)`."""
     return [found[2].replace(_BLANK, " ") for found in _MARK.finditer(text) if found[1] == _UNKNOWN]

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher.scripts.bash import marks, programs, syntax, tree
+from launcher.core.errors import UserError
+from launcher.scripts.bash import launchers, marks, programs, syntax, tree
 from launcher.scripts.bash.builtins import BUILTINS, WRAPPERS, Exit, Leave, Return, Runner, unwrapped
 from launcher.scripts.bash.conditions import Conditions
 from launcher.scripts.bash.control import Control
@@ -20,7 +21,7 @@ from launcher.scripts.bash.state import Started, State
 from launcher.scripts.bash.words import Words
 
 _LARGEST = 500_000  # letters of a script
-_SHELLS = ("bash", "sh", "zsh")
+_WRITES = (">", ">>", ">|", "&>", "&>>")
 _NPU = re.compile(r"-c import torch_npu\b[\w ;.()]*")
 
 
@@ -61,6 +62,7 @@ class _Reader(Control, Runner):
         self.notes: list[str] = []
         self.said = ""
         self.early = []
+        self.written: dict[str, str] = {}
         self._asking = 0
 
     def script(self, text: str) -> None:
@@ -72,7 +74,11 @@ class _Reader(Control, Runner):
 
     def source(self, text: str) -> None:
         self.budget.step(len(text))
-        parser = syntax.Parser(marks.unmarked(text[:_LARGEST]))
+        if len(text) > _LARGEST:
+            raise UserError(
+                f"the script has {len(text):,} characters, more than {_LARGEST:,}", "import only the veRL command"
+            )
+        parser = syntax.Parser(marks.unmarked(text))
         parsed = parser.script()
         self.notes += parser.notes
         with self.budget:
@@ -145,13 +151,14 @@ class _Reader(Control, Runner):
             self.state.exported.add(each.name)
         old, self.given = self.given, given if given is not None else self.given
         out = self.out
-        if any(
-            each.operator in (">", ">>", ">|", "&>", "&>>") and not each.word.isdigit() for each in node.redirections
-        ):
+        written = [each for each in node.redirections if each.operator in _WRITES and not each.word.isdigit()]
+        if written:
             self.out = []
         try:
-            return self._command(words, node.line)
+            return self._command(words, node)
         finally:
+            if written:
+                self._write(written[-1])
             self.given, self.out, self.state.exported = old, out, exported | (self.state.exported - set(before))
             for name, value in before.items():
                 if value is None:
@@ -182,6 +189,13 @@ class _Reader(Control, Runner):
             name = f"{each.name}[0]"
         self.words.assign(name, value)
 
+    def _write(self, to: tree.Redirection) -> None:
+        """Keeps the text of a file that the script writes, which it may run later."""
+        text, path = "".join(self.out), self.words.one(to.word)
+        if text and not marks.is_unknown(text + path):
+            path = programs.located(self.state.folder, marks.plain(path))
+            self.written[path] = (self.written.get(path, "") if ">>" in to.operator else "") + marks.plain(text)
+
     def _input(self, redirections: list[tree.Redirection]) -> str | None:
         for each in redirections:
             if each.operator == "<<<":
@@ -192,18 +206,21 @@ class _Reader(Control, Runner):
                 return marks.unknown(f"< {each.word}")
         return None
 
-    def _command(self, words: list[str], line: int) -> bool | None:
+    def _command(self, words: list[str], node: tree.Simple) -> bool | None:
         name, bare = marks.plain(words[0]), words
+        if words == ["exec"]:  # only redirects
+            return True
         if name in self.state.functions:
             return self._call(name, words[1:])
         if name in BUILTINS:
             return BUILTINS[name](self, words[1:])
         if name in ("[", "test"):
             return self.conditions.single(words[1:-1] if name == "[" else words[1:])
-        if name in WRAPPERS and (bare := unwrapped(words)) != words and bare and bare[0] in self.state.functions:
+        if name in WRAPPERS and (bare := unwrapped(words)) and bare[0] in self.state.functions:
             return self._call(bare[0], bare[1:])
-        if bare and (found := self._other_script(bare, line)) is not None:
-            return found[0]
+        bare = unwrapped(words)
+        if bare and (self._other_script(bare) or self._launched(bare)):
+            return True
         output = programs.printed(words, self.given, self.state.folder)
         if output is not None:
             self.out.append(output)
@@ -214,35 +231,52 @@ class _Reader(Control, Runner):
                 f"{'an' if npu else 'no'} Ascend NPU is here, so torch_npu is taken as {'there' if npu else 'missing'}"
             )
             return npu
-        self.state.started.append(Started(tuple(words), self.state.env(), self.state.folder, (), line))
+        state = self.state
+        state.started.append(Started(tuple(words), state.env(), state.folder, (), node.line, state.within, node.above))
         self.out.append(marks.unknown(f"$({' '.join(map(marks.plain, words))})"))
         return None if self._asking else True
 
-    def _other_script(self, words: list[str], line: int) -> tuple[bool | None] | None:
-        """Follows `bash other.sh` where that is there; None for another command."""
-        at = 1 if words[0].rpartition("/")[2] in _SHELLS else 0
-        while at and at < len(words) and words[at].startswith("-") and words[at] != "-c":
-            at += 1
-        if at >= len(words) or any(map(marks.is_unknown, words[: at + 1])):
-            return None
-        if at and words[at] == "-c" and at + 1 < len(words):
-            text, path, args = words[at + 1], "bash", words[at + 3 :]
-        elif at or words[0].endswith(".sh"):
-            path, args = programs.located(self.state.folder, words[at]), words[at + 1 :]
-            found = self.file(path)
-            if found is None:
-                return None
-            text = found
-        else:
-            return None
+    def _other_script(self, words: list[str], *, foreign: bool = False) -> bool:
+        """Follows `bash other.sh`, `bash -c text` and `bash <<EOF`; whether it was one of them, and is there.
+
+        A foreign one does not get the script's variables.
+        """
+        shell = launchers.name_of(words) in launchers.SHELLS
+        at, is_text = launchers.operand(words) if shell else (0, False)
+        if any(map(marks.is_unknown, words[: at + (not is_text)])):
+            return False
+        text: str | None = None
+        path, args = "bash", words[at + 1 :]
+        if is_text:
+            text, args = marks.as_script("".join(words[at : at + 1])), words[at + 2 :]
+        elif shell and at >= len(words):
+            text, self.given = (self.given if not marks.is_unknown(self.given) else ""), ""
+        elif shell or words[0].endswith(".sh"):
+            path = programs.located(self.state.folder, words[at])
+            text = self.file(path)
+        if not text:
+            return False
         with _Apart(self):
             self.state.args, self.state.variables["0"] = list(args), path
             self.state.arrays["BASH_SOURCE"] = {"0": path}
-            kept = self.state.exported | self.state.fixed
+            kept = self.state.fixed if foreign else self.state.exported | self.state.fixed
+            self.state.exported &= kept
             self.state.variables = {n: v for n, v in self.state.variables.items() if n in kept or n in ("0", "HOME")}
             with contextlib.suppress(Exit, Return, Leave):
                 self.source(text)
-        return (True,)
+        return True
+
+    def _launched(self, words: list[str]) -> bool:
+        """Follows `docker run IMAGE bash -c text`, `sbatch --wrap=text` and their kind; whether it was one."""
+        command = launchers.inner(words)
+        if not command:
+            return False
+        outside = self.state.within
+        self.state.within = (*outside, tuple(words[: len(words) - len(command)] or words[:1]))
+        try:
+            return self._other_script(command, foreign=launchers.name_of(words) in launchers.CONTAINERS)
+        finally:
+            self.state.within = outside
 
     def _call(self, name: str, args: list[str]) -> bool | None:
         outer, self.state.args = self.state.args, list(args)
@@ -273,6 +307,8 @@ class _Reader(Control, Runner):
 
     def file(self, path: str) -> str | None:
         """The text of another script; None where there is none."""
+        if path in self.written:
+            return self.written[path]
         try:
             if not Path(path).is_file() or Path(path).stat().st_size > _LARGEST:
                 return None

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from launcher.scripts.bash.marks import plain, unknown
@@ -13,7 +13,8 @@ class Started:
     """A program that the script starts: its words, the variables that the script exports to it, its folder.
 
     Words can have marks (`marks`): parts that are known only when the script runs. `because` names the
-    conditions on which it is started, as far as they are not known.
+    conditions on which it is started, as far as they are not known; `within` are the commands of the launchers around
+    it, the outermost first; `above` is the line of the script before it.
     """
 
     argv: tuple[str, ...]
@@ -21,6 +22,8 @@ class Started:
     folder: str
     because: tuple[str, ...] = ()
     line: int = 0
+    within: tuple[tuple[str, ...], ...] = ()
+    above: str = ""
 
 
 @dataclass
@@ -35,6 +38,7 @@ class State:
     args: list[str] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     status: bool | None = True
+    within: tuple[tuple[str, ...], ...] = ()
     fixed: frozenset[str] = frozenset()  # variables that keep their value where the script's is not known
 
     def copy(self) -> "State":
@@ -77,6 +81,4 @@ class State:
         while common < min(len(self.started), len(other.started)) and self.started[common] == other.started[common]:
             common += 1
         both = [*self.started[common:], *other.started[common:]]
-        self.started = self.started[:common] + [
-            Started(each.argv, each.env, each.folder, (*each.because, reason), each.line) for each in both
-        ]
+        self.started = self.started[:common] + [replace(each, because=(*each.because, reason)) for each in both]

@@ -183,7 +183,9 @@ class Parser:
         return tree.Function(name, self._command())
 
     def _simple(self) -> tree.Simple:
-        found = tree.Simple(line=self.text.count("\n", 0, self.at) + 1)
+        end = self.text.rfind("\n", 0, self.at)
+        above = self.text[self.text.rfind("\n", 0, max(end, 0)) + 1 : max(end, 0)]
+        found = tree.Simple(line=self.text.count("\n", 0, self.at) + 1, above=above)
         while True:
             self._blanks()
             if self.at >= len(self.text) or (_OPERATOR.match(self.text, self.at) and not self._at("&>")):

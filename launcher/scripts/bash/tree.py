@@ -25,12 +25,15 @@ class Redirection:
 
 @dataclass
 class Simple:
-    """Assignments, words and redirections. Arrays of `declare` are also assignments here."""
+    """Assignments, words and redirections. Arrays of `declare` are also assignments here. `above` is the line of text
+    before it.
+    """
 
     assignments: list[Assignment] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     redirections: list[Redirection] = field(default_factory=list)
     line: int = 0
+    above: str = ""
 
 
 @dataclass

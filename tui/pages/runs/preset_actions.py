@@ -21,9 +21,6 @@ from tui.kit.actions.editing import edit_preset
 from tui.kit.actions.preset_saving import taken
 from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import ChooseScreen, confirmed
-from tui.kit.dialogs.paste import PasteScreen
-from tui.kit.navigation import navigation
-from tui.kit.page import Page
 
 _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 
@@ -61,6 +58,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 
 async def import_preset(app: App[Any], text: str) -> None:
     """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
+    from launcher.check.checks import wrong_keys
     from launcher.preset.draft import free_name
     from launcher.scripts.importer import Lossy, add_script, from_script
 
@@ -79,6 +77,9 @@ async def import_preset(app: App[Any], text: str) -> None:
     if made is None:
         return
     path, found = made
+    wrong = [each.message for each in await asyncio.to_thread(wrong_keys, str(path))]
+    if wrong:
+        app.notify("\n".join(map(clean, wrong)), title="Wrong keys", severity="warning", markup=False, timeout=20)
     if found.notes:
         app.notify("\n".join(map(clean, found.notes)), title="Notes at the top of the preset", markup=False, timeout=20)
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
@@ -172,55 +173,3 @@ def _write(choice: str, narrate: Callable[[str], None]) -> Path:
     folder = Path("~/data").expanduser() / name
     builder.write(None, folder)
     return folder
-
-
-_LARGEST_SCRIPT = 1 << 20  # bytes
-_SAID = (
-    "Paste a veRL command or script, or type a path: a script (and its arguments) becomes a preset, "
-    "a console log or metrics.jsonl a run. Nothing is executed."
-)
-
-
-async def import_anything(page: Page[Any]) -> None:
-    """Asks until there is something to import, or the user cancels. Runs in a worker."""
-    typed = ""
-    while (
-        text := await page.app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))
-    ) is not None:
-        typed = text
-        if (log := _log(text)) is None:
-            await import_preset(page.app, text)
-            return
-        if await _import_log(page, log):
-            return
-
-
-def _wrong(text: str) -> str | None:
-    return None if _log(text) is not None else no_script(text)
-
-
-def _names_file(text: str) -> bool:
-    return named_file(text) is not None or is_path(text)
-
-
-def _log(text: str) -> Path | None:
-    """The log that a text names: a file, and no script."""
-    found = named_file(text)
-    if found is None or found[1]:
-        return None
-    path = found[0]
-    if path.stat().st_size <= _LARGEST_SCRIPT and path.suffix not in (".gz", ".jsonl", ".log"):
-        return path if path.suffix != ".sh" and no_script(text) is not None else None
-    return path
-
-
-async def _import_log(page: Page[Any], log: Path) -> bool:
-    """Makes a run of it and shows that one; whether it could."""
-    from launcher.runs.act.import_logs import import_logs
-
-    page.app.notify(f"Importing {log.name}", markup=False)
-    with reported(page.app, "Not imported"):
-        runs = await asyncio.to_thread(import_logs, [str(log)])
-        navigation(page.app).show_run(runs[0].path, page, read_only=False)
-        return True
-    return False

@@ -298,7 +298,7 @@ class RunsScreen(ListPage[None]):
             self._keep_preset(what, name)
 
     def action_import(self) -> None:
-        from tui.pages.runs.preset_actions import import_anything
+        from tui.pages.runs.pasting import import_anything
 
         self.in_worker(partial(import_anything, self), "keep")
 

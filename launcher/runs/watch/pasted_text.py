@@ -1,0 +1,82 @@
+"""What a pasted text tells: why the run in it ended, the preset of its command, its versions next to those here."""
+
+import contextlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.console.diagnose import diagnose
+from launcher.console.diagnosis import Diagnosis
+from launcher.core.errors import UserError
+from launcher.preset.effective import of_draft
+from launcher.preset.files import load_text
+from launcher.preset.remedy import Remedy, remedy
+from launcher.scripts import pasted
+from launcher.scripts.importer import Imported, from_script
+from launcher.scripts.verl_command import Source
+from launcher.verl import env as verl_env
+
+
+@dataclass(frozen=True)
+class Version:
+    """A package's version in the text, and the installed one as `doctor` finds it; None where it is missing."""
+
+    package: str
+    pasted: str
+    here: str | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The parts of a pasted text; `log` and `diagnosis` are empty without output of veRL, `command` without a command.
+
+    `remedies` are for the diagnosis' fixes: how the command follows them; None where a fix is about something else.
+    """
+
+    log: str
+    diagnosis: Diagnosis | None
+    command: Imported | None
+    versions: tuple[Version, ...]
+    remedies: tuple[Remedy | None, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What `diagnose - --json` prints: the diagnosis, the preset of the command, the versions."""
+        nothing: dict[str, Any] = {"cause": None, "title": "no output of veRL in the text", "evidence": [], "fixes": []}
+        return {
+            **(self.diagnosis.to_json() if self.diagnosis else nothing),
+            "preset": self.command.text if self.command else None,
+            "notes": list(self.command.notes) if self.command else [],
+            "settings": [list(each.settings) if each else [] for each in self.remedies],
+            "versions": [asdict(each) for each in self.versions],
+        }
+
+
+def explain(text: str) -> Reading:
+    """Reads a pasted text. Raises UserError for one that is too large, or has nothing of veRL."""
+    parts = pasted.read(text)
+    command = refused = None
+    try:
+        command = from_script(Source(text, Path.cwd()), "pasted", lossy=True)
+    except UserError as error:
+        refused = error
+    if not parts.log:
+        if refused is not None:
+            raise refused
+        return Reading("", None, command, compared(parts.versions))
+    found = diagnose([parts.log.encode()])
+    remedies: tuple[Remedy | None, ...] = ()
+    with contextlib.suppress(UserError):  # a value that no preset can have
+        if command is not None:
+            config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
+            remedies = tuple(remedy(fix, config) for fix in found.fixes)
+    return Reading(parts.log, found, command, compared(parts.versions), remedies)
+
+
+def compared(stated: dict[str, str]) -> tuple[Version, ...]:
+    """The versions in a text next to those that are installed for veRL."""
+    here: dict[str, str] = {}
+    with contextlib.suppress(UserError):
+        if stated:
+            env = verl_env.of(None)
+            here = env.packages | {"Python": env.python_version}
+    return tuple(Version(name, version, here.get(name)) for name, version in stated.items())
