@@ -82,14 +82,14 @@ def eval_(
         put_run(begun, json)
         return
     code = follow(begun, out=sys.stderr)
-    figures = scores(begun)
+    values = scores(begun)
     if json:
-        put_json({"run": begun.id, "scores": jsonable(figures)})
+        put_json({"run": begun.id, "scores": jsonable(values)})
     else:
-        shown = {key: value for key, value in figures.items() if key.startswith(SCORES[0])}
+        shown = {key: value for key, value in values.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
-        say(f"see {len(figures) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
-    raise typer.Exit(code or (0 if figures else 1))
+        say(f"see {len(values) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
+    raise typer.Exit(code or (0 if values else 1))
 
 
 def delete(run: Run, yes: Yes = False) -> None:
