@@ -36,7 +36,9 @@ def json_lines(path: Path) -> Iterator[Item]:
                 yield f"{path}, line {number}", item
     except (OSError, EOFError, ValueError, zlib.error) as error:
         place = f"{path}, line {max(number, 1)}"
-        raise UserError(f"not valid JSON lines: {error}", "write one object per line, or copy the file again", place) from None
+        raise UserError(
+            f"not valid JSON lines: {error}", "write one object per line, or copy the file again", place
+        ) from None
 
 
 def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:
