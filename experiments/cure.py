@@ -222,7 +222,7 @@ def _shown(settings: Iterable[str]) -> list[str]:
 
 def _brief(row: dict[str, Any]) -> str:
     flags = [str(each.get("rule")) for each in row.get("strengths", [])]
-    arms = [f"{' '.join(arm['changes']) or 'twin'}: {arm['verdict']}" for arm in row.get("trials", [])]
+    arms = [f"{' '.join(arm['changes']) or 'control run'}: {arm['verdict']}" for arm in row.get("trials", [])]
     return "; ".join([" ".join(flags), *arms, row.get("refused", "")])
 
 

@@ -9,13 +9,13 @@ from page_words import cell, code, sentence, table
 
 import launcher.check
 import launcher.health
-from launcher.cli.topics import advice_sentence, debounce_sentence
 from launcher.core.format import number
 from launcher.core.tables import read_tables
 from launcher.health.catalogue import RuleData, families
 from launcher.health.catalogue import rules as health_rules
 from launcher.health.rules import ALL
 from launcher.record.levels import FLAGS
+from launcher.topics import advice_sentence, debounce_sentence
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE = ROOT / "docs" / "evidence" / "health.md"
@@ -51,7 +51,8 @@ def rules() -> str:
 
 
 def _lower(text: str) -> str:
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    first = text.split(" ", 1)[0]
+    return text[:1].lower() + text[1:] if first[1:].islower() or len(first) == 1 else text  # NaN and KL stay
 
 
 def _limits(rule: RuleData, words: dict[str, str]) -> str:

@@ -46,7 +46,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.files import write_atomic
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
@@ -245,7 +245,7 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
             f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", mending(text, error)
         ) from None
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        raise UserError(f"cannot read {path}: {clean(str(error))}") from None
+        raise of_file(f"cannot read {path}", error) from None
     if content is None:
         return {}
     if not isinstance(content, CommentedMap):

@@ -282,6 +282,12 @@ class PpoTui(App[None]):
 
         self.push_screen(ActionsScreen(actions), act)
 
+    def action_reference(self) -> None:
+        if (topic := self.screen.topic if isinstance(self.screen, Page) else None) is not None:
+            self.routes.explain(topic)
+        else:
+            self.notify("Select a check, finding, cause, field or metric first")
+
     def action_help(self) -> None:
         from tui.pages.help.screen import HelpScreen
 

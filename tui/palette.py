@@ -120,7 +120,22 @@ class MetricPlaces(_Places):
             yield _Place(f"Metric {key}", describe(key).meaning, partial(show, key))
 
 
-PROVIDERS = (SystemCommandsProvider, RunPlaces, PresetPlaces, MetricPlaces)
+class TopicPlaces(_Places):
+    """Topics of the reference; choosing one opens its text. There are hundreds: none is listed before it is sought."""
+
+    def places(self) -> Iterator[_Place]:
+        from launcher.topics import topics
+
+        for kind, texts in topics().items():
+            for name in texts:
+                yield _Place(f"Reference {name}", kind, partial(navigation(self.app).explain, name))
+
+    async def discover(self) -> Hits:
+        for place in self._found[:0]:
+            yield DiscoveryHit(place.words, place.go)
+
+
+PROVIDERS = (SystemCommandsProvider, RunPlaces, PresetPlaces, MetricPlaces, TopicPlaces)
 
 
 def _read(run: Path) -> RunReader | None:

@@ -67,6 +67,14 @@ class Routes:
         screen = getattr(import_module(f"tui.pages.{module}"), name)
         self._app.push_screen(screen(run) if at is None else screen(run, at))
 
+    def explain(self, topic: str) -> None:
+        from launcher.topics import text_of
+        from tui.kit.actions.background import reported
+        from tui.pages.help.reference import ReferenceScreen
+
+        with reported(self._app):
+            self._app.push_screen(ReferenceScreen(text_of(topic), topic))
+
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
         from tui.pages.launch.screen import LaunchScreen
 

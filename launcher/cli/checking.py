@@ -140,8 +140,8 @@ def put_memory(memory: dict[str, Any]) -> None:
     rows = [(phase["name"], _range(phase["gpu"], phase["gpu_high"]) + total) for phase in memory["phases"]]
     rows.append(("host", _range(memory["host"], memory["host_high"])))
     put(f"MEMORY in GiB per GPU: certain .. likely ({memory['model']['name']})")
-    for name, figures in rows:
-        put(f"  {name:<20} {figures}")
+    for name, facts in rows:
+        put(f"  {name:<20} {facts}")
     for line in memory["formula"]:
         put(f"    {line}")
 

@@ -8,7 +8,7 @@ import typer
 
 from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.parsing import group
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.files import beside
 from launcher.core.text import near_hint
 
@@ -98,7 +98,7 @@ def import_(
         try:
             text = file.read_text("utf-8", errors="replace")
         except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}", near_hint(file.name, beside(file))) from None
+            raise of_file(f"cannot read {file}", error, near_hint(file.name, beside(file))) from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")
@@ -157,5 +157,5 @@ def export(
         to.expanduser().write_text(text, "utf-8")
         to.expanduser().chmod(0o755)
     except OSError as error:
-        raise UserError(f"cannot write {to}: {error.strerror}") from None
+        raise of_file(f"cannot write {to}", error) from None
     put(str(to))

@@ -48,6 +48,14 @@ def put(text: str) -> None:
     print(clean(text), flush=True)
 
 
+def put_text(text: str) -> None:
+    """Paragraphs and items in lines no longer than the terminal, at most 100 columns; items hang."""
+    columns = min(shutil.get_terminal_size().columns, 100)
+    for line in text.splitlines():
+        indent = "  " if line.startswith("* ") else ""
+        put(textwrap.fill(line, columns, subsequent_indent=indent, break_on_hyphens=False))
+
+
 def put_result(text: str, value: Any, json: bool) -> None:
     """Prints the one result of a command: with `--json` as an object."""
     if json:

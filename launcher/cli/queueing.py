@@ -152,4 +152,5 @@ def sweep(
     if dry_run:
         say(f"would queue {len(runs)} runs; run again without --dry-run")
     else:
-        say(f"queued {len(runs)} runs; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")
+        count = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+        say(f"queued {count}; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")

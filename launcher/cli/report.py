@@ -54,13 +54,13 @@ def runs(json: Json = False) -> None:
         state = current(run, checks=False) if run.id in adopted else before
         (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
         if json:
-            figures = {"best_score": best, "last_score": last, "duration": seconds}
-            known = jsonable({key: value for key, value in figures.items() if value is not None})
+            results = {"best_score": best, "last_score": last, "duration": seconds}
+            known = jsonable({key: value for key, value in results.items() if value is not None})
             noted = read_note(run.note)
             note = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
             line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **note}
             line |= {"damaged": list(state.damaged)} if state.damaged else {}
-            put_json(line | figures | known)
+            put_json(line | results | known)
             continue
         step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
         rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
@@ -204,7 +204,7 @@ def _resolve(source: str) -> "RunDir | LogFile":
 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
-    """The figures of a step that people look at first, those of a validation last."""
+    """The values of a step that people look at first, those of a validation last."""
     from launcher.health.keys import is_validation_score
     from launcher.metrics import names
 
@@ -269,12 +269,12 @@ def _first_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> dict[s
 
 def _check_rows(check: Check, trial: "Proposal | None") -> list[tuple[str, str, str]]:
     """Level, rule and what it says; of one that is on also the limits as they apply now, and what to try."""
-    from launcher.health.verdict import bound_words, limits_by_figure
+    from launcher.health.verdict import bound_words, limits_by_metric
 
     rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
-    for figure, bounds in limits_by_figure(check) if check.on else ():
+    for metric, bounds in limits_by_metric(check) if check.on else ():
         limits = ", ".join(f"{bound_words(bound)}{' (crossed)' if bound.crossed else ''}" for bound in bounds)
-        rows.append(("", "", f"limits now: {f'{figure}: ' if figure else ''}{limits}"))
+        rows.append(("", "", f"limits now: {f'{metric}: ' if metric else ''}{limits}"))
     if trial is not None:
         rows.append(("", "", f"try: {trial.words}"))
     return rows

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, upkeep
-from launcher.cli.output import Json, put, put_json, put_table, say
+from launcher.cli.output import Json, put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
@@ -107,14 +107,14 @@ def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -
 
 def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="TOPIC")] = None) -> None:
     """Print the reference text of a rule, field, cause or command."""
-    from launcher.cli.topics import listed, text_of
+    from launcher.topics import listed, text_of
 
     if topic is None:
         put_table(listed())
     elif topic in getattr(ctx.parent and ctx.parent.command, "commands", {}):
         app([topic, "--help"], prog_name="ppo-tui", obj=ctx.obj, standalone_mode=False)
     else:
-        print(text_of(topic))
+        put_text(text_of(topic))
 
 
 for command in (

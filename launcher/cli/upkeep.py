@@ -97,18 +97,18 @@ def eval_(
         put_run(begun, json)
         return
     code = follow(begun, out=sys.stderr)
-    figures = scores(begun)
-    gained = _gained(find(run), begun, settings or [], force=force) if base and not code and figures else None
+    values = scores(begun)
+    gained = _gained(find(run), begun, settings or [], force=force) if base and not code and values else None
     if json:
         found = {} if gained is None else {"base": gained.to_json()}
-        put_json({"run": begun.id, "scores": jsonable(figures), **found})
+        put_json({"run": begun.id, "scores": jsonable(values), **found})
     else:
-        shown = {key: value for key, value in figures.items() if key.startswith(SCORES[0])}
+        shown = {key: value for key, value in values.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
-        say(f"see {len(figures) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
+        say(f"see {len(values) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
         if gained is not None:
             _put_gained(gained)
-    raise typer.Exit(code or (0 if figures else 1))
+    raise typer.Exit(code or (0 if values else 1))
 
 
 def _gained(run: RunDir, trained: RunDir, settings: list[str], *, force: bool) -> Paired:

@@ -37,9 +37,9 @@ def _compared(key: str) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """How a run went. Figures are those of the last step that has them; None where none has.
+    """How a run went. Values are those of the last step that has them; None where none has.
 
-    `kl_key` names which of veRL's KL figures `kl` is: they estimate differently. `throughput` is tokens a
+    `kl_key` names which of veRL's KL metrics `kl` is: they estimate differently. `throughput` is tokens a
     second and GPU, `duration` the seconds that all attempts took, their start-up included, `step_seconds` the
     median of those that a step took.
     """
@@ -90,10 +90,10 @@ def tagged(tag: str) -> list[RunDir]:
 
 
 class Compared:
-    """One run of a comparison: what it was asked for, its figures, and how it goes.
+    """One run of a comparison: what it was asked for, its results, and how it goes.
 
     `info` is run.yaml with the settings that the newest attempt was resumed with laid over the preset;
-    `resumed` are those settings. `store` holds the compared figures alone.
+    `resumed` are those settings. `store` holds the compared metrics alone.
     """
 
     def __init__(self, run: RunDir) -> None:

@@ -1,4 +1,4 @@
-"""Is B better than A? The figures of groups of runs against those of the first group, each with its interval."""
+"""Is B better than A? The metrics of groups of runs against those of the first group, each with its interval."""
 
 import math
 import statistics
@@ -18,13 +18,13 @@ from launcher.runs.watch.run_settings import differences
 from launcher.runs.watch.steps import validation
 
 _DASH = "–"
-_UNTOLD = "inconclusive"
+_INCONCLUSIVE = "inconclusive"
 _TOLD = 6  # settings that tell a group from the others, in its row
-_NAMED = 2  # settings that are named of those that change what a figure measures
+_NAMED = 2  # settings that are named of those that change what a metric measures
 
 
 class Measure(NamedTuple):
-    """A figure that runs are judged by: veRL's keys, its words for more and less, settings that change its meaning.
+    """A metric that runs are judged by: veRL's keys, its words for more and less, settings that change its meaning.
 
     A setting that ends in a dot or an underscore stands for all that begin so.
     """
@@ -48,14 +48,14 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Contrast:
-    """A figure of two groups of runs over the same steps: `second` minus `first`, numbers of groups from 1.
+    """A metric of two groups of runs over the same steps: `second` minus `first`, numbers of groups from 1.
 
     `values` are the groups' means, `low` to `high` is the interval of their difference at `level`, None where
     there is none; `over` tells what varies in it, "steps" or "seeds", and `reason` why there is none. `more` is
     how many runs each group lacks to tell a difference of this size, None for more than 50.
     """
 
-    figure: str
+    metric: str
     first: int
     second: int
     steps: tuple[int, int]
@@ -86,12 +86,12 @@ class Contrast:
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
-        fields = asdict(self) | {"hint": self.hint}
+        fields = asdict(self) | {"hint": self.hint, "figure": self.metric}  # as 0.1 called it
         return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
 
 
 def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
-    """Every figure of every group against the first one; empty where all runs repeat each other."""
+    """Every metric of every group against the first one; empty where all runs repeat each other."""
     of_run = groups([run.info for run in runs])
     members = [
         [run.store for run, its in zip(runs, of_run, strict=True) if its == group] for group in range(max(of_run) + 1)
@@ -133,7 +133,7 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
 
 
 def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
-    """Mean and standard deviation of the figures over runs that repeat each other, as rows of words."""
+    """Mean and standard deviation of the metrics over runs that repeat each other, as rows of words."""
     stores = [run.store for run in runs]
     window, rows = _window(stores), []
     for measure in MEASURES:
@@ -142,7 +142,7 @@ def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
             rows.append(
                 [measure.title, str(len(means)), *map(number, (statistics.fmean(means), statistics.stdev(means)))]
             )
-    return [["FIGURE", "RUNS", "MEAN", "DEVIATION"], *rows] if rows else []
+    return [["METRIC", "RUNS", "MEAN", "DEVIATION"], *rows] if rows else []
 
 
 def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
@@ -170,10 +170,10 @@ def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
 
 def contrast_rows(results: Sequence[Contrast]) -> list[list[str]]:
     """The contrasts as rows of words with a heading."""
-    rows = [["FIGURE", "GROUPS", "STEPS", "FIRST", "SECOND", "DIFFERENCE", "INTERVAL", "RESULT"]]
+    rows = [["METRIC", "GROUPS", "STEPS", "FIRST", "SECOND", "DIFFERENCE", "INTERVAL", "RESULT"]]
     return rows + [
         [
-            each.figure,
+            each.metric,
             f"{each.first}, {each.second}",
             steps_words(each),
             *map(number, each.values),
@@ -205,7 +205,7 @@ def _covers(setting: str, key: str) -> bool:
 def _contrast(
     measure: Measure, first: Sequence[SeriesStore], second: Sequence[SeriesStore], place: int, level: float
 ) -> Contrast | None:
-    """None where neither group logs the figure."""
+    """None where neither group logs the metric."""
     ours, theirs = (_all(measure, group) for group in (first, second))
     if not ours and not theirs:
         return None
@@ -245,9 +245,9 @@ def _judged(contrast: Contrast, measure: Measure, error: intervals.Error, spread
     if not reach:
         return replace(contrast, result="equal", reason="no difference at all")
     if error.loose:
-        return replace(contrast, result=_UNTOLD, reason="steps are strongly autocorrelated; add steps or seeds")
+        return replace(contrast, result=_INCONCLUSIVE, reason="steps are strongly autocorrelated; add steps or seeds")
     needed = intervals.seeds_needed(difference, spread, contrast.level)
-    return replace(contrast, result=_UNTOLD, more=needed and max(needed - runs, 1))
+    return replace(contrast, result=_INCONCLUSIVE, more=needed and max(needed - runs, 1))
 
 
 def _key(measure: Measure, store: SeriesStore) -> str:
@@ -256,7 +256,7 @@ def _key(measure: Measure, store: SeriesStore) -> str:
 
 
 def _all(measure: Measure, stores: Sequence[SeriesStore]) -> list[Series]:
-    """The figure's series of those runs that log it."""
+    """The series of the metric of those runs that log it."""
     if measure.title == _VALIDATION:
         return [series for store in stores if (series := validation(store)) is not None]
     return [found[1] for store in stores if (found := store.first_of(*measure.keys)) is not None]

@@ -36,10 +36,10 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 
 @dataclass(frozen=True)
 class Plan:
-    """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the twin first.
+    """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the control run first.
 
     `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
-    on this machine side by side. `change` is what the first trial after the twin undoes, if any.
+    on this machine side by side. `change` is what the first trial after the control run undoes, if any.
     `reasons` has why a trial is among them, as `Proposal.reason`.
     """
 
@@ -156,9 +156,9 @@ def carry_out(
     begin: Callable[..., RunDir] = enqueue,
     poll: float = POLL,
 ) -> list[RunDir]:
-    """Runs the trials, each until its verdict is clear, all until the twin is well; returns those that were started.
+    """Runs the trials, each until its verdict is clear, all until the control run is well; returns the started ones.
 
-    One that cannot start is left out with the reason, unless it is the twin: UserError. An interruption ends all.
+    One that cannot start is left out with the reason; of the control run that is a UserError. An interruption ends all.
     `begin` starts or queues one, as `enqueue` does.
     """
     runs: list[RunDir] = []
@@ -180,7 +180,7 @@ def carry_out(
             for run, changes in list(going.values()):
                 if _over(run, changes, narrate):
                     del going[run.id]
-            if going and _well(runs[0], planned.run):
+            if going and _finished_without_flag(runs[0], planned.run):
                 narrate("the unchanged control run did not repeat the flag, so no fix can be judged")
                 break
     finally:
@@ -214,9 +214,9 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
     return True
 
 
-def _well(twin: RunDir, parent: RunDir) -> bool:
-    """Whether the twin has come to its end without the trouble."""
-    facts = facts_of(twin) if twin.path.exists() else None
+def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
+    """Whether the control run has come to its end without the trouble."""
+    facts = facts_of(control) if control.path.exists() else None
     return facts is not None and judge([facts], alarms(parent))[0].verdict == DIFFERENT
 
 

@@ -23,12 +23,12 @@ from launcher.record.state import RunState, current
 from launcher.runs.watch.history import check_counts
 from launcher.runs.watch.steps import Scores
 
-# what every trial sets, the twin too
+# what every trial sets, the control run too
 PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")
 
 HEALED, PARTLY, NOTHING, BROKE = "healed", "partly", "nothing", "broke"
-REPEATED, DIFFERENT = "repeated", "not repeated"  # of the twin
-GOING, UNFINISHED, UNTOLD = "running", "unfinished", "inconclusive"
+REPEATED, DIFFERENT = "repeated", "not repeated"  # of the control run
+GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Facts:
     started: float = 0.0
 
     @property
-    def twin(self) -> bool:
+    def control(self) -> bool:
         """Whether nothing was changed."""
         return not self.changes
 
@@ -65,7 +65,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Arm:
-    """One trial and its verdict, with the reason as words. `reward` is the mean difference to the twin's reward."""
+    """One trial and its verdict, with the reason as words. `reward` is its mean gain over the control run."""
 
     run: str
     changes: tuple[str, ...]
@@ -90,7 +90,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one rule from one checkpoint of a run; the twin first, then the fixes that worked."""
+    """The trials of one rule from one checkpoint of a run; the control run first, then the fixes that worked."""
 
     parent: str
     rule: str
@@ -120,19 +120,19 @@ def alarms(run: RunDir) -> frozenset[str]:
 def judge(trials: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
     """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
 
-    A twin is stopped when its flag is back: what would have risen later, its parent shows. Of several with one verdict
-    those come first whose reward nobody else's beats by more than the noise; then the undoing of a change, then the
-    order in which they were tried.
+    A control run is stopped when its flag is back: its parent shows what would have risen later. Of several with one
+    verdict those come first whose reward nobody else's beats by more than the noise; then the undoing of a change,
+    then the order in which they were tried.
     """
-    twin = next((each for each in trials if each.twin), None)
+    control = next((each for each in trials if each.control), None)
     order = (REPEATED, DIFFERENT, HEALED, PARTLY, BROKE, NOTHING)
     ranks = {verdict: place for place, verdict in enumerate(order)}
-    judged = [(each, _judged(each, twin, known)) for each in trials]
+    judged = [(each, _judged(each, control, known)) for each in trials]
 
     def place(pair: tuple[Facts, Arm]) -> tuple[bool, int, int, bool, float]:
         facts, arm = pair
         better = sum(_beaten(facts, other) for other, own in judged if own.verdict == arm.verdict)
-        return not facts.twin, ranks.get(arm.verdict, len(order)), better, facts.undoes is None, facts.started
+        return not facts.control, ranks.get(arm.verdict, len(order)), better, facts.undoes is None, facts.started
 
     return [arm for _, arm in sorted(judged, key=place)]
 
@@ -153,20 +153,20 @@ def facts_of(run: RunDir) -> Facts | None:
     return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
 
 
-def _judged(facts: Facts, twin: Facts | None, known: frozenset[str]) -> Arm:
-    alone = twin is None or facts.twin or facts.own_reward
-    worse, difference = (False, None) if alone or twin is None else worse_reward(facts.scores, twin.scores)
-    verdict, why = _verdict(facts, twin, known, worse=worse)
+def _judged(facts: Facts, control: Facts | None, known: frozenset[str]) -> Arm:
+    alone = control is None or facts.control or facts.own_reward
+    worse, difference = (False, None) if alone or control is None else worse_reward(facts.scores, control.scores)
+    verdict, why = _verdict(facts, control, known, worse=worse)
     state, level = facts.state.state, facts.level.words
     return Arm(
         facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference, facts.undoes
     )
 
 
-def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
+def _verdict(facts: Facts, control: Facts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
     again = facts.level >= Level.WARN
     ended = not facts.state.going
-    if facts.twin:
+    if facts.control:
         if trouble := _trouble(facts, known):
             return REPEATED, trouble
         if not ended:
@@ -183,46 +183,47 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         return NOTHING, f"still {facts.level.words}"
     if not ended:
         return GOING, ""
-    well = twin is not None and not twin.state.going and not _trouble(twin, known)
+    well = control is not None and not control.state.going and not _trouble(control, known)
     if facts.last < facts.planned and not well:
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
-    new = sorted(facts.others - known - (twin.others if twin else frozenset()))
+    new = sorted(facts.others - known - (control.others if control else frozenset()))
     if new:
         return BROKE, f"{' '.join(new)} rose only with this change"
     if worse:
         return BROKE, "the reward is worse than in the control run"
-    if twin is None:
-        return UNTOLD, "there is no control run"
-    if not _trouble(twin, known):
-        whole = twin.last >= twin.planned
-        return UNTOLD, "no flag in the control run either" if whole else "the control run did not finish"
+    if control is None:
+        return INCONCLUSIVE, "there is no control run"
+    if not _trouble(control, known):
+        whole = control.last >= control.planned
+        return INCONCLUSIVE, "no flag in the control run either" if whole else "the control run did not finish"
     if facts.critical:
         return PARTLY, f"flag cleared, but {' '.join(sorted(facts.critical))} is CRITICAL"
-    shared = len(set(facts.scores.steps) & set(twin.scores.steps))
+    shared = len(set(facts.scores.steps) & set(control.scores.steps))
     if facts.own_reward:
         return HEALED, "no flag; rewards not compared (different reward functions)"
     few = f"{shared} steps are too few to compare the reward with the control run"
     return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
 
 
-def _trouble(twin: Facts, known: frozenset[str]) -> str:
-    """How the twin repeats the trouble of its parent, where `known` rose; "" while it does not.
+def _trouble(control: Facts, known: frozenset[str]) -> str:
+    """How the control run repeats the trouble of its parent, where `known` rose; "" while it does not.
 
-    Sampling on a GPU is not repeatable: where the parent had several flags, the twin may come to another one of them.
+    Sampling on a GPU is not repeatable: where the parent had several flags, the control run may
+    come to another one of them.
     """
-    if (level := max(twin.level, twin.worst)) >= Level.WARN:
+    if (level := max(control.level, control.worst)) >= Level.WARN:
         return f"the flag rose again ({level.words})"
-    same = " ".join(sorted(twin.critical & known))
+    same = " ".join(sorted(control.critical & known))
     return f"{same} is CRITICAL, which also rose in the run" if same else ""
 
 
-def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
+def worse_reward(scores: Series, control: Series) -> tuple[bool, float | None]:
     """Whether the reward is worse than in the control run by more than the noise, and the mean difference.
 
     Steps are compared in pairs, as in `compare`: both trials see the same prompts. A reward that is not finite is worse
     than one that is.
     """
-    pairs = [(scores.at(step), twin.at(step)) for step in scores.steps]
+    pairs = [(scores.at(step), control.at(step)) for step in scores.steps]
     both = [(own, other) for own, other in pairs if own is not None and other is not None and math.isfinite(other)]
     if any(not math.isfinite(own) for own, _ in both):
         return True, None

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from launcher.console.causes import Cause, Level, cause_of
-from launcher.console.diagnosis import Diagnosis, shorten
+from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
 from launcher.console.fix import Change, Fix
@@ -227,7 +227,7 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
     if raised:
         root = raised[0] if log.chained else raised[-1]
         return Diagnosis(
-            "unknown",
+            UNKNOWN,
             f"Unknown failure: {root.message[:160]}",
             "No entry of the catalog matches. The quoted line is the innermost exception, followed by the line "
             "of your code or veRL's that led to it.",
@@ -245,7 +245,7 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
         killed = _diagnosis(cause_of("killed-by-signal"), [last])
         return replace(killed, title=f"Run ended by {_signal(code - 128)}")
     return Diagnosis(
-        "unknown",
+        UNKNOWN,
         "Run ended without an error message",
         "The log ends without an exception. Ray can lose a driver's last lines.",
         shorten([last]),

@@ -9,6 +9,8 @@ from launcher.console.fix import Fix
 from launcher.console.tracebacks import Quote
 
 LONGEST = 400  # characters of one line of evidence
+UNKNOWN = "unknown"
+"""The cause of a failure that no entry of the catalog explains."""
 _COMMAND = re.compile(r"(`ppo-tui \w+ )RUN\b")
 _LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # the head of a line of vLLM
 
@@ -30,6 +32,11 @@ class Diagnosis:
     def failed(self) -> bool:
         """Whether something went wrong; a run that finished, was stopped or still runs did not fail."""
         return self.cause not in ("finished", "stopped", "running")
+
+    @property
+    def known_cause(self) -> str | None:
+        """The cause, where the catalog has it."""
+        return self.cause if self.failed and self.cause != UNKNOWN else None
 
     def of_run(self, run: str) -> "Diagnosis":
         """Inserts the run's name in the commands of the fixes, ready to be pasted."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from launcher.console.causes import Cause, cause_of
-from launcher.console.diagnosis import Diagnosis, shorten
+from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
 from launcher.console.fix import Change, Fix
 from launcher.console.tracebacks import Quote
@@ -70,7 +70,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
 def lost(log: Evidence) -> Diagnosis:
     """Neither the supervisor nor the log shows how the driver ended."""
     return Diagnosis(
-        "unknown",
+        UNKNOWN,
         LOST,
         "The driver and its supervisor were killed: the machine restarted, or a container or a batch job ended.",
         shorten([log.quote("last")]),

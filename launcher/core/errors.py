@@ -1,24 +1,56 @@
 """The one kind of error that a user causes and reads."""
 
+import errno
+
+_HINTS = {
+    errno.ENOENT: "check the path, or create its folder",
+    errno.EACCES: "'ls -l' shows who may use it",
+    errno.EPERM: "'ls -l' shows who may use it",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENOTDIR: "name a folder, not a file",
+    errno.ENOSPC: "free disk space: 'ppo-tui clean --dry-run' lists what can go",
+    errno.EDQUOT: "free disk space: 'ppo-tui clean --dry-run' lists what can go",
+    errno.EROFS: "choose a folder on a disk that can be written",
+    errno.ENAMETOOLONG: "use a shorter name",
+}
+
 
 class UserError(Exception):
     """Wrong use: `message` says what is wrong (value and place), `hint` gives one action, or is empty.
 
-    The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice.
+    The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice. `place` is
+    where the value was given, the begin of the message.
     """
 
     exit_code = 2
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.message, self.hint = message, hint
+    def __init__(self, what: str, hint: str = "", place: str = "") -> None:
+        super().__init__(what, hint, place)
+        self.what, self.hint, self.place = what, hint, place
+
+    @property
+    def message(self) -> str:
+        """The place, and what is wrong there."""
+        return f"{self.place}: {self.what}" if self.place else self.what
+
+    @property
+    def without_place(self) -> str:
+        """What is wrong and what to do, for a reader who knows where."""
+        return f"{self.what}; {self.hint}" if self.hint else self.what
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
     def at(self, place: str) -> "UserError":
         """The same error with the place that led to it."""
-        return UserError(f"{place}: {self.message}", self.hint)
+        return UserError(self.message, self.hint, place)
+
+
+def of_file(doing: str, error: Exception, hint: str = "") -> UserError:
+    """The error of a file that cannot be read or written: `cannot read FILE`, the system's reason, what to do."""
+    reason = getattr(error, "strerror", None) or str(error)
+    known = _HINTS.get(getattr(error, "errno", None) or 0, "")
+    return UserError(f"{doing}: {reason}", hint or known or "use another file")
 
 
 class SecretValue(UserError):

@@ -38,10 +38,10 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
     for index, (place, item) in enumerate(items):
         problem, solution = item.get("problem"), item.get("solution")
         if not isinstance(problem, str) or not isinstance(solution, str):
-            raise UserError(f"{place}: a MATH problem must have the strings 'problem' and 'solution'")
+            raise UserError("not a problem of MATH", "a problem has the strings 'problem' and 'solution'", place)
         truth = ground_truth(solution)
         if truth is None:
-            raise UserError(f"{place}: a MATH solution must have its answer in \\boxed{{}}")
+            raise UserError("no answer in the solution", "write it in \\boxed{}", place)
         yield schema.row(
             DATA_SOURCE,
             question=problem,
@@ -74,7 +74,7 @@ def _local(folder: Path, split: str) -> Iterator[Item]:
         return source.json_lines(source.split_file(folder, split))
     files = sorted((folder / split).rglob("*.json"), key=_natural)
     if not files:
-        raise UserError(f"{folder / split} has no .json files: the original MATH has one per problem")
+        raise UserError(f"{folder / split} has no .json files", "the original MATH has one per problem")
     return _problems(files)
 
 
@@ -83,7 +83,7 @@ def _problems(files: Iterable[Path]) -> Iterator[Item]:
         try:
             item = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} is not a valid JSON file: {error}") from None
+            raise UserError(f"not valid JSON: {error}", "correct the file, or copy it again", str(path)) from None
         yield str(path), item if isinstance(item, dict) else {}
 
 

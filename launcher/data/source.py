@@ -35,7 +35,10 @@ def json_lines(path: Path) -> Iterator[Item]:
                     raise ValueError("not an object")
                 yield f"{path}, line {number}", item
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{path} is not a valid JSON lines file (line {max(number, 1)}: {error})") from None
+        place = f"{path}, line {max(number, 1)}"
+        raise UserError(
+            f"not valid JSON lines: {error}", "write one object per line, or copy the file again", place
+        ) from None
 
 
 def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:

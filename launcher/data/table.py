@@ -43,7 +43,7 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
     parts = _divided([*rows(_items(path), form)], test_share)
     for split, part in parts.items():
         if not part:
-            raise UserError(f"{path}: no rows left for the {split} set")
+            raise UserError(f"no rows left for the {split} set", "add rows, or change --test-share", str(path))
     return {split: schema.write(target / f"{split}.parquet", part) for split, part in parts.items()}
 
 
@@ -69,9 +69,9 @@ def _text(place: str, item: dict[str, Any], column: str) -> str:
         raise UserError(f"{place}: no column {column!r}", near_hint(column, item, f"its columns are {columns}"))
     value = item[column]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UserError(f"{place}: {column} is {type(value).__name__}, not text or a number")
+        raise UserError(f"{column} is {type(value).__name__}", "use text or a number", place)
     if not str(value).strip():
-        raise UserError(f"{place}: {column} is empty")
+        raise UserError(f"{column} is empty", "fill it, or leave the row out", place)
     return str(value).strip()
 
 
@@ -94,7 +94,7 @@ def _csv(path: Path) -> Iterator[Item]:
                 filled = {key: value for key, value in item.items() if key is not None and value is not None}
                 yield f"{path}, line {reader.line_num}", filled
     except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"{path} is not a valid CSV file: {error}") from None
+        raise UserError(f"not valid CSV: {error}", "save the table as CSV in UTF-8", str(path)) from None
 
 
 def _divided(table: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:

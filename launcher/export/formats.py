@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.files import write_atomic
 from launcher.core.text import clean, near_hint
 from launcher.export import svg
@@ -141,7 +141,7 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content)
     except OSError as error:
-        raise UserError(f"--to {to}: cannot write {path} ({error.strerror})") from None
+        raise of_file(f"--to {to}: cannot write {path}", error) from None
     return path
 
 
@@ -152,8 +152,7 @@ def destination(to: str) -> tuple[Path, Render]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
     except (OSError, RuntimeError, ValueError) as error:  # too long, forbidden; nobody's home; a NUL
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"--to {to}: cannot be written ({reason})") from None
+        raise of_file(f"--to {to}: cannot be written", error) from None
     if to.endswith(os.sep) or path.is_dir() or not path.suffix:
         return _in_folder(path), tensorboard
     if EVENTS in path.name:  # TensorBoard finds its files by this word, wherever it stands in the name

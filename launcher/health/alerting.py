@@ -46,28 +46,26 @@ class AlertSettings:
         """Checks and takes the options. Raises UserError."""
         command = settings.get("on_alert") or []
         if not isinstance(command, list) or not all(isinstance(word, str) and word for word in command):
-            raise UserError(
-                f"health.on_alert is {command!r}, but must be a list of words, such as [notify-send, ppo-tui]"
-            )
+            raise UserError(f"health.on_alert is {command!r}", "use a list of words, such as [notify-send, ppo-tui]")
         targets = settings.get("alert_to")
         if targets is not None and (
             not isinstance(targets, list) or not all(isinstance(name, str) for name in targets)
         ):
-            raise UserError(f"health.alert_to is {targets!r}, but must be a list of names under alerts: in config.yaml")
+            raise UserError(f"health.alert_to is {targets!r}", "use a list of names under alerts: in config.yaml")
         stopping = _listed(settings.get("stop_on") or [], "stop_on", STOPPERS)
         saving = _listed(settings.get("checkpoint_on") or [], "checkpoint_on", tuple(rules()))
         when = settings.get("stop_at", "now")
         if when not in ("now", "checkpoint"):
-            raise UserError(f"health.stop_at is {when!r}, but must be now or checkpoint")
+            raise UserError(f"health.stop_at is {when!r}", "use now or checkpoint")
         behind = settings.get("stop_behind") or ""
         if not isinstance(behind, str):
-            raise UserError(f"health.stop_behind is {behind!r}, but must be a tag of runs, such as sweep-1")
+            raise UserError(f"health.stop_behind is {behind!r}", "use a tag of runs, such as sweep-1")
         grace = settings.get("grace_steps", 3)
         if type(grace) is not int or not 0 <= grace <= 1000:
-            raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
+            raise UserError(f"health.grace_steps is {grace!r}", "use a number of steps from 0 to 1000")
         retry = settings.get("retry", 0)
         if type(retry) is not int or not 0 <= retry <= 100:
-            raise UserError(f"health.retry is {retry!r}, but must be a number of retries from 0 to 100")
+            raise UserError(f"health.retry is {retry!r}", "use a number of retries from 0 to 100")
         ways = _listed(settings.get("notify", list(NOTICES)), "notify", NOTICES)
         return cls(
             on_alert=tuple(command),
@@ -94,7 +92,7 @@ class AlertSettings:
 def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:
     """A list of known names. Raises UserError."""
     if not isinstance(value, list):
-        raise UserError(f"health.{name} is {value!r}, but must be a list of {', '.join(known)}")
+        raise UserError(f"health.{name} is {value!r}", f"use a list of {', '.join(known)}")
     for each in value:
         if each not in known:
             hint = near_hint(str(each), known, f"use a list of {', '.join(known)}")

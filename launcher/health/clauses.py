@@ -135,7 +135,7 @@ def _meet(milder: _Limit, worse: _Limit) -> bool:
 def _bound(clause: Clause, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
     return Bound(
         *rung,
-        figure=clause.figure,
+        metric=clause.figure,
         now=clause.now if clause.figure and math.isfinite(clause.now) else None,
         series=next((place for place, key in enumerate(keys) if key in clause.metric), -1),
         crossed=crossed(clause.now, rung.side, rung.value),

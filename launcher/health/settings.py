@@ -80,7 +80,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[st
 def _preset(value: Any) -> str:
     if value not in FACTORS:
         allowed = ", ".join(FACTORS)
-        raise UserError(f"health.preset is {value!r}, but must be one of {allowed}", near_hint(str(value), FACTORS))
+        raise UserError(f"health.preset is {value!r}", near_hint(str(value), FACTORS, f"use one of {allowed}"))
     return str(value)
 
 
@@ -90,7 +90,7 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
         own.switches[name] = _switch(f"health.{rule}.{name}", name, value)
         return
     if not name:
-        raise UserError(f"health.{rule} is {value!r}, but must be a mapping of settings, such as enabled or warn")
+        raise UserError(f"health.{rule} is {value!r}", "use a mapping of settings, such as enabled or warn")
     limits = rules()[rule].limits
     level, _, rest = name.partition(".")
     full = name if rest else next((known for known in limits if known.startswith(f"{level}.")), name)
@@ -100,22 +100,22 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
             f"health.{rule} has no setting {name!r}", near_hint(name, known, f"use one of {', '.join(known)}")
         )
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise UserError(f"health.{rule}.{name} is {value!r}, but must be a number")
+        raise UserError(f"health.{rule}.{name} is {value!r}", "use a number")
     own.limits[full] = float(value)
 
 
 def _switch(path: str, name: str, value: Any) -> Any:
     if name in ("enabled", "muted"):
         if not isinstance(value, bool):
-            raise UserError(f"{path} is {value!r}, but must be true or false")
+            raise UserError(f"{path} is {value!r}", "use true or false")
         return value
     if name == "release":
         if type(value) is not int or not 1 <= value <= 1000:
-            raise UserError(f"{path} is {value!r}, but must be a number of steps from 1 to 1000")
+            raise UserError(f"{path} is {value!r}", "use a number of steps from 1 to 1000")
         return value
     pair = list(value) if isinstance(value, (list, tuple)) else []
     if len(pair) != 2 or any(type(n) is not int for n in pair) or not 1 <= pair[0] <= pair[1] <= 1000:
-        raise UserError(f"{path} is {value!r}, but must be [n, m]: n bad steps of the last m, 1 <= n <= m <= 1000")
+        raise UserError(f"{path} is {value!r}", "use [n, m]: n bad steps of the last m, 1 <= n <= m <= 1000")
     return tuple(pair)
 
 
@@ -150,6 +150,6 @@ def _check_order(rule: str, raising: Mapping[str, float]) -> None:
             if other > value if lower else other < value:
                 relation = "at most" if lower else "at least"
                 raise UserError(
-                    f"health.{rule}.{higher}.{rest} is {other:g}, but must be {relation} "
-                    f"health.{rule}.{level}.{rest} ({value:g})"
+                    f"health.{rule}.{higher}.{rest} is {other:g}",
+                    f"use {relation} health.{rule}.{level}.{rest} ({value:g})",
                 )

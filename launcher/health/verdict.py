@@ -68,17 +68,17 @@ def bound_words(bound: Bound) -> str:
     return f"{bound.level}{holds} {_SIDES.get(bound.side, bound.side)} {number(bound.value)}"
 
 
-def limits_by_figure(check: Check) -> list[tuple[str, Sequence[Bound]]]:
+def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
     """What is compared, with its value, and its limits: `lowest of 5 steps = 0.977`, [...].
 
     The metric itself is named only where the check is about several.
     """
     several = any(bound.series > 0 for bound in check.bounds)
     found: list[tuple[str, Sequence[Bound]]] = []
-    for (figure, series, now), bounds in groupby(check.bounds, lambda each: (each.figure, each.series, each.now)):
-        words = figure or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
+    for (metric, series, now), bounds in groupby(check.bounds, lambda each: (each.metric, each.series, each.now)):
+        words = metric or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
         value = "(does not apply now)" if now is None else f"= {number(now)}"
-        found.append((f"{words} {value}" if figure else words, list(bounds)))
+        found.append((f"{words} {value}" if metric else words, list(bounds)))
     return found
 
 

@@ -262,7 +262,10 @@ class Cluster:
         return answer
 
     def _away(self, error: Exception) -> Unreachable:
-        return Unreachable(f"the Ray dashboard at {self.url} does not answer ({error or type(error).__name__})")
+        reason = error or type(error).__name__
+        return Unreachable(
+            f"the Ray dashboard at {self.url} does not answer ({reason})", "check the address and the port"
+        )
 
     def _refuse(self, answer: "httpx.Response") -> None:
         match answer.status_code:

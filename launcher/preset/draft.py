@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core import paths
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.files import write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import check, typed, unhealthy, where_of
@@ -249,7 +249,7 @@ class Draft:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(self.path, self.text.encode())
         except OSError as error:
-            raise UserError(f"cannot write {self.path}: {error.strerror}") from None
+            raise of_file(f"cannot write {self.path}", error) from None
         self._on_disk = self.text
 
     def save_as(self, name: str) -> None:
@@ -362,4 +362,4 @@ def _content(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+        raise of_file(f"cannot read {path}", error) from None

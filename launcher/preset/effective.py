@@ -140,7 +140,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def gpus(self) -> int:
-        """GPUs of the trainer on all machines together, at least 1."""
+        """GPUs of the trainer on all nodes together, at least 1."""
         return (self.whole(GPUS) or 1) * (self.whole(NODES) or 1)
 
     @property

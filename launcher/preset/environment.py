@@ -53,22 +53,24 @@ def tracker_ids(loggers: Collection[str], run: str, given: Mapping[str, str]) ->
 
 
 def check(name: str, value: str, source: str) -> None:
-    """Raises UserError, which starts with `source`, for a variable that a preset cannot set."""
+    """Raises UserError, whose place is `source`, for a variable that a preset cannot set."""
     if not _NAME.fullmatch(name) or "\0" in value:
-        raise UserError(f"{source}: {name!r} is not a valid environment variable")
+        raise UserError(f"{name!r} is not a valid environment variable", "use letters, digits and _", source)
     if name in _OURS:
-        raise UserError(f"{source}: {name} is set by ppo-tui", _OURS[name])
+        raise UserError(f"{name} is set by ppo-tui", _OURS[name], source)
     if is_secret(name) or looks_secret(value):
         raise SecretValue(
-            f"{source}: {name} looks like a secret, and presets are stored with every run",
+            f"{name} looks like a secret, and presets are stored with every run",
             f"export {name} in the shell instead, from which veRL inherits it",
+            source,
         )
 
 
 def check_setting(key: str, value: Any, source: str) -> None:
-    """Raises UserError, which starts with `source` and leaves out the value, where a setting would store a secret."""
+    """Raises UserError, whose place is `source`, without the value where a setting would store a secret."""
     if in_setting(key, value):
         raise SecretValue(
-            f"{source}: {key} looks like a secret, and settings are stored with every run",
+            f"{key} looks like a secret, and settings are stored with every run",
             f"export it in the shell as a variable, and let the veRL key read that: {key}='${{oc.env:NAME}}'",
+            source,
         )

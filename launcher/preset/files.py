@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import launcher
 from launcher.core import paths
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.files import beside
 from launcher.core.text import clean, hint_of, near_hint, nearest
 from launcher.core.yaml_bounds import mending, refusal
@@ -28,8 +28,8 @@ Origin = Literal["shipped", "user", "file", "snapshot"]
 class WrongValue(UserError):
     """A value that a field does not take."""
 
-    def __init__(self, message: str, hint: str, name: str, value: Any) -> None:
-        super().__init__(message, hint)
+    def __init__(self, what: str, hint: str, place: str, name: str, value: Any) -> None:
+        super().__init__(what, hint, place)
         self.name = name
         self.value = value
 
@@ -106,7 +106,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+        raise of_file(f"cannot read {path}", error) from None
 
 
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
@@ -215,7 +215,8 @@ def _recipe(name: Any, source: str) -> Iterator[Layer]:
         return
     known = recipes()
     if not isinstance(name, str) or name not in known:
-        raise UserError(f"{source}: no recipe named {name!r}", near_hint(str(name), known, f"use {', '.join(known)}"))
+        hint = near_hint(str(name), known, f"use {', '.join(known)}")
+        raise UserError(f"no recipe named {name!r}", hint, source)
     for layer in _chain(known[name]):
         yield {where: entry for where, entry in layer.items() if where not in _ABOUT}
 
@@ -226,7 +227,7 @@ def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Pa
         return
     source, real = place(("extends",)), path.resolve()
     if not isinstance(parent, str):
-        raise UserError(f"{source}: extends must be a preset name or a file, not {parent!r}")
+        raise UserError(f"extends is {parent!r}", "use the name of a preset, or a file", source)
     try:
         base, _ = _find(parent, path.parent, asking=real)
     except UserError as error:
@@ -262,10 +263,10 @@ def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
     """
     try:
         document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
-    except ValueError as error:  # no UTF-8
-        raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
+    except ValueError:
+        raise UserError("not UTF-8 text", "save the file as UTF-8", str(path)) from None
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
+        raise of_file(f"cannot read {path}", error) from None
     return _plain(document), functools.partial(_place, path, document)
 
 
@@ -275,7 +276,7 @@ def _document(path: Path, text: str) -> Mapping[Any, Any]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     if (why := refusal(text)) is not None:
-        raise UserError(f"{path}: {why}")
+        raise UserError(why, "a preset needs no more than a few hundred values", str(path))
     try:
         # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
         document = YAML(typ="rt").load(text)
@@ -284,9 +285,9 @@ def _document(path: Path, text: str) -> Mapping[Any, Any]:
         problem = _first_line(error.problem or error)
         raise UserError(f"{path}{line}: not valid YAML: {problem}", mending(text, error)) from None
     except (YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
+        raise UserError(f"{path}: not valid YAML: {_first_line(error)}", "correct the file") from None
     if not isinstance(document, Mapping | None):
-        raise UserError(f"{path}: a preset must be a mapping of names and values")
+        raise UserError("a preset must be a mapping of names and values", "write NAME: VALUE lines", str(path))
     return document or {}
 
 
@@ -348,5 +349,6 @@ def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
     near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
     others = len(wrong) - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
-    message = f"{entry.source}: {name} is {entry.value!r}, which is not allowed{more}"
-    return WrongValue(message, hint_of(near, f"use {allowed}"), name, entry.value)
+    what = f"{name} is {entry.value!r}, which is not allowed{more}"
+    place = "" if entry.source == layers.setting(name) else entry.source  # the name is the place
+    return WrongValue(what, hint_of(near, f"use {allowed}"), place, name, entry.value)

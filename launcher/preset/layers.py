@@ -102,7 +102,7 @@ def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: 
     """Stores one value of a file."""
     name, source = path[0], place(path)
     if name not in ORDER:
-        raise UserError(f"{source}: unknown name {str(name)!r}", _hint(str(name)))
+        raise UserError(f"unknown name {str(name)!r}", _hint(str(name)), source)
     if len(path) > 1 and name in FREE:
         _put_free(layer, (name,), {path[1]: value}, place)
     elif len(path) > 1 and name == "overrides":
@@ -113,17 +113,22 @@ def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: 
     elif name not in MAPPINGS:
         _put_field(layer, name, value, source, folder)
     elif value is not None:  # `env:` with nothing below it
-        raise UserError(f"{source}: '{name}' must be a mapping of names and values, not {value!r}")
+        raise UserError(f"'{name}' is {value!r}", "use a mapping of names and values", source)
+
+
+def setting(key: str) -> str:
+    """What messages call the place of a `KEY=VALUE`."""
+    return f"setting {key}"
 
 
 def from_setting(text: str, folder: Path) -> Layer:
     """The layer of one `KEY=VALUE`; a relative path is meant from `folder`. Raises UserError."""
     layer: Layer = {}
     prefix, key, raw = hydra.split(text)
-    source = f"setting {key}"  # not the value: it may be a secret that does not belong here
+    source = setting(key)  # not the value: it may be a secret that does not belong here
     group, _, rest = key.partition(".")
     if key == "extends":
-        raise UserError(f"{source}: extends can only be set in a preset file", "use the other preset instead")
+        raise UserError("extends can only be set in a preset file", "use the other preset instead", source)
     if prefix == "" and group in FREE and rest:
         path = (group, rest) if group == "env" else tuple(key.split("."))
         value = raw if group == "env" else hydra.parse(raw)
@@ -188,7 +193,7 @@ def nest(layer: Layer) -> dict[str, Any]:
 def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -> None:
     spec = FIELDS.get(name)
     if spec is None:
-        raise UserError(f"{source}: unknown field {name!r}", _hint(name))
+        raise UserError(f"unknown field {name!r}", _hint(name), source)
     if isinstance(value, str) and str not in spec.types and any(get_origin(kind) is list for kind in spec.types):
         value = [value]  # `loggers: wandb`
     if isinstance(value, float) and value.is_integer() and int in spec.types and float not in spec.types:
@@ -257,7 +262,7 @@ def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
         found = match[1] or match[2]
         text = _OURS[found]() if found in _OURS else os.environ.get(found)
         if text is None:
-            raise UserError(f"{source}: environment variable ${found} is not set")
+            raise UserError(f"environment variable ${found} is not set", f"export {found}=...", source)
         return text
 
     path = folder / home(_VARIABLE.sub(variable, value), source)
@@ -271,7 +276,7 @@ def home(text: str, source: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise UserError(f"{source}: no home folder found for {text!r}") from None
+        raise UserError(f"no home folder found for {text!r}", "use the whole path", source) from None
 
 
 def _hint(name: str) -> str:

@@ -128,6 +128,6 @@ def _put(layer: Layer, key: str, value: Any, version: str, folder: Path, refused
         standalone.without_usual_loggers(entry)
         restore(key, layers.nest(entry))
     except UserError as error:
-        refused[key] = str(error).removeprefix(f"snapshot of {key}: ")
+        refused[key] = error.without_place
     else:
         layer.update(entry)

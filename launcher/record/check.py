@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from launcher.record.json import QUESTION, RARE, Record
+from launcher.record.json import QUESTION, RARE, Record, renamed
 from launcher.record.levels import Level, crossed
 
 
@@ -18,16 +18,16 @@ class Suggestion(Record):
 class Bound(Record):
     """One limit of a rule as it applies now: it is crossed while `now side value` holds.
 
-    `figure` says what is compared, "" for the metric itself; `now` is any other figure at the last step judged,
-    None where the step gave none. `series` is the place in the check's `keys` of the metric that it is on the
-    scale of, -1 for none. Of a level that is on, the limit is the one at which it lets go: `holds`. A `fixed`
-    limit does not move with the run.
+    `metric` says what is compared, "" for the first metric of the check; `now` is the value of another one at the
+    last step judged, None where the step gave none. `series` is the place in the check's `keys` of the metric
+    whose scale it uses, -1 for none. Of a level that is on, the limit is the one at which it lets go: `holds`.
+    A `fixed` limit does not move with the run.
     """
 
     level: Level
     side: str
     value: float
-    figure: str = field(default="", metadata=RARE)
+    metric: str = field(default="", metadata=RARE | renamed("figure"))
     now: float | None = field(default=None, metadata=RARE)
     series: int = field(default=0, metadata=RARE)
     crossed: bool = field(default=False, metadata=RARE)
@@ -45,7 +45,7 @@ class Check(Record):
 
     `since` is the step at which the present flag came on. After a flag has cleared, `cleared` is the step
     of that and `was` the worst level it had. `keys` are the metrics to draw, the judged one first; `bounds` are
-    all limits as they apply now, figure by figure and in the order in which they are crossed, none while the rule
+    all limits as they apply now, metric by metric and in the order in which they are crossed, none while the rule
     judges nothing. A level is raised when `debounce[0]` of the last `debounce[1]` steps cross a limit, and lets
     go after `debounce[2]` steps that cross none of its own. `usual` is what the first metric is compared with, where
     that is its own past.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.record.damage import later, schema
 from launcher.record.json import SCHEMA, Record
 from launcher.record.layout import RunDir
@@ -58,9 +58,9 @@ def alone(run: RunDir) -> Iterator[None]:
         try:
             held.enter_context(locked(run.path / ".lock"))
         except BlockingIOError:
-            raise UserError(f"run {run.id} is being resumed or deleted by another process") from None
+            raise UserError(f"run {run.id} is being resumed or deleted by another process", "wait a moment") from None
         except OSError as error:
-            raise UserError(f"cannot change run {run.id}: {error.strerror}") from None
+            raise of_file(f"cannot change run {run.id}", error) from None
         yield
 
 

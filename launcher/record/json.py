@@ -12,11 +12,17 @@ from launcher.core.files import read_json, write_json
 from launcher.record.levels import Level
 
 SCHEMA = 1
-_KEY, _RARE = "key", "rare"
+_KEY, _RARE, _OLD = "key", "rare", "old"
 RARE = {_RARE: True}
 """Metadata of a field that is written only where it differs from its default."""
 FROM, TO, QUESTION = {_KEY: "from"}, {_KEY: "to"}, {_KEY: "question"}
 """Metadata of fields that JSON calls so."""
+
+
+def renamed(old: str) -> dict[str, str]:
+    """Metadata of a field that had another name in an earlier version: the alias is written and read as well."""
+    return {_OLD: old}
+
 
 _MISSING = object()
 _FAULTS: ContextVar[list[str] | None] = ContextVar("faults", default=None)  # of the value that is being read
@@ -43,7 +49,7 @@ class Record:
             raise ValueError(f"{cls.__name__}: not a JSON object")
         values = {}
         for field in _fields(cls):  # type: ignore[arg-type]
-            item = value.get(field.key, _MISSING)
+            item = value.get(field.key, value.get(field.old, _MISSING))
             if type(item) in field.plain:
                 values[field.name] = item
                 continue
@@ -94,6 +100,8 @@ class Record:
             value = getattr(self, field.name)
             if not (field.rare and value == field.default):
                 values[field.key] = value if type(value) in _SCALARS else _plain(value)
+                if field.old is not None:
+                    values[field.old] = values[field.key]
         return values
 
 
@@ -105,6 +113,7 @@ class _Field(NamedTuple):
     required: bool
     default: Any
     rare: bool
+    old: str | None
 
 
 @functools.cache
@@ -115,7 +124,8 @@ def _fields(kind: Any) -> list[_Field]:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         hint = hints[field.name]
         plain = _SCALARS & {*get_args(hint)} if _is_union(hint) else _SCALARS & {hint}
-        fields.append(_Field(field.name, key, plain, _reader(hint), required, field.default, _RARE in field.metadata))
+        marks = _RARE in field.metadata, field.metadata.get(_OLD)
+        fields.append(_Field(field.name, key, plain, _reader(hint), required, field.default, *marks))
     return fields
 
 

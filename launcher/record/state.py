@@ -91,7 +91,7 @@ class RunState(Record):
 
     @property
     def live(self) -> bool:
-        """Whether the run has not ended: it may be stopped, and its figures still move."""
+        """Whether the run has not ended: it may be stopped, and its metrics still move."""
         return self.state in ALIVE
 
     @property

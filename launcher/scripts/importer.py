@@ -203,7 +203,7 @@ def _add(word: str, draft: _Draft) -> None:
     try:
         draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)
     except UserError as error:
-        why = str(error).removeprefix(f"snapshot of {draft.name}: ")
+        why = error.without_place
         (draft.notes if isinstance(error, SecretValue) else draft.losses).append(
             f"left out: {why}" if key.lstrip("+~") in why else f"left out: {key}: {why}"
         )

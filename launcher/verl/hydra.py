@@ -59,7 +59,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
     """`+a.b` as ("+", "a.b"). Raises UserError, which starts with `source`."""
     match = _KEY.fullmatch(key)
     if match is None:
-        raise UserError(f"{source}: {key!r} is not a valid key", "use names joined by dots, such as actor.lr")
+        raise UserError(f"{key!r} is not a valid key", "use names joined by dots, such as actor.lr", source)
     return match[1], match[2]
 
 

@@ -131,7 +131,7 @@ def evaluated(lane: Lane, run: str, result: dict[str, Any]) -> None:
 
 
 def tried(*, patience: float = 900, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
-    """`try` of the run's first CRITICAL: a twin and the `most` fixes advised first, all at once on its GPU."""
+    """`try` of the run's first CRITICAL: a control run and the `most` fixes advised first, all at once on its GPU."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
         if not any(flag["to"] == "CRITICAL" and flag["step"] for flag in result["figures"]["flags"]):

@@ -38,6 +38,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "GpuScreen": ("b",),
     "CompareScreen": ("c",),
     "HelpScreen": ("question_mark",),
+    "ReferenceScreen": ("down", "K"),
     "ConfirmScreen": ("x",),
     "ActionsScreen": ("a",),
     "RunsScreen": ("a r",),

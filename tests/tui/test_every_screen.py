@@ -37,6 +37,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "GpuScreen": ("GPU 7", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
     "HelpScreen": ("Keys", "Health checks with their values"),
+    "ReferenceScreen": ("What to try", "ppo-tui help KL-"),
     "QueueScreen": ("Queue", "esc back"),
     "ConfirmScreen": ("Stop toy-cpu?", "y  stop", "n  cancel"),
     "RunsScreen": ("Start a new run", "enter open"),
@@ -55,6 +56,7 @@ ONLY_WITH_DATA = {
     "EntryScreen",
     "CompareScreen",
     "ConfirmScreen",
+    "ReferenceScreen",
 }
 
 

@@ -96,10 +96,10 @@ async def test_who_only_watches_forks_nothing(make: SimpleNamespace) -> None:
 
 async def test_the_trials_of_a_run_are_a_page_with_verdicts(make: SimpleNamespace) -> None:
     run = make.run(attempts=[make.recorded(9)], state=make.ended("finished"), preset=SNAPSHOT)
-    twin, fix = (Origin(run.name, diff, 4, "KL-1") for diff in ((), (Edit("actor.lr", 3e-4, 1e-5),)))
+    control, fix = (Origin(run.name, diff, 4, "KL-1") for diff in ((), (Edit("actor.lr", 3e-4, 1e-5),)))
     sick = make.checks(KL_1=("CRITICAL", "KL 0.3"))
     preset = {"trainer": {"steps": 20}}
-    make.run(hex_id="aaaaaa", state=make.ended("stopped", checks=sick), after=twin, preset=preset)
+    make.run(hex_id="aaaaaa", state=make.ended("stopped", checks=sick), after=control, preset=preset)
     make.run(hex_id="bbbbbb", state=make.ended("finished", step=20), after=fix, preset=preset)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:

@@ -162,7 +162,7 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
 
 
 def test_a_letter_has_one_meaning_on_all_pages() -> None:
-    dialogs = {"actions", "ask", "choose", "confirm", "paste", "help"}
+    dialogs = {"actions", "ask", "choose", "confirm", "paste", "help", "reference"}
     moves = {"k", "j", "g", "G", "q"}
     assert len(set(LETTERS.values())) == len(LETTERS) and not moves & set(LETTERS.values())
     strays = [

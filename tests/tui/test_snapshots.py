@@ -81,6 +81,16 @@ def test_small(snap_compare: Compare, make: SimpleNamespace, warned: Path, size:
     assert snap_compare(make.app(warned), terminal_size=size, run_before=ready)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_reference(snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int]) -> None:
+    async def asked(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("K")
+        await pilot.pause(0.2)
+
+    assert snap_compare(make.app(warned), terminal_size=size, run_before=asked)
+
+
 @pytest.mark.parametrize("key", ["h", "question_mark", "x"], ids=["checks", "help", "stop"])
 def test_over_the_dashboard(snap_compare: Compare, make: SimpleNamespace, warned: Path, key: str) -> None:
     async def pressed(pilot: Pilot[Any]) -> None:

@@ -9,7 +9,7 @@ import page_program
 import pytest
 from commands import call
 
-from launcher.cli import topics
+from launcher import topics
 from launcher.cli.completion import SCRIPTS, WORDS, complete
 from launcher.core.errors import UserError
 
@@ -27,13 +27,13 @@ from launcher.core.errors import UserError
     ],
 )
 def test_each_kind_of_topic_has_a_text(topic: str, part: str) -> None:
-    text = topics.text_of(topic)
-    assert part in text
-    assert all(len(line) <= 100 for line in text.splitlines())
+    printed = call(["help", topic])[0].decode()
+    assert part in printed
+    assert all(len(line) <= 100 for line in printed.splitlines())
 
 
 def test_every_topic_can_be_printed() -> None:
-    for texts in topics._kinds().values():
+    for texts in topics.topics().values():
         assert all(text().strip() for text in texts.values())
 
 

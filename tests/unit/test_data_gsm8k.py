@@ -77,10 +77,10 @@ def test_verls_own_reward_accepts_every_ground_truth(source: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (item("no number here"), "line 2: a GSM8K answer must end with '#### ' and a number"),
-        ('{"question": "only this"}', "line 2: a GSM8K line must have the strings 'question' and 'answer'"),
-        ('{"question": 1, "answer": 2}', "line 2: a GSM8K line must have the strings"),
-        ("[1, 2]", "line 2: not an object"),
+        (item("no number here"), "line 2: no result in the answer .*; end it with '#### ' and a number"),
+        ('{"question": "only this"}', "line 2: not a row of GSM8K; a row has the strings 'question' and 'answer'"),
+        ('{"question": 1, "answer": 2}', "line 2: not a row of GSM8K"),
+        ("[1, 2]", "line 2: not valid JSON lines: not an object"),
         ("{not json", "line 2"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_damaged_archive_is_named(source: Path, tmp_path: Path) -> None:
     whole = (source / "test.jsonl.gz").read_bytes()
     for damaged in (whole[:-9], b"not an archive"):
         (source / "test.jsonl.gz").write_bytes(damaged)
-        with pytest.raises(UserError, match=r"test\.jsonl\.gz is not a valid JSON lines file"):
+        with pytest.raises(UserError, match=r"test\.jsonl\.gz, line \d+: not valid JSON lines"):
             gsm8k.write(source, tmp_path / "data")
 
 

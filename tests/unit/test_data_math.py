@@ -93,9 +93,9 @@ def test_the_original_folders_with_one_file_a_problem(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (lines("no box"), r"train\.jsonl, line 1: a MATH solution must have its answer in \\boxed"),
-        ('{"problem": "p"}\n', r"line 1: a MATH problem must have the strings 'problem' and 'solution'"),
-        ("[1]\n", "line 1: not an object"),
+        (lines("no box"), r"train\.jsonl, line 1: no answer in the solution; write it in \\boxed"),
+        ('{"problem": "p"}\n', r"line 1: not a problem of MATH; a problem has the strings 'problem' and 'solution'"),
+        ("[1]\n", "line 1: not valid JSON lines: not an object"),
     ],
 )
 @needs_pyarrow

@@ -15,8 +15,6 @@ TESTS |= {"removeprefix", "removesuffix", "replace"}
 SEARCHES = {"search", "match", "fullmatch", "findall"}
 
 ALLOWED = {
-    "importer.py:_add": "leaves out the place of the error, which is not in a file",
-    "resolved.py:_put": "leaves out the place of the error, which is not in a file",
     "run_actions.py:_without_option": "leaves out the option of the command line",
     "checkpoints.py:fork_run": "leaves out the option of the command line",
     "marks.py:unknown": "writes blanks in another way, so that a mark is one word",

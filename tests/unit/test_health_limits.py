@@ -18,7 +18,7 @@ from launcher.health.checklist import Checklist
 from launcher.health.clauses import Clause, Rung, bounds
 from launcher.health.rules import ALL
 from launcher.health.state import Reading, State
-from launcher.health.verdict import bound_words, debounce_words, limits_by_figure
+from launcher.health.verdict import bound_words, debounce_words, limits_by_metric
 from launcher.metrics.records import parse_record
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
@@ -159,7 +159,7 @@ def rule_has_limits(state: State) -> bool:
 def assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) -> None:
     """A limit is marked as crossed when the figure that is shown is beyond it."""
     assert bound.holds == (bound.level <= check.level)
-    if bound.figure:
+    if bound.metric:
         assert bound.crossed == (bound.now is not None and bound.on(bound.now))
     elif data is not None and math.isfinite(value := data.get(check.keys[bound.series], math.nan)):
         assert bound.crossed == bound.on(value)
@@ -167,7 +167,7 @@ def assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) ->
 
 def assert_ordered(check: Check) -> None:
     """Of one figure to one side the milder limit comes first and is crossed first."""
-    for _, limits in limits_by_figure(check):
+    for _, limits in limits_by_metric(check):
         for side in "<>":
             values = [bound.value for bound in limits if bound.side[0] == side]
             assert values == sorted(values, reverse=side == "<")

@@ -39,7 +39,7 @@ def learning(step: int) -> float:
 
 
 def by_figure(runs: list[Compared]) -> dict[str, Contrast]:
-    return {each.figure: each for each in contrasts(runs)}
+    return {each.metric: each for each in contrasts(runs)}
 
 
 def test_a_better_run_is_told_though_both_learn() -> None:

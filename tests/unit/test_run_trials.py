@@ -167,8 +167,8 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     for trial in carry_out(planned, begin=beginning(make), poll=0.05):
         wait_for(trial, lambda state: not state.live)
     (found,) = trials_of(run.id)
-    twin, first = found.arms[:2]
-    assert (twin.verdict, first.verdict, set(first.changes)) == ("repeated", "healed", set(back)), found.arms
+    control, first = found.arms[:2]
+    assert (control.verdict, first.verdict, set(first.changes)) == ("repeated", "healed", set(back)), found.arms
     assert first.told.startswith("undoes what the fork changed; no flag"), first.told
     assert last_change(sound, planned.onset) is None
     EventLog(run.events).add(LevelChange(3, "KL-4", Level.OK, Level.WARN))
@@ -214,11 +214,11 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     monkeypatch.setattr(going, "wake_queue", lambda: None)  # nothing starts
     planned = plan(parent, None, [["actor.lr=1e-5"]])
     planned = replace(planned, arms=(*planned.arms, ("trainer.gpus=2",)))
-    twin = beginning(lambda _, first, last: recorded(first, last))
+    control = beginning(lambda _, first, last: recorded(first, last))
 
     def skipped(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
         if not changes and not force:
-            return twin(planned, changes, force=force)
+            return control(planned, changes, force=force)
         run = enqueue(planned, changes, force=force)
         entry = queued.find(run.id)
         assert entry.origin is not None and (entry.origin.run, entry.origin.step) == (parent.id, 4)
@@ -293,54 +293,54 @@ REWARDS = st.lists(st.floats(-1, 1) | st.just(float("nan")), max_size=12)
 
 @given(LEVELS, LEVELS, REWARDS, REWARDS, st.sampled_from(["finished", "failed", "running", "stopped"]))
 def test_only_what_ends_well_beside_a_sick_twin_is_healed(
-    level: Level, twin: Level, own: list[float], other: list[float], state: str
+    level: Level, control: Level, own: list[float], other: list[float], state: str
 ) -> None:
-    arms = judge([facts(("a=1",), level, own, state), facts((), twin, other)])
-    assert arms[0].changes == (), "the twin is first"
+    arms = judge([facts(("a=1",), level, own, state), facts((), control, other)])
+    assert arms[0].changes == (), "the control run is first"
     if arms[1].verdict == trials.HEALED:
-        assert level < Level.WARN <= twin and state in ("finished", "stopped")
+        assert level < Level.WARN <= control and state in ("finished", "stopped")
         assert not worse_reward(series(own), series(other))[0]
     if level >= Level.WARN and state == "finished":
         assert arms[1].verdict == trials.NOTHING
 
 
 def test_a_twin_repeats_the_trouble_with_another_flag_that_its_parent_had() -> None:
-    """Sampling on a GPU is not repeatable: KL-2 in the run, KL-4 in its twin, on an H100 at lr 1e-4."""
-    twin = replace(facts((), Level.OK, [0.2] * 12), critical=frozenset({"KL-4"}), others=frozenset({"KL-4"}))
-    arms = [twin, facts(("a=1",), Level.OK, [0.2] * 12)]
+    """Sampling on a GPU is not repeatable: KL-2 in the run, KL-4 in its control run, on an H100 at lr 1e-4."""
+    control = replace(facts((), Level.OK, [0.2] * 12), critical=frozenset({"KL-4"}), others=frozenset({"KL-4"}))
+    arms = [control, facts(("a=1",), Level.OK, [0.2] * 12)]
     assert [arm.verdict for arm in judge(arms, frozenset({"KL-2", "KL-4"}))] == ["repeated", "healed"]
     assert [arm.verdict for arm in judge(arms, frozenset({"KL-2"}))] == ["not repeated", "inconclusive"]
 
 
 def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:
-    twin = facts((), Level.CRITICAL, [0.2] * 12)
+    control = facts((), Level.CRITICAL, [0.2] * 12)
     left = replace(facts(("a=1",), Level.OK, [0.2] * 12), critical=frozenset({"REW-1"}), others=frozenset({"REW-1"}))
-    arm = judge([twin, left], frozenset({"REW-1"}))[1]
+    arm = judge([control, left], frozenset({"REW-1"}))[1]
     assert (arm.verdict, arm.why) == ("partly", "flag cleared, but REW-1 is CRITICAL")
-    assert judge([twin, left])[1].verdict == trials.BROKE, "a flag that its parent never had"
+    assert judge([control, left])[1].verdict == trials.BROKE, "a flag that its parent never had"
 
 
 def test_of_healed_trials_the_better_reward_is_first_where_it_can_be_told_else_the_undoing() -> None:
-    twin = facts((), Level.CRITICAL, [0.2] * 12)
+    control = facts((), Level.CRITICAL, [0.2] * 12)
     noise = [0.01 * (step % 3) for step in range(14)]
     undoing = replace(facts(("a=1",), Level.OK, [0.5 + each for each in noise]), undoes="what the fork changed")
     alike = facts(("b=1",), Level.OK, [0.51 - each for each in noise])
     better = facts(("c=1",), Level.OK, [0.8 + each for each in noise])
     other = facts(("reward.function=x",), Level.OK, [-1.0] * 14)
-    assert [arm.changes for arm in judge([alike, twin, undoing])] == [(), ("a=1",), ("b=1",)]
-    assert [arm.changes for arm in judge([alike, better, undoing, twin])] == [(), ("c=1",), ("a=1",), ("b=1",)]
-    assert judge([twin, other])[1].verdict == trials.HEALED, "rewards of another function are not compared"
+    assert [arm.changes for arm in judge([alike, control, undoing])] == [(), ("a=1",), ("b=1",)]
+    assert [arm.changes for arm in judge([alike, better, undoing, control])] == [(), ("c=1",), ("a=1",), ("b=1",)]
+    assert judge([control, other])[1].verdict == trials.HEALED, "rewards of another function are not compared"
 
 
 def test_equal_rewards_are_not_worse_and_a_lasting_gap_is() -> None:
-    twin = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25] * 3
-    assert worse_reward(series(twin), series(twin)) == (False, 0.0)
-    lower = [x - 0.1 - 0.02 * (place % 2) for place, x in enumerate(twin)]
-    worse, gap = worse_reward(series(lower), series(twin))
+    control = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25] * 3
+    assert worse_reward(series(control), series(control)) == (False, 0.0)
+    lower = [x - 0.1 - 0.02 * (place % 2) for place, x in enumerate(control)]
+    worse, gap = worse_reward(series(lower), series(control))
     assert worse and gap == pytest.approx(-0.11)
-    assert not worse_reward(series(lower[:11]), series(twin))[0], "as many steps as compare asks for"
-    assert not worse_reward(series([x + 0.1 for x in twin]), series(twin))[0]
-    assert worse_reward(series([0.1, float("nan")]), series(twin))[0]
+    assert not worse_reward(series(lower[:11]), series(control))[0], "as many steps as compare asks for"
+    assert not worse_reward(series([x + 0.1 for x in control]), series(control))[0]
+    assert worse_reward(series([0.1, float("nan")]), series(control))[0]
 
 
 def test_a_step_of_a_damaged_parent_ends_nothing() -> None:

@@ -52,6 +52,9 @@ class Navigation(Protocol):
     def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
         """A page of a run, over the present screen: `at` is the rule of a check, or a line of the log."""
 
+    def explain(self, topic: str) -> None:
+        """The reference text about a topic of `ppo-tui help`, over the present screen."""
+
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
         """Starts a preset, after a question, out of the run `after`; only in a worker.
 

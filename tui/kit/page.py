@@ -135,6 +135,11 @@ class Page(Offers, Screen[ResultT]):
         self.set_focus(field)
 
     @property
+    def topic(self) -> str | None:
+        """What the reference explains of the selection, as after `ppo-tui help`; None for nothing."""
+        return None
+
+    @property
     def scrolled(self) -> VerticalScroll:
         """What the keys for a page of text move."""
         return self.query_one(VerticalScroll)

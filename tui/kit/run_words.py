@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from launcher.core.format import duration
+from launcher.core.text import clean
 from launcher.health.verdict import shown
 from launcher.record.check import Bound
 from launcher.record.info import RunInfo
@@ -12,7 +13,7 @@ from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span
+from tui.kit.drawing.rows import Row, Span, put
 
 STATES = glyphs.signs("state")
 LEVELS = glyphs.signs("level")  # by the word of a level
@@ -40,6 +41,12 @@ def _doing(state: RunState, now: float | None) -> str:
     if now is None or since is None or not usual or usual < _SLOW:
         return phase
     return f"{phase} {duration(max(0, now - since) // 5 * 5)} of ~{duration(usual)}"
+
+
+def reference(topic: str, column: int = 0) -> list[Row]:
+    """Where the selection is explained, offline; from `column` on with a label, the last row of a page."""
+    label: Row = [(" Reference", "dim")] if column else []
+    return [put(label, column, [(f" ppo-tui help {clean(topic)}"[column > 0 :], "dim")], 0)]
 
 
 def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from launcher.core.errors import UserError
+from launcher.core.errors import of_file
 from launcher.record.control import alone
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import read_note
@@ -43,7 +43,7 @@ def delete(run: RunDir) -> None:
         try:
             run.path.rename(run.path.with_name(_DOOMED + run.id))
         except OSError as error:
-            raise UserError(f"cannot delete run {run.id}: {error.strerror}") from None
+            raise of_file(f"cannot delete run {run.id}", error) from None
     for doomed in run.path.parent.glob(f"{_DOOMED}*"):
         shutil.rmtree(doomed, ignore_errors=True)
 

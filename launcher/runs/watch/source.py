@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from launcher.core import gap
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.files import beside
 from launcher.core.text import near_hint
 from launcher.metrics.records import parse_record
@@ -97,7 +97,7 @@ def chunks(path: Path) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+        raise of_file(f"cannot read {path}", error) from None
 
 
 def _utf16(first: bytes) -> str | None:

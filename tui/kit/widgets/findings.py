@@ -12,6 +12,7 @@ from tui.kit.drawing.glyphs import ELLIPSIS, OK, signs
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import Offers
+from tui.kit.run_words import reference
 from tui.kit.widgets.lists import Items
 
 LEVELS = signs("finding")
@@ -105,7 +106,7 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
     if finding.keys:
         keys = _cut(", ".join(finding.keys), max(columns - _INDENT - 1, _LEAST))
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
-    return rows + fix_rows(finding, columns)
+    return [*rows, *fix_rows(finding, columns), *reference_rows(finding)]
 
 
 def message_rows(finding: Finding, columns: int) -> list[Row]:
@@ -129,6 +130,11 @@ def fix_rows(finding: Finding, columns: int) -> list[Row]:
     if finding.rename:
         rows += paragraph("F renames {} to {}".format(*finding.rename), "dim", columns, indent=_INDENT)
     return rows
+
+
+def reference_rows(finding: Finding) -> list[Row]:
+    """Where the finding is explained."""
+    return [[(f"{'':{_INDENT}}", "text"), *row] for row in reference(finding.id)]
 
 
 def _head(finding: Finding, columns: int) -> tuple[Row, int]:

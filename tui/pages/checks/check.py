@@ -41,6 +41,10 @@ class FlagPage(RunPage):
     def refusal(self, action: str) -> str | None:
         return READ_ONLY if action == "edit" and self.read_only else super().refusal(action)
 
+    @property
+    def topic(self) -> str:
+        return self.check.rule
+
     def proposal_of(self, check: Check) -> Proposal | None:
         """What a trial would change first; None until it has been found."""
         key = check.rule, check.level

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
 from launcher.health.catalogue import families
-from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_figure
+from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_metric
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.runs.watch.history import stall_report
@@ -20,7 +20,7 @@ from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, crop, labelled, paragraph, put, spread, width
 from tui.kit.navigation import RunView
-from tui.kit.run_words import level_sign
+from tui.kit.run_words import level_sign, reference
 from tui.kit.widgets.inspector import CHARTS, Inspection
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | No
         rows = [*explained(found, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
         rows = [*rows, [], *stalled(report, columns)]
+    rows = [*rows, *reference(clean(rule), INDENT)]
     charts, end = [], plan(reader.state, reader.series.last_step)
     for index, key in enumerate(check.keys[:CHARTS]):
         bounds = [bound for bound in check.bounds if bound.series == index]
@@ -120,10 +121,10 @@ def proposed(proposal: Proposal, columns: int, marks: str) -> list[Row]:
 
 
 def _limits(check: Check, columns: int) -> list[Row]:
-    """Each figure with its limits, and which of them are crossed; as many in a row as fit."""
+    """Each metric with its limits, and which of them are crossed; as many in a row as fit."""
     rows: list[Row] = []
-    for figure, bounds in limits_by_figure(check):
-        items: list[Row] = [[(f"{clean(figure)}:", "dim")]] if figure else []
+    for metric, bounds in limits_by_metric(check):
+        items: list[Row] = [[(f"{clean(metric)}:", "dim")]] if metric else []
         for bound in bounds:
             sign, role = level_sign(bound.level)
             words = bound_words(bound)

@@ -78,7 +78,7 @@ def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], column
             rows.append(
                 [*fit(heading, _TITLE + 2), (f"{heads} {'interval':>{_INTERVAL}}  steps {steps_words(each)}", "dim")]
             )
-        row: Row = [(" ", "text"), *fit([(each.figure, "text")], _TITLE)]
+        row: Row = [(" ", "text"), *fit([(each.metric, "text")], _TITLE)]
         cells = [*zip(map(number, each.values), (_MEAN, _MEAN), strict=True)]
         cells += [(signed(each.difference), _CHANGE), (interval_words(each), _INTERVAL)]
         for words, cell in cells:

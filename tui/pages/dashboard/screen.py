@@ -326,6 +326,11 @@ class DashboardScreen(RunPages):
                 self.action_runs()
             diagnosis.choose(None)
 
+    @property
+    def topic(self) -> str | None:
+        checks, found = self.query_one(Checklist), self.query_one(DiagnosisPanel).found
+        return found.diagnosis.known_cause if found is not None and checks.cursor is None else checks.chosen
+
     def action_explain(self) -> None:
         checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)
         rule = checks.chosen

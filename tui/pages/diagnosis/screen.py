@@ -7,6 +7,7 @@ from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
 from tui.kit.run_page import ItemsPage
+from tui.kit.run_words import reference
 from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lists import Items
 from tui.pages.diagnosis.inspection import inspect_finding
@@ -47,13 +48,18 @@ class DiagnosisScreen(ItemsPage):
             if item.name == name_of_fix(0) and len(shown) > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
-        if any(explanation.remedies):
-            shown.append(Item(None, [[], [(LEGEND, "dim")]]))
-        return shown
+        legend: list[Row] = [[(LEGEND, "dim")]] if any(explanation.remedies) else []
+        cause = explanation.diagnosis.known_cause
+        return [*shown, Item(None, [*gap, *legend, *(reference(cause) if cause else [])])]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
         explanation = self.reader.explanation
         return inspect_finding(self, self.run, explanation, key, columns) if explanation and key else Inspection()
+
+    @property
+    def topic(self) -> str | None:
+        explanation = self.reader.explanation
+        return explanation.diagnosis.known_cause if explanation else None
 
     def open_entry(self, name: str) -> None:
         open_entry(self.app, self.run, name)

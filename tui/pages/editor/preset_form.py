@@ -18,8 +18,9 @@ from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.verl.defaults import NEWEST
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
-from tui.kit.drawing.rows import Row, crop, put
+from tui.kit.drawing.rows import Row, crop, put, spread, width
 from tui.kit.matching import letters
+from tui.kit.run_words import reference
 
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
 FREE = {"env": "Environment of veRL", "health": "Health rules", "sweep": "Sweep", "overrides": "Other veRL keys"}
@@ -159,7 +160,9 @@ class Form:
             meaning = recipe_about(self.text(name)).rstrip(".")
         if meaning:
             said.append(f"Now: {meaning}.")
-        found: list[Row] = [crop(head, columns)]
+        (lookup,) = reference(name) if spec else [[]]
+        fits_beside = width(head) + width(lookup) + 2 <= columns
+        found: list[Row] = [spread(head, lookup, columns) if fits_beside else crop(head, columns)]
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
             limits.append(f"{self._base(where)}: {shown(_from_home(self.reading.base[where].value))}")

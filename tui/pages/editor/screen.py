@@ -16,6 +16,7 @@ from launcher.core.text import clean
 from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
+from launcher.preset.schema import FIELDS
 from launcher.record.layout import RunDir
 from tui.kit.actions.background import reported
 from tui.kit.actions.preset_saving import edit_outside, may_leave, save, save_as
@@ -232,6 +233,14 @@ class EditorScreen(Page[None]):
     def on_input_submitted(self) -> None:
         self.query_one("#editor-find").add_class(HIDDEN)
         self._area.lines.focus()
+
+    @property
+    def topic(self) -> str | None:
+        """The finding on the page of findings, the chosen field elsewhere."""
+        if self.page == "findings":
+            finding = self.query_one(Findings).chosen
+            return finding.id if finding else None
+        return name if (name := self._area.lines.cursor) in FIELDS else None
 
     def action_to_field(self) -> None:
         """The first field that the chosen finding is about."""

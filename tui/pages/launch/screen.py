@@ -24,6 +24,7 @@ from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
 from tui.kit.navigation import is_open
 from tui.kit.plan_rows import laid
+from tui.kit.run_words import reference
 from tui.kit.terminal import copy
 from tui.kit.widgets.findings import Findings, fix_rows, message_rows
 from tui.kit.widgets.inspector import Inspected, Inspection
@@ -99,6 +100,11 @@ class LaunchScreen(Inspected[Path | list[str]]):
     def selected(self) -> str | None:
         return self.query_one(Findings).cursor
 
+    @property
+    def topic(self) -> str | None:
+        finding = self.query_one(Findings).chosen
+        return finding.id if finding else None
+
     def inspect(self, key: str | None, columns: int) -> Inspection:
         """The chosen finding: its whole text, its fix, and where the values were set that it is about."""
         finding = self.query_one(Findings).chosen
@@ -107,7 +113,8 @@ class LaunchScreen(Inspected[Path | list[str]]):
         rows = message_rows(finding, columns)
         if finding.fix:
             rows += [[], *fix_rows(finding, columns)]
-        return Inspection(rows=[*rows, *setting_rows(finding, self.plan.subject, columns)])
+        rows += [*setting_rows(finding, self.plan.subject, columns), [], *reference(finding.id)]
+        return Inspection(rows=rows)
 
     def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
         """The finding's change becomes a setting of this launch; `edit` takes it along to the preset."""

@@ -37,6 +37,10 @@ class MetricScreen(RunPage, ChartScreen):
         yield MetricChart()
         yield Lines(id="facts")
 
+    @property
+    def topic(self) -> str:
+        return self.key
+
     def poll(self) -> None:
         if self._follow:
             self.reader.poll()

@@ -34,6 +34,10 @@ class MetricsScreen(ListPage[None], RunPage):
         self._pins = pinned()
         self._charts = RunCharts(self.reader, self.lens)
 
+    @property
+    def topic(self) -> str | None:
+        return self.table.cursor
+
     def body(self) -> ComposeResult:
         yield Input(placeholder="/ to filter by name, unit or meaning", compact=True)
         yield from self.make_list(Lines(id="heads"))

@@ -1,12 +1,10 @@
-"""The texts of `ppo-tui help TOPIC`: rules, findings, causes, preset fields, metrics and recipes, from their own data.
+"""The texts of `ppo-tui help TOPIC` and of the reference page of the screen, from the data of what they explain.
 
 The reference of the documentation is made of the same texts, by `experiments/pages.py`.
 """
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,15 +17,15 @@ if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
     from launcher.health.fixes import Fix
 
-_FINDINGS = Path(__file__).parents[1] / "check" / "findings.toml"
-_LIMITS = Path(__file__).parents[1] / "health" / "limits.toml"
+_FINDINGS = Path(__file__).parent / "check" / "findings.toml"
+_LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _LISTED = 3  # topics that the list names of each kind
 
 
 def text_of(topic: str) -> str:
-    """The text about a topic, folded to the terminal. Raises UserError for an unknown one."""
+    """The text about a topic: its name and kind, then paragraphs and items. Raises UserError for an unknown one."""
     wanted = topic.lower()
-    known = [(kind, name, text) for kind, texts in _kinds().items() for name, text in texts.items()]
+    known = [(kind, name, text) for kind, texts in topics().items() for name, text in texts.items()]
     found = [entry for entry in known if entry[1].lower() == wanted]
     if not found:
         from launcher.metrics.glossary import UNKNOWN, describe
@@ -37,31 +35,22 @@ def text_of(topic: str) -> str:
             names = [name for _, name, _ in known]
             raise UserError(f"no topic '{topic}'", near_hint(topic, names, "'ppo-tui help' lists the kinds"))
         unit = f"\n\nUnit: {metric.unit}" if metric.unit else ""
-        return folded(f"{topic} (metric)\n\n{metric.meaning}{unit}")
-    return "\n\n".join(folded(f"{name} ({kind})\n\n{text()}") for kind, name, text in found)
+        return f"{topic} (metric)\n\n{metric.meaning}{unit}"
+    return "\n\n".join(f"{name} ({kind})\n\n{text()}" for kind, name, text in found)
 
 
 def listed() -> list[tuple[str, str, str]]:
     """A row per kind of topic: how many there are, and some."""
     rows = [("KIND", "TOPICS", "SUCH AS")]
-    rows += [(kind, str(len(texts)), ", ".join(list(texts)[:_LISTED])) for kind, texts in _kinds().items()]
+    rows += [(kind, str(len(texts)), ", ".join(list(texts)[:_LISTED])) for kind, texts in topics().items()]
     return [*rows, ("command", "all", "run, check, try"), ("metric", "all", "actor/entropy, critic/score/mean")]
-
-
-def folded(text: str) -> str:
-    """Lines no longer than the terminal, at most 100 columns; what continues an item is indented."""
-    columns = min(shutil.get_terminal_size().columns, 100)
-    lines: list[str] = []
-    for line in text.splitlines():
-        indent = "  " if line.startswith("* ") else ""
-        lines += textwrap.wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False) or [""]
-    return "\n".join(lines)
 
 
 Texts = Mapping[str, Callable[[], str]]
 
 
-def _kinds() -> dict[str, Texts]:
+def topics() -> dict[str, Texts]:
+    """Every topic by its kind, with what makes its text."""
     return {
         "rule": _rules(),
         "finding": _findings(),
@@ -113,9 +102,14 @@ def advice_sentence(fix: Fix, quote: str = "") -> str:
     """One thing to try; `quote` is put around its key."""
     if not fix.key:
         return fix.why
-    verb = "look at" if fix.direction == "check" else fix.direction
-    colon = " to" if fix.direction == "set" else ":" if fix.words else ""
-    return f"{verb} {quote}{fix.key}{quote}{colon} {fix.words}".strip()
+    key, words = f"{quote}{fix.key}{quote}", fix.words
+    if fix.direction == "check":
+        verb = "check that" if words.startswith("must be ") else "look at"
+        words = words.replace("must be ", "is ", 1)
+    else:
+        verb = fix.direction
+    joint = " " if verb == "check that" else " to " if verb == "set" else ", " if words.startswith("or ") else ": "
+    return f"{verb} {key}{joint if words else ''}{words}"
 
 
 def _findings() -> Texts:
