@@ -1,33 +1,53 @@
-"""A picture of every page: make pictures ARGS="queue --size 80x24 --theme dark"
+"""A picture of every page: make pictures ARGS="queue --size 80x24 --look dark --look ascii"
 
 The pages show runs from tests/data: three recorded runs, a failure, two runs of an H100, a run with every file, and a
-queue. Names after the options select pages.
+queue. Names after the options select pages. A look is a theme, or 16-colors, no-color, ascii.
 """
 
 import argparse
 import asyncio
+import gzip
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from console_logs import diagnosis_of, stored
 from every_screen import MAKERS, ROADS, settled, walk
+from rich.color import Color, ColorSystem
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+from textual.screen import Screen
 from whole_run import whole_run
 
 from bench.screenshot import painted
 from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
-from launcher.record.layout import RunDir
+from launcher.preset.files import load
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.queued import Queued
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.run_diagnosis import Explanation
 from launcher.settings import Settings
 from tui.app import PpoTui
+from tui.kit.charts.lens import Lens
+from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.navigation import RunView
+from tui.pages.diagnosis.screen import DiagnosisScreen
+from tui.pages.queue import screen as queue
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 LOGS = ("cpu-toy", "grpo", "learning", "kl-blowup")
 GPU_RUNS = ("7d6e4c-gsm8k-format-reward", "06aff8-gsm8k-format-reward")
 SIZES = ("80x24", "120x36", "160x48")
+LOOKS = ("dark", "light")
+ANSI, PLAIN, ASCII = "16-colors", "no-color", "ascii"
 
 
 def furnish(home: Path) -> Path:
@@ -43,47 +63,89 @@ def furnish(home: Path) -> Path:
         files = sorted(map(str, (DATA / "logs").glob(f"{name}.*.gz")), reverse=True)  # the console first
         subprocess.run([*command, *files], check=True, capture_output=True)
     run = RunDir(home / "runs" / GPU_RUNS[-1])
+    run.attempt(1).console.write_bytes(gzip.decompress((DATA / "logs" / "learning.log.gz").read_bytes()))
     shutil.copytree(DATA / "samples" / "rollout", run.rollouts)
     shutil.copytree(DATA / "samples" / "validation", run.validations)
+    for place, name in enumerate(("gsm8k-0.5b-24gb", "gsm8k-grpo-24gb")):
+        added, preset = time.time() - 900, load(name).snapshot()
+        entry = Queued(f"0a1{place}-{name}", name, preset, host="h", needs=1, place=place, added=added, paused=True)
+        entry.save()
     return run.path
 
 
-async def draw(run: Path, page: str, size: tuple[int, int], theme: str) -> str:
-    """The page as Textual's SVG."""
-    app = PpoTui(ScreenRequest(run=str(run), read_only=False, settings=Settings(theme=theme)))
-    async with app.run_test(size=size) as pilot:
+def diagnosed() -> DiagnosisScreen:
+    """The page of the run that ran out of memory."""
+    reader = RunReader(next(run.path for run in all_runs() if "fail-oom" in run.id))
+    reader.poll()
+    found = diagnosis_of(stored("fail-oom"))
+    reader.explanation = Explanation(found, (None,) * len(found.fixes))
+    return DiagnosisScreen(RunView(reader, Lens(), False))
+
+
+def confirming() -> ConfirmScreen:
+    """What a stop asks."""
+    return ConfirmScreen("Stop gsm8k-format-reward?", "The last checkpoint is of step 10.", "y  stop")
+
+
+async def draw(run: Path, page: str, sizes: list[tuple[int, int]], look: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """The page in each size, as Textual's SVG."""
+    os.environ.pop("NO_COLOR", None)
+    if look == PLAIN:
+        os.environ["NO_COLOR"] = "1"  # Textual takes it out again
+    theme = "dark" if look in (ANSI, PLAIN, ASCII) else look
+    app = PpoTui(ScreenRequest(run=str(run), settings=Settings(theme=theme, ascii=look == ASCII)))
+    found = []
+    async with app.run_test(size=sizes[0]) as pilot:
         await settled(pilot)
         await walk(pilot, page, looks=200)
         await asyncio.sleep(1.5)  # some pages watch something for as long as they are open
-        await pilot.pause()
-        return app.export_screenshot()
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            await asyncio.sleep(0.7)
+            await pilot.pause()
+            found.append((size, app.export_screenshot()))
+    return iter(found)
+
+
+def in_16_colors(svg: str) -> str:
+    """The SVG as a terminal with 16 colors shows it."""
+
+    def nearest(match: re.Match[str]) -> str:
+        return Color.parse(match[0]).downgrade(ColorSystem.STANDARD).get_truecolor(DEFAULT_TERMINAL_THEME).hex
+
+    return re.sub(r"#[0-9a-fA-F]{6}\b", nearest, svg)
 
 
 def main() -> None:
+    pages: dict[str, Callable[[], Screen[Any]]] = {"DiagnosisScreen": diagnosed, "ConfirmScreen": confirming}
+    ROADS.pop("ConfirmScreen")  # the run has ended
+    MAKERS.update(pages)
+    queue.wake_queue = lambda **_: None  # type: ignore[attr-defined,assignment]  # nothing may start
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
     parser.add_argument("pages", nargs="*", help="such as queue or EditorScreen; all if none is named")
     parser.add_argument("--size", action="append", choices=SIZES)
-    parser.add_argument("--theme", action="append")
+    parser.add_argument("--look", action="append", help=f"a theme, {ANSI}, {PLAIN} or {ASCII}; {' and '.join(LOOKS)}")
     arguments = parser.parse_intermixed_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     wanted = [name.lower().removesuffix("screen") for name in arguments.pages]
-    pages = [page for page in (*ROADS, *MAKERS) if not wanted or page.lower().removesuffix("screen") in wanted]
+    chosen = [page for page in (*ROADS, *MAKERS) if not wanted or page.lower().removesuffix("screen") in wanted]
+    sizes = [(int(columns), int(rows)) for columns, rows in (size.split("x") for size in arguments.size or SIZES)]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PPO_TUI_HOME"] = folder
         run = furnish(Path(folder))
-        for page in pages:
-            for size in arguments.size or SIZES:
-                for theme in arguments.theme or ("dark", "light"):
-                    columns, rows = map(int, size.split("x"))
-                    out = arguments.out / f"{page.removesuffix('Screen').lower()}-{size}-{theme}.png"
-                    try:
-                        svg = asyncio.run(draw(run, page, (columns, rows), theme))
-                    except AssertionError as error:
-                        print(f"{out.name}: not drawn: {error}")
-                        continue
-                    painted(svg, columns, rows).save(out, optimize=True)
-                    print(out)
+        for page in chosen:
+            for look in arguments.look or LOOKS:
+                try:
+                    drawn = asyncio.run(draw(run, page, sizes, look))
+                except AssertionError as error:
+                    print(f"{page}: not drawn: {error}")
+                    continue
+                for (columns, rows), svg in drawn:
+                    name = f"{page.removesuffix('Screen').lower()}-{columns}x{rows}-{look}.png"
+                    picture = painted(in_16_colors(svg) if look == ANSI else svg, columns, rows)
+                    picture.save(arguments.out / name, optimize=True)
+                    print(arguments.out / name, flush=True)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "SamplesScreen": ("s",),
     "SampleDiffScreen": ("s", "c"),
     "EntryScreen": ("s", "enter"),
+    "DeviceScreen": ("b", "enter"),
     "LogScreen": ("l",),
     "GpuScreen": ("b",),
     "CompareScreen": ("c",),

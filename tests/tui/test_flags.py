@@ -21,6 +21,7 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState, current
 from launcher.runs.act.import_logs import import_logs
 from tui.app import PpoTui
+from tui.kit.charted import ViewLine
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Items
@@ -81,6 +82,23 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         assert isinstance(app.screen, DashboardScreen)
 
 
+async def test_the_charts_of_a_check_have_the_keys_of_all_charts(make: SimpleNamespace, blown: Path) -> None:
+    app = make.app(blown)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter")
+        await opened(pilot)
+        await pilot.press("number_sign", "1", "2", "enter")
+        await opened(pilot)
+        chart = app.screen.query(MetricChart).first(MetricChart)
+        assert chart.plot.cursor == 12 and "step 12" in text(app.screen.query_one(ViewLine))
+        for key, step in (("left", 11), ("home", 0), ("shift+right", 10), ("end", 27)):
+            await pilot.press(key)
+            assert chart.plot.cursor == step
+        await pilot.press("escape")
+        assert chart.plot.cursor is None and isinstance(app.screen, CheckDetailScreen)
+
+
 async def test_a_stall_report_has_the_whole_screen(make: SimpleNamespace, blown: Path) -> None:
     """STALL-1 has no chart, so that its page may take the room of one."""
     (RunDir(blown).path / "attempts/1/stall.txt").write_text("\n".join(f"frame {n}" for n in range(30)))
@@ -97,14 +115,14 @@ async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blow
     app = make.app(blown)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("enter", "right")
+        await pilot.press("enter", "right_square_bracket")
         await opened(pilot)
         assert "KL-1" in head(app)
         chart = app.screen.query(MetricChart).first(MetricChart)
         assert {limit.label.split()[0] for limit in chart.plot.limits} == {"WARN", "CRITICAL"}
         assert "WARN while > 0.063 ╌" in text(chart) and "CRITICAL while > 0.240 ╌" in text(chart)
         assert "✖ CRITICAL while > 0.240, crossed" in page(app)
-        await pilot.press("left", "left")  # from the first to the last
+        await pilot.press("left_square_bracket", "left_square_bracket")  # from the first to the last
         assert "40/40" in head(app)
 
 
@@ -223,7 +241,7 @@ async def test_every_check_of_a_real_run_has_a_page_at_any_size(make: SimpleName
         for size in [HOME, LARGE, (50, 12), (20, 5), HOME]:
             await pilot.resize_terminal(*size)
             for _ in range(31 if size == HOME else 3):
-                await pilot.press("right")
+                await pilot.press("right_square_bracket")
                 assert "Meaning" in page(app)
             assert_fits(app)
 
@@ -317,7 +335,9 @@ Compare = Any
 
 
 @pytest.mark.parametrize("size", [HOME, LARGE], ids=["80x24", "160x48"])
-@pytest.mark.parametrize("keys", [["enter"], ["enter", "right"], ["h", "down"]], ids=["KL-4", "KL-1", "list"])
+@pytest.mark.parametrize(
+    "keys", [["enter"], ["enter", "right_square_bracket"], ["h", "down"]], ids=["KL-4", "KL-1", "list"]
+)
 def test_looks_of_checks(
     snap_compare: Compare, make: SimpleNamespace, blown: Path, size: tuple[int, int], keys: list[str]
 ) -> None:

@@ -26,8 +26,11 @@ from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import width
 from tui.kit.memory_rows import detail_rows, device_row, devices, holder_rows
 from tui.kit.widgets.chart_widgets import MemoryChart, MetricChart
+from tui.kit.widgets.inspector import Inspector
+from tui.kit.widgets.lines import Lines
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.timing_split import TimingSplit
+from tui.pages.gpu.device import DeviceScreen
 from tui.pages.gpu.devices import DeviceDetail, DeviceList
 
 GIB = 1 << 30
@@ -226,7 +229,7 @@ async def test_a_run_without_samples_shows_what_verl_logged(make: SimpleNamespac
         await shown(pilot)
         plot = app.screen.query_one("#memory-chart", MetricChart).plot
         assert [curve.label for curve in plot.curves] == ["trainer peak", "host"]
-        assert "records one per second" in " ".join(texts(app.screen.query_one(DeviceDetail).draw(80, 5)))
+        assert "records one per second" in " ".join(texts(app.screen.query_one(DeviceList).draw(80, 5)))
 
 
 @pytest.mark.parametrize("size", [(250, 80), (79, 20), (50, 12), (30, 9), (20, 5), (10, 3)])
@@ -374,8 +377,37 @@ async def test_the_nodes_of_a_cluster_stand_one_below_the_other(make: SimpleName
 
 def test_other_nodes_that_are_not_available_are_told_with_any_device() -> None:
     detail = DeviceDetail()
-    detail.device, detail.away = (
-        GpuSample(0, used=GIB, total=2 * GIB),
-        "the other nodes are not available: no dashboard",
-    )
+    detail.device = GpuSample(0, used=GIB, total=2 * GIB)
+    detail.sample = MachineSample(0.0, away="the other nodes are not available: no dashboard")
     assert "other nodes are not available: no dashboard" in texts(detail.draw(80, 6))[-1]
+
+
+async def test_a_wide_page_inspects_the_chosen_device(make: SimpleNamespace) -> None:
+    """All of it stands beside the list, and on a page of its own with the keys of the other charts."""
+    app = make.app(worst(make))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await shown(pilot)
+        inspector = app.screen.query_one(Inspector)
+        charts = [chart for chart in inspector.query(MetricChart) if chart.display]
+        assert [chart.plot.title.split()[2] for chart in charts] == ["memory,", "utilization,"]
+        assert not app.screen.query_one(DeviceDetail).display and "bob" in read(inspector)
+        await pilot.press("G")
+        await pilot.pause(0.2)
+        assert "host" in read(inspector)
+        await pilot.press("g", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        await pilot.press("number_sign", "4", "0", "enter")
+        await pilot.pause(0.2)
+        plots = [chart.plot for chart in app.screen.query(MetricChart) if chart.display]
+        assert len(plots) == 2 and all(texts(plot.headline)[0].startswith("at 40: ") for plot in plots)
+        await pilot.press("right_square_bracket")
+        await pilot.pause()
+        assert "host" in read(app.screen.query_one(Inspector))
+        await pilot.press("escape", "escape", "escape")
+        assert len(app.screen_stack) == 2
+
+
+def read(inspector: Inspector) -> str:
+    """The words below and above the charts."""
+    return "\n".join(line for lines in inspector.query(Lines) for line in texts(lines.lines))

@@ -82,7 +82,7 @@ async def test_enter_shows_the_same_entry_as_a_page(make: SimpleNamespace, home:
         await until(pilot, lambda: "Prompt" in inspected(pilot), looks=100)
         before = inspected(pilot)
         await pilot.press("right")
-        assert inspected(pilot) != before
+        await until(pilot, lambda: inspected(pilot) != before, looks=100)
         await pilot.press("escape")
         assert isinstance(app.screen, Inspected)
 

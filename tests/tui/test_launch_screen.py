@@ -1,5 +1,7 @@
 """The launch of a preset: what it comes to, findings, fixes, refusal and force."""
 
+import dataclasses
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from pilots import assert_fits, message, until
 from textual.pilot import Pilot
+from whole_run import whole_run
 
 from launcher.check.finding import Finding
 from launcher.check.gate import Refused
@@ -105,6 +108,21 @@ async def test_the_essentials_and_the_exact_command_are_shown(make: SimpleNamesp
             await pilot.pause()
         await until(pilot, lambda: command.draw(*command.size) == before and command.size.width > 70)
         assert command.size.height == len(before)
+
+
+async def test_an_earlier_run_on_this_machine_shows_how_long_it_takes(
+    make: SimpleNamespace, home: Path, slow: Slow
+) -> None:
+    run = whole_run(home)
+    launch = run.attempt(1).launch
+    unmeasured = plan("toy-cpu", []).essentials
+    assert "unknown until a run of this preset has been measured" in str(unmeasured)
+    dataclasses.replace(run.attempt(1).read_launch(), host=socket.gethostname()).write(launch)
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, "toy-cpu")
+        words = " ".join(said(screen, "#essentials").split())
+        assert "time about 2m 00s: 0s to start, 60 steps of 2 s; as in run 7f3a" in words
 
 
 async def test_without_errors_s_starts_and_the_run_is_opened(

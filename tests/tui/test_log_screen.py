@@ -187,7 +187,7 @@ async def test_the_filter_shows_one_source(make: SimpleNamespace, run: Path) -> 
         await pressed(pilot, "up", "up", "tab")
         assert chosen(view).text == "engine speaks 2000" and len(view.entries) == view.room
         await pressed(pilot, "tab", "tab")
-        assert view.entries == [] and "no lines of this kind" in app.export_screenshot().replace("&#160;", " ")
+        assert view.entries == [] and "No lines of this source" in app.export_screenshot().replace("&#160;", " ")
 
 
 async def test_copies_go_to_the_clipboard_and_to_a_file(make: SimpleNamespace, run: Path, tmp_path: Path) -> None:

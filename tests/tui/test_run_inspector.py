@@ -67,9 +67,7 @@ def test_what_differs_is_named_as_far_as_there_is_room() -> None:
 @pytest.mark.parametrize("columns", [61, 66, 88])
 def test_the_needs_of_a_preset_are_not_cut(columns: int) -> None:
     needs = "1 GPU, 24 GB; 48 GB host memory"
-    row = text(
-        preset_row(Summary("x" * 20, "shipped", RunDir.__new__(RunDir), "", needs), columns, 20, described=False)
-    )
+    row = text(preset_row(Summary("x" * 20, "shipped", RunDir.__new__(RunDir), "", needs), columns, 20))
     assert row.rstrip().endswith(("host memory", "24 GB")) and len(row) <= columns
 
 

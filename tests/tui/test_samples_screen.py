@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 
 from launcher.runs.watch.responses import Sample
 from tui.kit.drawing.rows import fold, width
+from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.samples.sample_rows import ORDERS, about, ordered, sample_page
 from tui.pages.samples.screen import SamplesScreen
 
@@ -51,6 +52,16 @@ def shown(screen: SamplesScreen) -> list[str]:
 
 def seen(pilot: Pilot[Any]) -> str:
     return str(pilot.app.export_screenshot()).replace("&#160;", " ")
+
+
+async def test_the_key_of_the_help_is_in_a_full_footer(make: SimpleNamespace, run: Path) -> None:
+    async with make.app(run).run_test(size=HOME) as pilot:
+        screen = await opened(pilot)
+        keys = screen.query_one(KeyBar)
+        for columns in (80, 60, 30):
+            (row,) = keys.draw(columns, 1)
+            words = "".join(text for text, _ in row)
+            assert words.endswith("? help") and len(words) <= columns
 
 
 async def test_steps_and_kinds(make: SimpleNamespace, run: Path) -> None:
@@ -91,7 +102,7 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
     run = make.run(attempts=[make.recorded(3)])
     async with make.app(run).run_test(size=(30, 8)) as pilot:
         screen = await opened(pilot, "right", "o", "down", "tab", "tab")
-        assert "no responses" in seen(pilot)
+        assert "No samples yet" in seen(pilot)
         folder = run / "samples" / "rollout"
         folder.mkdir(parents=True)
         wild = {"output": "[red]漢字\x1b[2J " * 300, "score": float("nan"), "gts": ["a", 1]}

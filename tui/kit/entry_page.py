@@ -23,8 +23,12 @@ class EntryScreen(Page[None]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
-        yield Inspector()
+        yield from self.body()
         yield KeyBar()
+
+    def body(self) -> ComposeResult:
+        """The widgets between the header and the keys."""
+        yield Inspector()
 
     def on_mount(self) -> None:
         self.show()
@@ -36,6 +40,7 @@ class EntryScreen(Page[None]):
     def show(self) -> None:
         """Shows the entry as it is now."""
         header = self.query_one(HeaderLine)
+        header.page = self.source.PAGE_NAME
         if isinstance(self.source, RunPage):
             header.read_only = self.source.read_only
             header.follow(self.source.reader)

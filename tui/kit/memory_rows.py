@@ -4,7 +4,7 @@ from launcher.core.format import gib
 from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
 from tui.kit.drawing.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
-from tui.kit.drawing.rows import Row, fit, paragraph, width
+from tui.kit.drawing.rows import Row, fit, packed, paragraph, width
 
 Device = GpuSample
 HOST = "host"
@@ -12,6 +12,7 @@ TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its ro
 NEAR = 5  # °C below the limit from which a temperature is a warning
 _BAR, _LEAST_BAR = 30, 6  # cells
 _NAME = 16  # cells of a name
+_ROOMY = 70  # columns from which the processes have all of their names
 _HIDDEN = 1 << 30  # bytes in use from which an empty list of processes cannot be true
 _WHOSE = {"run": ("this run", "live"), "others": ("others", "warn"), "unknown": ("unknown", "dim")}
 
@@ -100,22 +101,19 @@ def share_bar(device: Device, room: int) -> Row:
     return [(" ", "text"), *(span for span in spans if span[0])]
 
 
-def split_row(device: Device) -> Row:
-    """`▓ run 17.2  ▒ others 1.1  ░ free 5.7 of 24.0 GiB`."""
+def split_parts(device: Device) -> list[Row]:
+    """`▓ run 17.2`, `▒ others 1.1`, `░ free 5.7 of 24.0 GiB`."""
     used, total, run = device.used, device.total, device.run_used
     if used is None or not total:
-        return [("memory not reported", "dim")]
-    free = f"free {gib(total - used)} of {gib(total)} GiB"
+        return [[("memory not reported", "dim")]]
+    free: Row = [(f"{FILL_REST} ", "bar-rest"), (f"free {gib(total - used)} of {gib(total)} GiB", "text")]
     if run is None:
-        return [(f"{FILL} ", "bar"), (f"used {gib(used)}  ", "text"), (f"{FILL_REST} ", "bar-rest"), (free, "text")]
+        return [[(f"{FILL} ", "bar"), (f"used {gib(used)}", "text")], free]
     others = "others and shared" if is_host(device) else "others and driver"
     return [
-        (f"{FILL} ", "bar"),
-        (f"run {gib(min(run, used))}  ", "text"),
-        (f"{FILL_OTHERS} ", "notice"),
-        (f"{others} {gib(max(used - run, 0))}  ", "text"),
-        (f"{FILL_REST} ", "bar-rest"),
-        (free, "text"),
+        [(f"{FILL} ", "bar"), (f"run {gib(min(run, used))}", "text")],
+        [(f"{FILL_OTHERS} ", "notice"), (f"{others} {gib(max(used - run, 0))}", "text")],
+        free,
     ]
 
 
@@ -145,12 +143,16 @@ def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     ranked = sorted(holders, key=lambda each: -(each.used or 0))
     shown = ranked if len(ranked) <= room else ranked[: max(room - 1, 0)]
     rows = []
+    roomy = columns >= _ROOMY
     for each in shown:
         whose, role = _WHOSE.get(each.whose, _WHOSE["unknown"])
         name = clean(each.name or "not visible")
         user = clean(each.user or "")
-        row: Row = [(f"  {whose:<9}", role), (f"{gib(each.used):>6} GiB  ", "text")]
-        row += [*fit([(name, "text")], 22), (f"{user[:14]:<15}", "dim"), (f"pid {each.pid}", "dim")]
+        row: Row = [(f"  {whose:<9}", role), (f"{gib(each.used):>6} GiB ", "text")]
+        if roomy:
+            row += [(" ", "text"), *fit([(name, "text")], 22), *fit([(user, "dim")], 14), (f" pid {each.pid}", "dim")]
+        else:
+            row += [*fit([(name, "text")], 16), (" ", "text"), *fit([(user, "dim")], 6), (f" {each.pid}", "dim")]
         rows.append(row)
     if len(shown) < len(ranked) and room:
         rest = ranked[len(shown) :]
@@ -179,17 +181,11 @@ def _held_back(device: Device) -> bool:
 
 def detail_rows(device: Device, columns: int, rows: int, missing: str | None) -> list[Row]:
     """All about one device; `missing` is why there are no GPU metrics, where that matters."""
-    head = f" {device_name(device)} {short_name(device)}".rstrip()
-    drawn: list[Row] = []
-    split = [(f"{head}  ", "title"), *split_row(device)]
-    if width(split) <= columns:
-        drawn.append(split)
-    else:
-        drawn += [[(head, "title")], [("  ", "text"), *split_row(device)]]
+    head: Row = [(f" {device_name(device)} {short_name(device)}".rstrip(), "title")]
+    first, *others = packed([head, *split_parts(device)], columns - 2)
+    drawn = [first, *([("  ", "text"), *row] for row in others)]
     if is_host(device):
         return drawn + paragraph(missing or "", "dim", columns, indent=2)
-    words: Row = [("  ", "text")]
-    for text, role in state_words(device):
-        words += [(f" {DOT} " if len(words) > 1 else "", "dim"), (text, role)]
-    drawn.append(words)
+    states = packed([[words] for words in state_words(device)], columns - 2, f" {DOT} ")
+    drawn += [[("  ", "text"), *row] for row in states]
     return [*drawn, *holder_rows(device, columns, rows - len(drawn))]

@@ -10,7 +10,7 @@ from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Check
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
-from tui.kit.drawing.rows import Row, fit, paragraph, put, spread
+from tui.kit.drawing.rows import Row, fit, packed, paragraph, spread
 from tui.kit.drawing.trace import spark
 from tui.kit.run_words import level_sign
 
@@ -81,13 +81,14 @@ def meaning_rows(key: str, columns: int) -> list[Row]:
 def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[Row]:
     """Newest, lowest and highest value, the steps that logged it, and what it means."""
     newest, whole = series.last, series.span(series.steps[0], series.steps[-1])
-    row: Row = [(" now ", "dim"), (_value(key, newest), "title" if _finite(newest) else "critical")]
+    facts: list[Row] = [[("now ", "dim"), (_value(key, newest), "title" if _finite(newest) else "critical")]]
     for word, bound in (("lowest", whole.low), ("highest", whole.high)) if whole else ():
-        row = put(row, 0, [(f"{word} ", "dim"), (number(bound), "text")], least=3)
+        facts.append([(f"{word} ", "dim"), (number(bound), "text")])
     steps = f"{series.steps[0]} to {series.steps[-1]}, {len(series)} values"
-    row = put(row, 0, [("steps ", "dim"), (steps, "text")], least=3)
+    facts.append([("steps ", "dim"), (steps, "text")])
+    rows: list[Row] = [[(" ", "text"), *row] for row in packed(facts, columns - 1, "   ")]
     note: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
-    return [row, *meaning_rows(key, columns), note]
+    return [*rows, *meaning_rows(key, columns), note]
 
 
 def used_by(key: str, checks: Sequence[Check], columns: int) -> list[Row]:

@@ -74,6 +74,7 @@ class Page(Offers, Screen[ResultT]):
     below, work that ends late a page that was opened meanwhile.
     """
 
+    PAGE_NAME: ClassVar[str] = ""  # begins the header, where there is one
     FIELD_ACTIONS: ClassVar[tuple[str, ...]] = ("find", "filter", "ask")  # open a field, in which their key is a letter
 
     left = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from launcher.core.format import gib
+from launcher.core.format import SHORT_ID, duration, gib, number, roughly
 from launcher.core.text import clean
 from tui.kit.drawing.rows import Row, labelled
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from launcher.check.memory import Estimate
     from launcher.check.subject import Subject
     from launcher.preset.flow import Flow
+    from launcher.runs.watch.pace import Pace
 
 _NAME = 8  # cells of what a row is about
 
 
-def essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[Row]:
-    """Model and machine, the batch, the length of the run, the memory: a line each."""
+def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pace | None) -> list[Row]:
+    """Model and machine, the batch, the length of the run, its time, its memory: a line each."""
     model = clean(str(what.get("actor_rollout_ref.model.path")))
     rank = what.get("actor_rollout_ref.model.lora_rank", 0)
     where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
@@ -30,9 +31,13 @@ def essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[
         f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
         f"prompt {prompts}, response {responses} tokens"
     )
-    rows = {"trains": " · ".join(about), "batch": batch, "length": _length(batches, what)}
-    if estimate is not None:
-        rows["memory"] = _memory(estimate)
+    rows = {
+        "trains": " · ".join(about),
+        "batch": batch,
+        "length": _length(batches, what),
+        "time": _time(batches.steps, pace),
+        "memory": "unknown until the model can be read" if estimate is None else _memory(estimate),
+    }
     return [[(f"{name:<{_NAME}}", "dim"), (text, "text")] for name, text in rows.items()]
 
 
@@ -52,6 +57,17 @@ def _length(batches: Flow, what: Subject) -> str:
         if isinstance(every, int) and every > 0:
             parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
     return "; ".join(parts)
+
+
+def _time(steps: int | None, pace: Pace | None) -> str:
+    """`about 3m 10s: 45s to start, 60 steps of 2.4 s; as in run 7f3a`."""
+    if pace is None:
+        return "unknown until a run of this preset has been measured on this machine"
+    source = f"as in run {clean(pace.run[:SHORT_ID])}" + ("" if pace.same else ", which had other settings")
+    parts = f"{duration(pace.startup)} to start, {{}} of {number(pace.step)} s; {source}"
+    if steps is None:
+        return f"unknown without its data: {parts.format('steps')}"
+    return f"about {roughly(pace.whole(steps))}: {parts.format(f'{steps} steps')}"
 
 
 def _memory(estimate: Estimate) -> str:

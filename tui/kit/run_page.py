@@ -48,7 +48,8 @@ class RunPage(Page[None]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.query_one(HeaderLine).read_only = self.read_only
+        header = self.query_one(HeaderLine)
+        header.page, header.read_only = self.PAGE_NAME, self.read_only
         self.poll()
         self.set_interval(self.POLL, self.poll)
 

@@ -114,6 +114,17 @@ def labelled(label: Row, text: str, role: str, column: int, columns: int, *, mos
     return [put([] if index else label, column, [(line, role)]) for index, line in enumerate(lines)]
 
 
+def packed(items: Sequence[Row], columns: int, between: str = "  ") -> list[Row]:
+    """The items one after the other, in rows of at most so many cells."""
+    rows: list[Row] = []
+    for item in items:
+        if rows and width(rows[-1]) + len(between) + width(item) <= columns:
+            rows[-1] = [*rows[-1], (between, "dim"), *item]
+        else:
+            rows.append(item)
+    return rows
+
+
 def cells(row: Row) -> list[Span]:
     """One entry a cell. An empty entry follows a wide character; marks of no width join their letter."""
     found: list[Span] = []

@@ -15,13 +15,14 @@ WIDE = 100  # columns that leave room for how long a phase takes
 
 
 class HeaderLine(Painted):
-    """`name · id   ● running · rollout 96/128   ▲ WARN KL-4   up 52m`.
+    """`Checks  name · id   ● running · rollout 96/128   ▲ WARN KL-4   up 52m`.
 
-    In a narrow terminal the name gives way first, then the uptime; state and verdict stay. Where there is
+    In a narrow terminal the name gives way first, then the page and the uptime; state and verdict stay. Where there is
     room for nothing else, it gets all lines and says the same in a sentence.
     """
 
     state: RunState | None = None  # until it is read
+    page = ""  # empty on the dashboard
     run_name = ""
     run_id = ""
     now: float | None = None
@@ -42,7 +43,9 @@ class HeaderLine(Painted):
             return [[(line, "text")] for line in wrap(self._sentence(self.state), max(columns, 1))]
         now = self.now if columns >= WIDE else None
         state, verdict = state_words(self.state, now), verdict_words(self.state)
-        name: Row = [(" ", "text"), (self.run_name, "title"), (f" · {self.run_id[:SHORT_ID]}", "dim")]
+        page: Row = [(f"{self.page}  ", "title")] if self.page else []
+        run_role = "text" if self.page else "title"
+        name: Row = [(" ", "text"), *page, (self.run_name, run_role), (f" · {self.run_id[:SHORT_ID]}", "dim")]
         right: Row = [("watching  ", "notice")] if self.read_only else []
         right += [(f"{uptime(self.state, self.now)} ", "dim")]
         left = put(put(name, columns * 3 // 10, state, 2), columns * 3 // 5, verdict, 2)

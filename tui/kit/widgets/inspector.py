@@ -86,7 +86,7 @@ class Inspector(Vertical, can_focus=False):
         if height < _LOW:
             down, wanted = 1, _SMALL
         elif height < _TALL:
-            down, wanted = 1, _USUAL
+            down, wanted = 1, max(_USUAL, height - rows - 6)
         else:
             wanted = max(_CHART * down, height - rows - 6)
         charts.styles.grid_size_columns, charts.styles.grid_size_rows = across, max(down, 1)

@@ -9,6 +9,8 @@ from textual import events
 from tui.kit.drawing.rows import Row
 from tui.kit.widgets.painted import Painted
 
+_HELP = "question_mark"
+
 
 class _Key(NamedTuple):
     key: str  # as Textual names it
@@ -18,6 +20,8 @@ class _Key(NamedTuple):
 
 class KeyBar(Painted):
     """` q quit  ? help`: every binding that is shown and works now, as many as fit; a click presses it.
+
+    The key for the help, which lists those that do not fit, always does.
 
     One painted line instead of Textual's Footer, which mounts, styles and lays out a widget for each key: that was
     a sixth of what a page cost to open.
@@ -44,21 +48,26 @@ class KeyBar(Painted):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         row: Row = []
-        for key, end in self._ends():
-            if end > columns:
-                break
+        for key, _ in self._ends(columns):
             row += [(f"{' ' if row else ''} {key.sign} ", "key"), (key.label, "key-label")]
         return [row]
 
     def on_click(self, event: events.Click) -> None:
-        for key, end in self._ends():
-            if event.x <= end <= self.size.width:
+        for key, end in self._ends(self.size.width):
+            if event.x <= end:
                 self.app.simulate_key(key.key)
                 return
 
-    def _ends(self) -> Iterator[tuple[_Key, int]]:
-        """Each key with the column that its label ends before."""
+    def _ends(self, columns: int) -> Iterator[tuple[_Key, int]]:
+        """Each key that fits with the column that its label ends before."""
         end = -1
+        kept = sum(_cells(key) for key in self._keys if key.key == _HELP)
         for key in self._keys:
-            end += 3 + cell_len(key.sign) + cell_len(key.label)
-            yield key, end
+            kept -= _cells(key) if key.key == _HELP else 0
+            if end + _cells(key) + kept <= columns:
+                end += _cells(key)
+                yield key, end
+
+
+def _cells(key: _Key) -> int:
+    return 3 + cell_len(key.sign) + cell_len(key.label)

@@ -35,8 +35,15 @@ class Listing(Painted, can_focus=True):
 
     def keep_cursor(self) -> None:
         """Moves a cursor whose entry has gone to the first one."""
+        before = self.cursor
         if self.cursor not in (names := self.names):
             self.cursor = names[0] if names else None
+        if (before is None) != (self.cursor is None) and self.is_attached:
+            self.screen.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """An empty list offers no key to open an entry."""
+        return action != "choose" or self.cursor is not None
 
     def move_to(self, key: str) -> None:
         """Puts the cursor on an entry."""

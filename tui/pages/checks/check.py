@@ -9,14 +9,17 @@ from textual import work
 from textual.app import ComposeResult
 
 from launcher.core.errors import UserError
+from launcher.metrics.store import SeriesStore
 from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.actions.editing import edit_entry, edit_run, field_of
 from tui.kit.actions.trying import begin_trials
+from tui.kit.charted import ChartScreen, ViewLine
+from tui.kit.charts.axes import plan
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
-from tui.kit.page import READ_ONLY
+from tui.kit.page import HIDDEN, READ_ONLY
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.inspector import Inspector
 from tui.pages.checks.inspection import find_check, inspect_check
@@ -84,9 +87,10 @@ class FlagPage(RunPage):
             edit_run(self.app, info, field_of(check.fixes if check.on else ())[1])
 
 
-class CheckDetailScreen(FlagPage):
-    """Follows the run; left and right show its other checks."""
+class CheckDetailScreen(FlagPage, ChartScreen):
+    """Follows the run; brackets show its other checks."""
 
+    PAGE_NAME = "Check"
     LEGENDS = ("Checks", "Charts")
     BINDINGS = KEYS["check"]
 
@@ -95,6 +99,7 @@ class CheckDetailScreen(FlagPage):
         self.rule = rule
 
     def body(self) -> ComposeResult:
+        yield ViewLine(classes=HIDDEN)
         yield Inspector()
 
     @property
@@ -111,9 +116,17 @@ class CheckDetailScreen(FlagPage):
         if self.rule == ERRORS and self.reader.unexplained:
             self.explain()
 
-    def show_body(self) -> None:
+    def charted(self) -> tuple[SeriesStore, int | None]:
+        series = self.reader.series
+        return series, plan(self.reader.state, series.last_step)
+
+    def show_charts(self) -> None:
         proposal = self.proposal_of(self.check)
         self.query_one(Inspector).show(inspect_check(self.run, self.rule, self.size.width - 1, proposal))
+
+    def show_body(self) -> None:
+        self.show_charts()
+        self.show_view()
 
     def action_neighbour(self, distance: int) -> None:
         rules = [check.rule for check in self.reader.state.checks]

@@ -18,7 +18,7 @@ from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, crop, labelled, paragraph, put, spread, width
+from tui.kit.drawing.rows import Row, crop, labelled, packed, paragraph, put, spread, width
 from tui.kit.navigation import RunView
 from tui.kit.run_words import level_sign, reference
 from tui.kit.widgets.inspector import CHARTS, Inspection
@@ -63,7 +63,7 @@ def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | No
     charts, end = [], plan(reader.state, reader.series.last_step)
     for index, key in enumerate(check.keys[:CHARTS]):
         bounds = [bound for bound in check.bounds if bound.series == index]
-        charts.append(check_plot(key, reader.series, end, bounds, changes))
+        charts.append(run.lens.look(check_plot(key, reader.series, end, bounds, changes), reader.series, end))
     return Inspection([*head(check, place, columns), []], charts, rows)
 
 
@@ -131,21 +131,10 @@ def _limits(check: Check, columns: int) -> list[Row]:
             items.append(
                 [(f"{sign} {words}{CROSSED}", role)] if bound.crossed else [(sign, role), (f" {words}", "text")]
             )
-        rows += _packed(items, columns - INDENT - 1)
+        rows += packed(items, columns - INDENT - 1)
     if rows and (slow := debounce_words(check)):
         rows += paragraph(slow, "dim", columns - INDENT, indent=0, least=16)
     return [put([(" Limits now", "dim")] if not index else [], INDENT, row, 0) for index, row in enumerate(rows)]
-
-
-def _packed(items: Sequence[Row], columns: int) -> list[Row]:
-    """The items one after the other, in rows of so many cells."""
-    rows: list[Row] = []
-    for item in items:
-        if rows and width(rows[-1]) + 2 + width(item) <= columns:
-            rows[-1] = [*rows[-1], ("  ", "text"), *item]
-        else:
-            rows.append(item)
-    return rows
 
 
 def _fix(label: str, fix: Suggestion, editable: bool, columns: int) -> list[Row]:

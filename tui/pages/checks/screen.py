@@ -13,10 +13,11 @@ from tui.pages.checks.inspection import check_rows, find_check, inspect_check
 class ChecksScreen(ItemsPage, FlagPage):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
+    PAGE_NAME = "Checks"
     LEGENDS = ("Checks",)
     BINDINGS = KEYS["checks"]
     LIST = Items
-    EMPTY = "No check has judged this run yet: the first ones do so with its first step."
+    EMPTY = "Health checks judge each step; the worst comes first here. None has judged yet: they begin with step 1."
 
     def items(self, columns: int) -> list[Item]:
         rows = slice(1 if self.inspects else None)  # the inspector has the message

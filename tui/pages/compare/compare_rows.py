@@ -45,7 +45,7 @@ def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> l
     heads = f" {'state':{_STATE}} {'verdict':{_VERDICT}} {'step':{_STEP}}"
     heads += "".join(f" {word:>{_FIGURE}}" for word in ("best", "last", "s/step"))
     heads += f" {'time':>{_TIME}}" if timed else ""
-    rows: list[Row] = [[*fit([(" Comparing", "title")], 4 + name), (heads, "dim")]]
+    rows: list[Row] = [[*fit([(" Compare", "title")], 4 + name), (heads, "dim")]]
     for place, fact in zip(groups, found, strict=True):
         ended = fact.outcome or fact.state
         state_sign, state_role = STATES.get(ended, ("?", "dim"))

@@ -27,6 +27,7 @@ LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in t
 class DiagnosisScreen(ItemsPage):
     """Follows the run. Enter on a line goes to it in the log; on a fix it opens the editor, as `e` does."""
 
+    PAGE_NAME = "Diagnosis"
     BINDINGS = KEYS["diagnosis"]
     LIST = DiagnosisList
 

@@ -9,7 +9,7 @@ from launcher.core.text import clean
 from launcher.preset.flow import Flow, Updates
 from launcher.preset.yaml_text import shown
 from tui.kit.drawing.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
-from tui.kit.drawing.rows import Row, crop, put
+from tui.kit.drawing.rows import Row, crop, labelled, put, width
 
 _LABEL = 11  # column behind the label of a line
 _PHASE = 20
@@ -34,7 +34,15 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
         rows.append(_said(WARN, "warn", f"{_n(flow.padding)} padding responses fill the last mini-batch"))
     if flow.actor.per_gpu % 1:
         rows.append(_said(CRITICAL, "critical", f"a mini-batch does not divide evenly across {flow.ranks} GPUs"))
-    return [crop(row, columns) for row in [*rows, *_course(flow)]]
+    return [line for row in [*rows, *_course(flow)] for line in _lines(row, columns)]
+
+
+def _lines(row: Row, columns: int) -> list[Row]:
+    """The row, its text in as many lines as it needs."""
+    if width(row) <= columns:
+        return [row]
+    *label, gap, (text, role) = row
+    return [crop(line, columns) for line in labelled(label, text, role, width([*label, gap]), columns + 1)]
 
 
 def _ahead(flow: Flow) -> list[Row]:

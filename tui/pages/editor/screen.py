@@ -178,7 +178,7 @@ class EditorScreen(Page[None]):
             pages += [(f" {CURSOR if here else ' '}{page}{count}", "title" if here else role)]
         if self._area.query_text:
             pages.append((f"   /{clean(self._area.query_text)}; esc shows all", "live"))
-        self.query_one("#editor-head", Lines).show([[(f" {draft.name}", "title"), *state], pages])
+        self.query_one("#editor-head", Lines).show([[(f" Edit {draft.name}", "title"), *state], pages])
 
     def _pages(self) -> list[str]:
         return [FORM, *(page for page in PAGES if page != "plan" or not self.has_class("-wide"))]

@@ -19,10 +19,11 @@ from tui.pages.events.rows import FILTERS, event_items
 class EventsScreen(ItemsPage):
     """States, phases, flags, requests and exits with local times. Enter explains the check of a flag."""
 
+    PAGE_NAME = "Events"
     LEGENDS = ("Checks", "Runs")
     BINDINGS = KEYS["events"]
     LIST = Items
-    EMPTY = "No event of this kind yet. States, phases, flags and requests come here; ← and → show other kinds."
+    EMPTY = "States, phases, flags, requests and exits come here. No event of this kind yet; ← and → show other kinds."
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
@@ -60,7 +61,7 @@ class EventsScreen(ItemsPage):
         if shown == self._shown:
             return
         self._shown = shown
-        filters: Row = [(" Events  ", "title")]
+        filters: Row = [(" ", "text")]
         for name in FILTERS:
             filters.append((f"[{name}]", "live") if name == self._only else (f" {name} ", "dim"))
         self.query_one("#filters", Lines).show([filters])

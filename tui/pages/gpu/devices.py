@@ -1,12 +1,19 @@
-"""The GPUs and the host, a line each, with a cursor."""
+"""The GPUs and the host: a line each with a cursor, and the chosen one in detail."""
 
 from collections.abc import Sequence
 
+from launcher.record.machine import MachineSample
+from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import Device, detail_rows, device_name, device_row
 from tui.kit.widgets.lists import Listing
-from tui.kit.widgets.painted import Grown
+from tui.kit.widgets.painted import CURSOR_ROW, Grown
+
+_NO_SAMPLES = (
+    "GPUs and host memory are listed here. There are no samples of this run: ppo-tui records one per second while it "
+    "supervises a run. The chart shows what veRL logged."
+)
 
 
 class DeviceList(Listing, Grown):
@@ -31,31 +38,38 @@ class DeviceList(Listing, Grown):
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
+        if not self.devices:
+            return paragraph(_NO_SAMPLES, "dim", columns)
         names = self.names
         at = names.index(self.cursor) if self.cursor is not None else 0
         first = min(max(at - rows + 1, 0), max(len(names) - rows, 0))
         longest = max(map(len, names), default=0)
         shown = self.devices[first : first + rows]
-        return [device_row(device, columns, device is self.chosen, longest) for device in shown]
+        drawn = [device_row(device, columns, device is self.chosen, longest) for device in shown]
+        return [[(CURSOR, CURSOR_ROW), *row[1:]] if row[0][0] == CURSOR else row for row in drawn]
 
 
-_NO_SAMPLES = "no memory samples; ppo-tui records one per second while it supervises a run"
+def chosen_rows(
+    device: Device | None, sample: MachineSample | None, columns: int, rows: int, *, on_cpu: bool
+) -> list[Row]:
+    """The chosen device in at most so many rows: its memory, its state, who holds it, and what is missing."""
+    if device is None or sample is None:
+        return []
+    away = paragraph(sample.away or "", "dim", columns, indent=2)
+    return detail_rows(device, columns, rows - len(away), None if on_cpu else sample.missing) + away
 
 
 class DeviceDetail(Grown):
     """As high as it has something to say, as far as there is room."""
 
     device: Device | None = None
-    missing: str | None = None
-    away: str | None = None
+    sample: MachineSample | None = None
+    on_cpu = False
 
-    def show(self, device: Device | None, missing: str | None, away: str | None = None) -> None:
-        """`missing` is why there are no GPU metrics, None when nobody misses them; `away` why other nodes are not."""
-        self.device, self.missing, self.away = device, missing, away
+    def show(self, device: Device | None, sample: MachineSample | None, *, on_cpu: bool) -> None:
+        """Replaces the device; a run `on_cpu` misses no GPU metrics."""
+        self.device, self.sample, self.on_cpu = device, sample, on_cpu
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        if self.device is None:
-            return paragraph(_NO_SAMPLES, "dim", columns)
-        away = paragraph(self.away or "", "dim", columns, indent=2)
-        return detail_rows(self.device, columns, rows - len(away), self.missing) + away
+        return chosen_rows(self.device, self.sample, columns, rows, on_cpu=self.on_cpu)

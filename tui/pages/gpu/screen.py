@@ -1,65 +1,96 @@
 """GPUs and host memory of one run: now, who holds it, and over the steps."""
 
+from collections.abc import Sequence
+
 from textual.app import ComposeResult
 from textual.containers import Container
 
 from launcher.metrics.store import SeriesStore
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.memory_charts import look, memory_plot, util_plot
+from tui.kit.drawing.plot import Plot
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import devices
 from tui.kit.page import HIDDEN
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.chart_widgets import MetricChart
-from tui.pages.gpu.devices import DeviceDetail, DeviceList
+from tui.kit.widgets.inspector import Inspected, Inspection
+from tui.pages.gpu.device import DeviceScreen
+from tui.pages.gpu.devices import DeviceDetail, DeviceList, chosen_rows
 
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall")]
+_ALL = 1_000  # rows: the inspector scrolls
 
 
-class GpuScreen(RunPage, ChartScreen):
+class GpuScreen(Inspected[None], RunPage, ChartScreen):
     """A line a device; the chosen one in detail with its charts. Without a GPU it is about the host.
 
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
 
+    PAGE_NAME = "Devices"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Memory", "Charts")
     BINDINGS = KEYS["gpu"]
 
     def body(self) -> ComposeResult:
-        yield DeviceList()
-        yield DeviceDetail()
         yield ViewLine(classes=HIDDEN)
-        with Container(id="memory-charts"):
-            yield MetricChart(id="memory-chart")
-            yield MetricChart(id="util-chart")
+        charts = Container(MetricChart(id="memory-chart"), MetricChart(id="util-chart"), id="memory-charts")
+        yield from self.split(DeviceList(), DeviceDetail(), charts)
+
+    @property
+    def listed(self) -> DeviceList:
+        return self.query_one(DeviceList)
+
+    def selected(self) -> str | None:
+        return self.listed.cursor
+
+    def move_selection(self, distance: int) -> None:
+        self.listed.action_move(distance)
 
     def on_listing_moved(self) -> None:
         self.show()
+
+    def on_listing_chosen(self) -> None:
+        self.app.push_screen(DeviceScreen(self))
 
     def charted(self) -> tuple[SeriesStore, int | None]:
         state, store = self.reader.state, self.reader.series
         return store, None if state.live else store.last_step
 
-    def show_charts(self) -> None:
-        reader, device = self.reader, self.query_one(DeviceList).chosen
+    def plots(self) -> Sequence[Plot]:
+        """Memory of the chosen device over the steps, and its utilization where something measures it."""
+        reader, device = self.reader, self.listed.chosen
         machine, store, state = reader.machine, reader.series, reader.state
-        plot, end = memory_plot(machine, store, state, device), self.charted()[1]
-        self.query_one("#memory-chart", MetricChart).show(look(plot, self.lens, store, end))
-        util = self.query_one("#util-chart", MetricChart)
-        used = util_plot(machine, store, state, device) if device is not None else None
-        util.set_class(used is None, HIDDEN)
-        self.query_one("#memory-charts").set_class(used is None, "-single")
-        if used is not None:
-            util.show(look(used, self.lens, store, end))
+        found = [memory_plot(machine, store, state, device)]
+        if device is not None and (used := util_plot(machine, store, state, device)) is not None:
+            found.append(used)
+        return [look(plot, self.lens, store, self.charted()[1]) for plot in found]
+
+    def inspect(self, key: str | None, columns: int) -> Inspection:
+        reader = self.reader
+        rows = chosen_rows(self.listed.chosen, reader.machine.latest, columns, _ALL, on_cpu=reader.head.on_cpu)
+        return Inspection(charts=self.plots(), rows=rows)
+
+    def show_charts(self) -> None:
+        box = self.query_one("#memory-charts")
+        box.set_class(self.inspects, HIDDEN)
+        self.query_one(DeviceDetail).set_class(self.inspects, HIDDEN)
+        if self.inspects:
+            self.show_inspection()
+            return
+        plots = self.plots()
+        box.set_class(len(plots) == 1, "-single")
+        for chart, plot in zip(box.query(MetricChart), plots, strict=False):
+            chart.show(plot)
+        self.query_one("#util-chart").set_class(len(plots) == 1, HIDDEN)
 
     def show_body(self) -> None:
-        latest = self.reader.machine.latest
-        listed = self.query_one(DeviceList)
-        listed.show(devices(latest))
-        missing = latest.missing if latest and not self.reader.head.on_cpu else None
-        self.query_one(DeviceDetail).show(listed.chosen, missing, latest.away if latest else None)
+        reader = self.reader
+        latest = reader.machine.latest
+        self.listed.show(devices(latest))
+        self.query_one(DeviceDetail).show(self.listed.chosen, latest, on_cpu=reader.head.on_cpu)
         self.show_charts()
         self.show_view()

@@ -58,7 +58,7 @@ class HelpScreen(Dialog[None]):
                 if not enabled and isinstance(node, Offers):
                     name = binding.action.partition("(")[0]
                     reasons[tooltip] = node.refusal(name) or ""
-        rows: list[Row] = [[("Keys", "title")]]
+        rows: list[Row] = [[("Keys of this page", "title"), ("   esc closes, ↓ shows more", "dim")]]
         for words, group in groups.items():
             if words not in reasons:
                 rows += labelled([(f"  {self._display(group)}", "live")], words, "text", _KEYS, columns + 1)

@@ -40,13 +40,14 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     from launcher.preset.flow import flow, rows_of
     from launcher.preset.translate import command_line
     from launcher.runs.act.start import preview
+    from launcher.runs.watch.pace import pace_of
 
     try:
         loaded = with_settings(preset, settings)
         what = subject(loaded)
         findings = checks.quick(what)
         batches = flow(what, rows_of(what.get("data.train_files")))
-        rows = essentials(what, batches, memory.estimate(what))
+        rows = essentials(what, batches, memory.estimate(what), pace_of(loaded.name, loaded.snapshot()))
     except UserError as wrong:
         return Plan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:

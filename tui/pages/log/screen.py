@@ -30,6 +30,7 @@ class LogScreen(RunPage):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
     AUTO_FOCUS = "LogView"
+    PAGE_NAME = "Log"
     BINDINGS = KEYS["log"]
 
     def __init__(self, run: RunView, line: int | None = None) -> None:

@@ -8,9 +8,12 @@ from textual.message import Message
 from launcher.console.pager import Entry, Keep, LogPager
 from launcher.console.search import is_trouble
 from tui.kit.drawing.glyphs import AXIS, CURSOR, ELLIPSIS
-from tui.kit.drawing.rows import Row, crop, folded, spread
+from tui.kit.drawing.rows import Row, crop, folded, paragraph, spread
 from tui.kit.keys import KEYS
 from tui.kit.widgets.painted import Painted
+
+_EMPTY = "The console of veRL is shown here. This attempt has printed nothing yet; new lines appear by themselves."
+_NONE_KEPT = "No lines of this source, or none that match. tab shows another source, & shows all lines again."
 
 
 class LogView(Painted, can_focus=True):
@@ -89,7 +92,7 @@ class LogView(Painted, can_focus=True):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.pager is None or not self.entries:
-            return [[(" no lines of this kind" if self.keep else " nothing here yet", "dim")]]
+            return paragraph(_NONE_KEPT if self.keep else _EMPTY, "dim", columns)
         start, end = (self.selected if self.mark is not None else None) or (0, 0)
         drawn: list[Row] = []
         for index, entry in enumerate(self.entries):

@@ -22,6 +22,7 @@ from tui.kit.widgets.lines import Lines
 class MetricScreen(RunPage, ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
+    PAGE_NAME = "Metric"
     LEGENDS = ("Charts",)
     BINDINGS = KEYS["metric"]
 

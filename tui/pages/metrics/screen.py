@@ -23,10 +23,11 @@ from tui.pages.metrics.metric import MetricScreen, pin
 class MetricsScreen(ListPage[None], RunPage):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
+    PAGE_NAME = "Metrics"
     AUTO_FOCUS = "MetricTable"
     BINDINGS = KEYS["metrics"]
     TABLE = MetricTable
-    EMPTY = " no matching metric; press esc to clear the filter"
+    EMPTY = "Every metric of the run is listed here. None matches the filter (esc clears it), or no step has ended."
     DETAIL, DETAIL_ROWS = "meaning", 3
 
     def __init__(self, run: RunView) -> None:

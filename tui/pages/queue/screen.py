@@ -120,7 +120,7 @@ class QueueScreen(ListPage[None]):
     BINDINGS = KEYS["queue"]
     TABLE = LineTable
     PARTS = (LineTable, "#heading", "#about")
-    EMPTY = " Runs wait here for free GPUs. To add one, press enter on a preset, then Q"
+    EMPTY = " The queue is empty. To add a run, press enter on a preset in the list, then Q."
     DETAIL, DETAIL_ROWS = "about", 4
 
     def __init__(self, *, read_only: bool) -> None:

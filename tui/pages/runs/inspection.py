@@ -120,6 +120,7 @@ def read_preset(name: str) -> PresetFacts:
     from launcher.core.format import gib
     from launcher.preset.files import changed_from_base, find, load, read_text
     from launcher.preset.flow import flow, rows_of
+    from launcher.runs.watch.pace import pace_of
     from tui.kit.plan_rows import essentials
 
     found = PresetFacts()
@@ -127,8 +128,9 @@ def read_preset(name: str) -> PresetFacts:
         found = PresetFacts(lines=read_text(find(name)[0]).splitlines())
         base, edits = changed_from_base(name)
         found = PresetFacts(base=base, edits=edits, lines=found.lines)
-        what = subject(load(name))
-        plan = essentials(what, flow(what, rows_of(what.get("data.train_files"))), memory.estimate(what))
+        loaded = load(name)
+        what, pace = subject(loaded), pace_of(loaded.name, loaded.snapshot())
+        plan = essentials(what, flow(what, rows_of(what.get("data.train_files"))), memory.estimate(what), pace)
         gpus = what.machine.gpus
         machine = f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, {gib(gpus[0].total)} GiB each" if gpus else "no GPU"
         wrong = [finding for finding in fitting.checks(what) if finding.level != "info"]

@@ -63,7 +63,6 @@ class RunLines:
         self.order, self.words = ORDERS[0], ""
         self.shown: dict[str, RunSummary] = {}
         self.changes: Mapping[Path, Sequence[Edit]] = {}  # what differs, as far as it was read
-        self.described = True  # presets have their description next to them
         self._longest = self._longest_preset = 0  # cells of a name
 
     def keys(self) -> list[str]:
@@ -86,7 +85,7 @@ class RunLines:
             return run_row(run, mark, self._columns(columns), self.changes.get(run.path, ()))
         if key.startswith(PRESET):
             preset = self.presets[key.removeprefix(PRESET)]
-            return preset_row(preset, columns, self._longest_preset, described=self.described)
+            return preset_row(preset, columns, self._longest_preset)
         if key.startswith(THERE) and self.elsewhere is not None:
             run = self.elsewhere.run(key)
             return self.elsewhere.heading(key) if run is None else run_row(run, "", self._columns(columns))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
 _CELLS = {_BEST: 6, _STEP: 9, _TIME: 7, _STARTED: 13, _LAST: 6}  # of the columns that a narrow list leaves out
 _NAME, _LONG_NAME = 19, 27  # cells of a name; a long one takes the room of what comes behind
-_SIGNED, _NARROW_SIGNED = 12, 10  # of state and verdict
-_NARROW = 70  # columns below which these are narrow
+_STATE, _VERDICT, _NARROW_VERDICT = 12, 12, 10  # of state and verdict
+_NARROW = 70  # columns below which the verdict is narrow
 _LEAST_CURVE, _CURVE, _MOST_CURVE = 3, 7, 47
 _LEAST_CHANGES, _MOST_CHANGES = 14, 48
 COMPARED_FROM = 84  # columns from which there is room for what differs
@@ -34,15 +34,13 @@ _ID = len(" · ") + SHORT_ID  # cells behind a name
 SEE_QUEUE = "Q shows the queue and what each run waits for"
 _MARGIN = 3  # cells before the name of a preset
 _MARK = 7  # of a preset that fits
-_NEEDS = 22  # of what a preset needs
-_LEAST_DESCRIPTION = 20
 
 
 @dataclass(frozen=True)
 class Columns:
     """The cells of the columns of a list; 0 for one that there is no room for."""
 
-    signed: int
+    verdict: int
     name: int
     curve: int
     changes: int
@@ -58,9 +56,9 @@ def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
     `longest` and `changed` are the cells of the longest name and of the longest words on what differs: runs must
     differ in their names, then in their settings, before a curve is drawn.
     """
-    signed = _NARROW_SIGNED if columns < _NARROW else _SIGNED
+    verdict = _NARROW_VERDICT if columns < _NARROW else _VERDICT
     name = max(min(longest + _ID, max(_LONG_NAME, columns // 3)), 0 if columns < _NARROW else _NAME)
-    room = columns - 4 - name - 2 * signed
+    room = columns - 4 - name - _STATE - verdict
     others = set()
 
     def take(column: str) -> None:
@@ -77,13 +75,13 @@ def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
     for column in (_STARTED, _LAST) if room > _CURVE + _CELLS[_STARTED] + 1 else ():
         take(column)
     curve = min(room - 1, _MOST_CURVE) if room > _LEAST_CURVE else 0
-    return Columns(signed, max(name + room - (curve + 1 if curve else 0), 1), curve, changes, frozenset(others))
+    return Columns(verdict, max(name + room - (curve + 1 if curve else 0), 1), curve, changes, frozenset(others))
 
 
 def run_heading(shown: Columns, words: str) -> Row:
     """The heads of the columns; `words` say how the runs are narrowed and ordered."""
-    row: Row = fit([(" Runs", "title"), (words, "live")], 3 + shown.signed + shown.name)
-    heads = [f"{'verdict':{shown.signed}}"]
+    row: Row = fit([(" Runs", "title"), (words, "live")], 3 + _STATE + shown.name)
+    heads = [f"{'verdict':{shown.verdict}}"]
     heads += [f"{'step':{_CELLS[_STEP]}}"] if _STEP in shown else []
     heads += [f"{name:>{_CELLS[name]}}" for name in (_BEST, _LAST) if name in shown]
     heads += [f"{'reward':{shown.curve}.{shown.curve}}"] if shown.curve else []
@@ -103,9 +101,9 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     named = [(shorten(run.name, shown.name - len(short)), "text"), (short, "dim")]
     scores = {_BEST: (number(run.scores.best), "title"), _LAST: (number(series.last), "text")}
     cells = [
-        fit([(f"{word.partition(' · ')[0]}", role)], shown.signed),
+        fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
         fit(named, shown.name),
-        fit([(f"{level_sign} {verdict}", level_role)], shown.signed),
+        fit([(_within(f"{level_sign} {verdict}", shown.verdict), level_role)], shown.verdict),
     ]
     if _STEP in shown:
         cells.append(fit([(f"{'–' if step is None else step}/{total or '–'}", "text")], _CELLS[_STEP]))
@@ -122,6 +120,11 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     for cell in cells:
         row += [*cell, (" ", "text")]
     return row[:-1]
+
+
+def _within(words: str, room: int) -> str:
+    """A sign and a word; the word alone where there is no room for both."""
+    return words if len(words) <= room else words.partition(" ")[2]
 
 
 def changes_words(changes: Sequence[Edit], room: int = _MOST_CHANGES) -> str:
@@ -142,8 +145,8 @@ def setting_words(value: object) -> str:
     return "unset" if value is None else clean(text_of(value))
 
 
-def preset_row(preset: Summary, columns: int, longest: int, *, described: bool) -> Row:
-    """`toy-cpu    ✔ fits  no GPU    Real veRL PPO without a GPU`; before the needs whether it is the user's."""
+def preset_row(preset: Summary, columns: int, longest: int) -> Row:
+    """`toy-cpu    ✔ fits  no GPU`; before the needs whether it is the user's."""
     named = [(shorten(preset.name, max(columns - _MARGIN, 1)), "dim" if preset.fits is False else "text")]
     row: Row = [(" " * _MARGIN, "text"), *named]
     at = _MARGIN + longest + 2
@@ -153,11 +156,7 @@ def preset_row(preset: Summary, columns: int, longest: int, *, described: bool) 
         row = put(row, at, [FITS])
     at += _MARK
     needs = _parts(" · ".join(each for each in (_whose(preset), preset.needs) if each), columns - at)
-    described = described and columns - at - _NEEDS - 2 >= _LEAST_DESCRIPTION
-    if not described:
-        return put(row, at, [(needs, "dim")]) if needs else row
-    row = put(row, at, [(_parts(needs, _NEEDS), "dim")])
-    return crop(put(row, at + _NEEDS + 2, [(preset.description, "text")]), columns)
+    return put(row, at, [(needs, "dim")]) if needs else row
 
 
 FITS = (f"{FINISHED} fits", "ok")

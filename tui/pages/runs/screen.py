@@ -346,7 +346,6 @@ class RunsScreen(ListPage[None]):
 
     def _fill(self) -> None:
         if self.whole:
-            self.lines.described = not self.inspects
             self.show_list(self.lines.keys())
 
     def row(self, key: str, columns: int) -> Row:

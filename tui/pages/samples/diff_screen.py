@@ -30,6 +30,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
+    PAGE_NAME = "Sample"
     BINDINGS = KEYS["diff"]
     TABLE = ResponseTable
     EMPTY = " searching other steps for this prompt …"
@@ -93,8 +94,9 @@ class SampleDiffScreen(ListPage[None], RunPage):
         return response_row(response.dump, response.sample, chosen=self._is_chosen(response))
 
     def show_body(self) -> None:
-        steps = len({response.dump.step for response in self.responses})
-        row: Row = [(f" {len(self.responses)} responses to this prompt at {steps} steps", "title")]
+        steps, found = len({response.dump.step for response in self.responses}), len(self.responses)
+        count = f" {found} response{'s' * (found != 1)} to this prompt at {steps} step{'s' * (steps != 1)}"
+        row: Row = [(count, "title")]
         row += score_course([response.sample.score for response in reversed(self.responses)])
         if self._read < self._of:
             row.append((f" · {self._read} of {self._of} files read", "live"))

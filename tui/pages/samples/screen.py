@@ -34,12 +34,14 @@ from tui.pages.samples.sample_rows import (
 )
 
 PURPOSE = "The responses of each step with their scores: reward hacking and collapse are seen by reading."
+_NONE = "No samples yet: the first ones come with the first step; an imported log has none."
 
 
 class SamplesScreen(ListPage[None], RunPage):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
     LEGENDS = ("Samples",)
+    PAGE_NAME = "Samples"
     BINDINGS = KEYS["samples"]
     AUTO_FOCUS = "ResponseTable"
     POLL = 2.0
@@ -173,8 +175,8 @@ class SamplesScreen(ListPage[None], RunPage):
     def show_body(self) -> None:
         """Which step, of how many; what the responses are like; what narrows and orders them."""
         if self.dump is None:
-            none = f" no samples written yet (trainer.{self.kind}_data_dir)"
-            self.query_one("#samples-state", Lines).show([[(none, "dim")]])
+            why = paragraph(f"{_NONE} {PURPOSE}", "dim", self.list_columns, most=max(self.size.height - 5, 1))
+            self.query_one("#samples-state", Lines).show(why)
             return
         row: Row = [(f" {self.kind} of step {self.dump.step}", "title")]
         last = self._of_kind()[-1:]

@@ -57,10 +57,11 @@ class TrialsScreen(ItemsPage):
     Of trials that were started here the newest line of trials.log is below: what was queued, left out, or refused.
     """
 
+    PAGE_NAME = "Trials"
     BINDINGS = KEYS["trials"]
     LIST = Items
     EMPTY = (
-        "no trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
+        "No trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
         "without it. Press T to start them."
     )
     POLL = 3.0  # all run directories are looked through
@@ -81,6 +82,8 @@ class TrialsScreen(ItemsPage):
             return READ_ONLY
         if action == "start" and self.trials_of == self.reader.id:
             return self.reader.refusals.get(Verb.TRY)
+        if action == "edit" and self.is_mounted and self.listed.cursor is None:
+            return "there are no trials"
         return super().refusal(action)
 
     def poll(self) -> None:

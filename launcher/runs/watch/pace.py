@@ -1,0 +1,82 @@
+"""How long a run of a preset takes on this machine, as an earlier run of it shows."""
+
+import contextlib
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.metrics.records import StepRecord
+from launcher.record.layout import AttemptDir, all_runs
+
+_LOOKED_AT = 40  # runs among which an earlier one is looked for
+_LEAST = 3  # steps that make a pace: the first ones are slower
+_END = 1 << 18  # bytes of steps.jsonl that hold its last line
+_PACED = (
+    "algorithm",
+    "model",
+    "data",
+    "actor",
+    "critic",
+    "rollout",
+    "reward",
+    "overrides",
+)  # groups that change a pace
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds of the start-up and of each step of a run, validations and checkpoints included.
+
+    `same`: its settings are those that are asked about, but for the number of steps.
+    """
+
+    run: str
+    startup: float
+    step: float
+    same: bool
+
+    def whole(self, steps: int) -> float:
+        """Seconds of a run of so many steps."""
+        return self.startup + steps * self.step
+
+
+def pace_of(name: str, preset: Mapping[str, Any]) -> Pace | None:
+    """The newest run of a preset on this machine that made steps; one with the same settings first."""
+    found: Pace | None = None
+    here = socket.gethostname()
+    for run in all_runs()[:_LOOKED_AT]:
+        head = run.read_head()
+        if head.name != name or head.from_log:
+            continue
+        attempt = run.attempt(1)
+        launch = attempt.read_launch()
+        measured = _measured(attempt) if launch.host == here and launch.created is not None else None
+        if measured is None:
+            continue
+        first, step = measured
+        startup = max(first - (launch.created or 0.0) - step, 0.0)
+        pace = Pace(run.read_id(), startup, step, _settings(run.read_info().preset or {}) == _settings(preset))
+        if pace.same:
+            return pace
+        found = found or pace
+    return found
+
+
+def _settings(preset: Mapping[str, Any]) -> dict[str, Any]:
+    trainer = preset.get("trainer")
+    size = {key: trainer.get(key) for key in ("gpus", "nodes")} if isinstance(trainer, dict) else {}
+    return {**size, **{group: preset.get(group) or None for group in _PACED}}
+
+
+def _measured(attempt: AttemptDir) -> tuple[float, float] | None:
+    """When the first step ended, and the seconds of a step; None before there are a few."""
+    with contextlib.suppress(OSError), attempt.steps.open("rb") as file:
+        first = StepRecord.from_line(file.readline())
+        file.seek(max(file.seek(0, 2) - _END, 0))
+        last = next(
+            (found for line in reversed(file.read().splitlines()) if (found := StepRecord.from_line(line))), None
+        )
+        if first is not None and last is not None and last.step - first.step >= _LEAST and last.t > first.t:
+            return first.t, (last.t - first.t) / (last.step - first.step)
+    return None
