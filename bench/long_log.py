@@ -23,9 +23,9 @@ NOISE = [
     + RECORD
     + b" [loggers.py:127] Engine 000: Avg prompt throughput: "
     b"1204.3 tokens/s, Avg generation throughput: 5021.7 tokens/s, Running: 64 reqs, GPU KV cache usage: 12.3%%",
-    b"(AgentLoopWorker %b)\x1b[0m WARNING:2026-11-21 09:25:28,512:Tool call failed to decode, passed on as text, turn 3",
+    b"(AgentLoopWorker %b)\x1b[0m WARNING:2026-11-21 09:25:28,512:Tool call failed to decode, passed on as text",
     b"(RewardLoopWorker %b)\x1b[0m math_verify: no answer in the last line, score 0.0 for a response of 512 tokens",
-    b"(WorkerDict %b)\x1b[0m [Gloo] Rank 3 is connected to 7 peer ranks. Expected number of connected peer ranks is : 7",
+    b"(WorkerDict %b)\x1b[0m [Gloo] Rank 3 is connected to 7 peer ranks. Expected number of peer ranks is : 7",
 ]
 SAMPLE = (
     b"(TaskRunner %b)\x1b[0m [prompt] user\nWhat is 3 + 4?\nassistant\n"

@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn-2]
 
-Prints the table of the halves of both collections. `--list` adds what is not right in the half to learn from, and no other: who changes
-an entry of the catalog must not know the half to measure on. Each console is read as a paste: without an exit code.
+Prints the table of the halves of both collections. `--list` adds what is not right in a half to learn from, and no
+other: who changes an entry of the catalog must not know the half to measure on. Each console is read as a paste:
+without an exit code.
 """
 
 from __future__ import annotations

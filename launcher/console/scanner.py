@@ -91,7 +91,7 @@ class Scanner:
             yield from pieces
 
     def _next_of_step(self, block: Block, place: int) -> int:
-        """Where the writer of a step line, which may have been cut, goes on before `place`; else `place`."""
+        """The next line of the writer of a step line that may have been cut, if it is before `place`; else `place`."""
         if self._begun is None:
             return place
         pid = self._begun[0].writer.pid
