@@ -1,9 +1,10 @@
 """How often `diagnose` names the causes of tests/data/failures/threads.
 
-    PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn]
+    PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn-2]
 
-Prints the table of both halves. `--list` adds what is not right in the half to learn from, and no other: who changes
-an entry of the catalog must not know the half to measure on. Each console is read as a paste: without an exit code.
+Prints the table of the halves of both collections. `--list` adds what is not right in a half to learn from, and no
+other: who changes an entry of the catalog must not know the half to measure on. Each console is read as a paste:
+without an exit code.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from launcher.console.causes import catalogue
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.tables import record
 
-HALVES = ("learn", "measure")
+HALVES = ("learn", "measure", "learn-2", "measure-2")
 OUTCOMES = ("right", "shown", "silent", "wrong")
 _VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level.symptom)}
 
@@ -66,7 +67,7 @@ def outcome(case: ThreadFailure, found: Diagnosis) -> str:
 
 def main() -> None:
     usage = argparse.ArgumentParser()
-    usage.add_argument("--list", choices=["learn"])
+    usage.add_argument("--list", choices=["learn", "learn-2"])
     listed = usage.parse_args().list
     known = {cause.id for cause in catalogue()}
     for half in HALVES:

@@ -111,7 +111,7 @@ class Evidence:
         return None if line is None else _quote(line)
 
     def read(self, chunks: Iterable[bytes]) -> None:
-        """Reads a log; of one larger than 50 MB the parts that `launcher.console.excerpt` selects."""
+        """Reads a log; of one larger than 24 MB the parts that `launcher.console.excerpt` selects."""
         for part in parts(chunks):
             if part.read:
                 self._read(self._scanner.feed(part.data))

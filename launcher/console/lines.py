@@ -18,7 +18,7 @@ LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 # Logs pasted from a browser lose the escape character and keep the rest of a color code.
 _COLORS = rb"(?:\x1b?\[[0-9;]*m)*"
 _NAME = (
-    rb"(?:([^()\s][^()=\n]{0,99}?)(?: rank=[0-9]{1,6})? )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
+    rb"(?:([^()\s=][^()=\n]{0,99})(?: rank=[0-9]{1,6})? )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
 )
 # `mpirun --tag-output` (`[1,0]<stdout>:`), Open MPI 5 (`[prterun-host-7@1,0]<stderr>:`), torchrun (`[default0]:`,
 # `[rank0]: `).
@@ -98,6 +98,18 @@ class PieceSplitter:
         self._keep(data[end:])
         return pieces
 
+    def split(self, data: bytes) -> tuple[list[Piece], "Block", list[Piece]]:
+        """As `feed`, with the whole lines of `data` uncut: what comes before them, they, and what comes after."""
+        first = 0
+        if self._parts or self._dropped or self._lead is not None:
+            first = data.find(b"\n") + 1 or len(data)
+        before = self.feed(data[:first]) if first else []
+        last = data.rfind(b"\n", first) + 1 or first
+        block = Block(data[first:last], self._number, self._offset)
+        self._number += block.data.count(b"\n")
+        self._offset += len(block.data)
+        return before, block, self.feed(data[last:])
+
     def skip(self, data: bytes) -> None:
         """Counts lines without reading them. A line whose beginning was fed is lost."""
         self._number += data.count(b"\n")
@@ -110,8 +122,7 @@ class PieceSplitter:
             if part:
                 pieces.append((number, offset, part[:LONGEST], self._lead or b""))
             if self._lead is None:
-                prefix = PREFIX.match(part)
-                self._lead = prefix[0] if prefix else b""
+                self._lead = _prefix(part)
             offset += len(part) + dropped + 1
             dropped = 0
 
@@ -127,6 +138,36 @@ class PieceSplitter:
             self._parts.append(kept)
         self._room -= len(kept)
         self._dropped += len(data) - len(kept)
+
+
+class Block:
+    """Whole lines of a log, from which single ones are taken. `at` is where the next one starts in `data`."""
+
+    def __init__(self, data: bytes, number: int, offset: int) -> None:
+        self.data, self.at = data, 0
+        self._number, self._offset = number, offset
+
+    def go_to(self, place: int) -> None:
+        """Moves on to the line that has its byte `place`."""
+        start = self.data.rfind(b"\n", self.at, place) + 1 or self.at
+        self._number += self.data.count(b"\n", self.at, start)
+        self.at = start
+
+    def take(self) -> list[Piece]:
+        """The pieces of the next line."""
+        start, number, lead = self.at, self._number, b""
+        end = self.data.index(b"\n", start)
+        line, offset = self.data[start:end], self._offset + start
+        self.at, self._number = end + 1, number + 1
+        if b"\r" not in line:
+            return [(number, offset, line[:LONGEST], b"")]
+        pieces: list[Piece] = []
+        for index, part in enumerate(line.split(b"\r")):
+            if part:
+                pieces.append((number, offset, part[:LONGEST], lead))
+            lead = lead if index else _prefix(part)
+            offset += len(part) + 1
+        return pieces
 
 
 class LineSplitter:
@@ -150,6 +191,11 @@ def clean_line(piece: Piece) -> Line:
     assert prefix is not None  # it also matches the empty text
     source, pid = writer_of(prefix[0], lead)
     return Line(number, offset, source, redact(clean_text(raw, prefix.end())), pid)
+
+
+def _prefix(raw: bytes) -> bytes:
+    match = PREFIX.match(raw)
+    return match[0] if match else b""
 
 
 def clean_text(raw: bytes, start: int) -> str:

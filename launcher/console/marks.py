@@ -5,7 +5,7 @@ The reader of a live run, the diagnosis, the replay and the search use this one 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,15 +54,47 @@ def _table(marks: Iterable[Mark], before: bytes = b"") -> tuple[re.Pattern[bytes
     return pattern, {pattern.groupindex[f"_{number}"]: mark for number, (mark, _) in enumerate(phrases)}
 
 
+_LOG_HEAD = (
+    rb"[A-Z]+:[0-9-]{10} [0-9:,]{12}:|[0-9-]{10} [0-9:,]{12}\t[A-Z]+ \S{1,80} -- "
+    rb"|[A-Z]+ (?P<stamp>[0-9-]{5} [0-9:]{8}) \[[^\]\n]{1,80}\] |\[[0-9-]{10} [0-9:]{8}(?: [A-Z]+[0-9]+){0,4}\] "
+)
 # Ray's prefix, the head of a log record of veRL, Ray, vLLM or SGLang, torchrun's rank, then the text.
 _START, _AT_START = _table(
-    (*MARKS, PLAIN),
-    rb"(?P<prefix>%b)(?:[A-Z]+:[0-9-]{10} [0-9:,]{12}:|[0-9-]{10} [0-9:,]{12}\t[A-Z]+ \S{1,80} -- "
-    rb"|[A-Z]+ (?P<stamp>[0-9-]{5} [0-9:]{8}) \[[^\]\n]{1,80}\] |\[[0-9-]{10} [0-9:]{8}(?: [A-Z]+[0-9]+){0,4}\] )?"
-    rb"(?:\[rank[0-9]+\]: )?(?P<text>) *" % PREFIX.pattern,
+    (*MARKS, PLAIN), rb"(?P<prefix>%b)(?:%b)?(?:\[rank[0-9]+\]: )?(?P<text>) *" % (PREFIX.pattern, _LOG_HEAD)
 )
 _INSIDE, _IS_INSIDE = _table(MARKS_INSIDE)
 _INSIDE_HINTS = tuple(hint for mark in MARKS_INSIDE for hint in mark.hints)
+
+# The same marks at the starts of lines, found among many lines. It also finds some lines that have none.
+_RANK = rb"(?:\[(?:[\w.@-]+,[0-9]+\]<std(?:out|err)>|(?:default|rank|trainer|worker)[0-9]+\]): ?){0,2}"
+_WRITER = rb"\((?:[^()=\n]*(?:rank=[0-9]+ )?pid=[0-9]|raylet|autoscaler)[^()\n]*\)"
+_PHRASES = "|".join(phrase for mark in MARKS if mark.name != "printed_data" for phrase in mark.phrases)
+_HEAD, _ANY = (re.sub(rb"\(\?P<\w+>", b"(?:", pattern) for pattern in (_LOG_HEAD, _PHRASES.encode()))
+_STARTS = re.compile(
+    rb"\n(?=(%b(?:\x1b?\[[0-9;]*m ?|%b ?)*(?:%b)?(?:\[rank[0-9]+\]: )? *))\1"
+    rb"(?=%b)" % (_RANK, _WRITER, _HEAD, _ANY),
+    re.MULTILINE,
+)
+_LITERALS = (STEP_HINT, *_INSIDE_HINTS)
+
+
+def marked_places(data: bytes) -> list[int]:
+    """Places in whole lines, in order: every line with a mark, or perhaps with a step, has one."""
+    places = [match.start() for match in _STARTS.finditer(b"\n" + data.replace(b"\r", b"\n"))]
+    return sorted({*places, *_found(data, _LITERALS)})
+
+
+def step_places(data: bytes) -> list[int]:
+    """The same for lines that may have a step."""
+    return sorted(_found(data, (STEP_HINT, b"[Step ")))
+
+
+def _found(data: bytes, words: Iterable[bytes]) -> Iterator[int]:
+    for word in words:
+        place = data.find(word)
+        while place >= 0:
+            yield place
+            place = data.find(word, place + len(word))
 
 
 def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:

@@ -1,10 +1,16 @@
-"""Reads a console log line by line, each with its mark: the one pass that reader and diagnosis share."""
+"""Reads the lines of a console log, each with its mark: the one pass that reader and diagnosis share.
+
+Most lines of a long log say nothing about its run. The reader has the scanner find the others with a few searches
+over many lines at once, and cuts, matches and decodes only these.
+"""
 
 import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from launcher.console.config_dump import ConfigCollector
-from launcher.console.lines import LONGEST, Line, Piece, PieceSplitter, Writer, clean_line, clean_text, writer_of
+from launcher.console.lines import LONGEST, Block, Line, Piece, PieceSplitter, Writer, clean_line, clean_text, writer_of
 from launcher.console.marks import PLAIN, SAMPLE_LINES, STEP_HINT, Mark, mark_at_start, marks_inside
 from launcher.console.steps import Step, complete_step, read_step
 
@@ -39,9 +45,13 @@ class Scanner:
     model that writes code writes errors. A step line that came in two halves is repeated whole.
     """
 
-    def __init__(self, *, metrics: bool = True) -> None:
-        """Without `metrics` only the beginning of a step line is read."""
-        self._metrics = metrics
+    def __init__(self, places: Callable[[bytes], list[int]] | None = None, *, metrics: bool = True) -> None:
+        """`places` finds the lines to be read, as those of `launcher.console.marks` do; without it all are.
+
+        Without `metrics` only the beginning of a step line is read.
+        """
+        self._places, self._metrics = places, metrics
+        self._first = True
         self._pieces = PieceSplitter()
         self._config: ConfigCollector | None = None
         self._samples: dict[Writer, int] = {}  # writers that print a sample, with its maximum last line
@@ -49,7 +59,10 @@ class Scanner:
 
     def feed(self, data: bytes) -> list[Marked]:
         """The lines that `data` completes."""
-        return self._scan(self._pieces.feed(data))
+        if self._places is None:
+            return self._scan(self._pieces.feed(data))
+        before, block, after = self._pieces.split(data)
+        return self._scan(chain(before, self._select(block, self._places(block.data)), after))
 
     def skip(self, data: bytes) -> None:
         """Leaves out whole lines, which are only counted."""
@@ -61,7 +74,31 @@ class Scanner:
         piece = self._pieces.close()
         return self._scan([piece] if piece else [], cut=True)
 
-    def _scan(self, pieces: list[Piece], *, cut: bool = False) -> list[Marked]:
+    def _select(self, block: Block, places: list[int]) -> Iterator[Piece]:
+        """The lines of these places, and those that the lines before them ask for: `_scan` takes each at once."""
+        size, ahead = len(block.data), iter(places)
+        place = next(ahead, size)
+        while block.at < size:
+            while place < block.at:
+                place = next(ahead, size)
+            if not self._first and self._config is None:
+                wanted = self._next_of_step(block, place)
+                if wanted == size:
+                    return
+                block.go_to(wanted)
+            pieces = block.take()
+            self._first = self._first and not pieces
+            yield from pieces
+
+    def _next_of_step(self, block: Block, place: int) -> int:
+        """The next line of the writer of a step line that may have been cut, if it is before `place`; else `place`."""
+        if self._begun is None:
+            return place
+        pid = self._begun[0].writer.pid
+        found = block.data.find(b"pid=%d" % pid, block.at, place) if pid > 0 else block.at
+        return found if found >= 0 else place
+
+    def _scan(self, pieces: Iterable[Piece], *, cut: bool = False) -> list[Marked]:
         lines: list[Marked] = []
         for piece in pieces:
             if self._config is None or not self._config.add(piece[2]):

@@ -1,12 +1,14 @@
 """Parses veRL's step lines: `step:12 - actor/entropy:0.47 - val-core/openai/gsm8k/acc/mean@1:np.float64(0.29)`.
 
 Formats: three decimals for every value (veRL up to 0.4.1), full digits (since 0.5), numpy scalars as numpy 2
-prints them (0.9), and `[Step 12] train | reward/overall=0.05 | kl=0.002`, as in tutorials.
+prints them (0.9), and `[Step 12] train | reward/overall=0.05 | kl=0.002`, as in tutorials. Forks print tensors, units
+and words among the metrics.
 """
 
 import re
-from contextlib import suppress
 from typing import NamedTuple
+
+import orjson
 
 # A step line starts its line, or follows text without a newline: a Ray prefix, a progress bar. A `step:3 - ...` in
 # the middle of a sentence of the model is not one.
@@ -14,7 +16,15 @@ _START = re.compile(
     r"(?:^|pid=[0-9]{1,10}(?:, ip=[^()]{1,60})?\)|[0-9]%\|[^|]*\|[^|\]]*\])(?:\[[0-9;]{0,20}m| )*"
     r"(?:step:|(\[Step ))([0-9]{1,15})(?![0-9])"
 )
-_NUMPY = re.compile(r"np\.\w+\(([^()]*)\)")
+# np.float64(0.3), tensor(0.01, device='cuda:0', grad_fn=<MulBackward0>), array([0.5]): by a text that each has
+_WRAPPED = {
+    begin: re.compile(rf"{re.escape(begin)}{name}\(\[{{0,3}}([^()\[\],]*)\]{{0,3}}(?:, ?\w+=[^(),]*)*\)")
+    for begin, name in (("np.", r"\w+"), ("tensor", ""), ("array", ""))
+}
+_UNIT = r" ?(?:%|[smh]|ms|[KMGT]i?B| ?\(.*\))?"
+_NUMBER = re.compile(
+    r"['\"\[]{0,2}([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)['\"\]]{0,2}" + _UNIT, re.IGNORECASE
+)
 _METRIC = re.compile(r"[A-Za-z][\w.()-]*/")  # the form of a key of veRL
 _PLAIN_KEY = re.compile(r"[^\s:=]+")
 _WORDS = {"True": 1.0, "False": 0.0}
@@ -64,9 +74,11 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
         rest = rest[: max(rest.rfind(" - "), rest.rfind("|"), 0)]
     if (suffix := rest.rfind(_REPEATED)) >= 0:
         rest = rest[:suffix]
-    full_digits = "np." in rest
-    if full_digits:
-        rest = "".join(_NUMPY.split(rest))  # leaves the text in the brackets
+    whole = rest
+    for begin, wrapped in _WRAPPED.items():
+        if begin in rest:
+            rest = "".join(wrapped.split(rest))  # leaves the text in the brackets
+    full_digits = rest != whole
     group = ""
     if start[1]:
         sign = "="
@@ -76,6 +88,9 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
         elif kind.lower().startswith("val"):
             group = "val/"  # its metrics have the names of those of training
     elif rest.startswith(" - "):
+        if (quick := _quick(rest[3:])) is not None:
+            data, three_decimals = quick
+            return Step(int(start[2]), data, three_decimals and not full_digits, "" not in data)
         sign = ":"
         entries = rest[3:].split(" - ")
     else:
@@ -83,31 +98,46 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     data, sound = _metrics(entries, sign)
     if not any(map(_METRIC.match, data)) and not (sound and all(map(_PLAIN_KEY.fullmatch, data))):
         return None
-    three_decimals = not full_digits and all(entry[-4:-3] == "." or entry.endswith(("nan", "inf")) for entry in entries)
+    three_decimals = not full_digits and _three_decimals(entries)
     if group:
         data = {group + key: value for key, value in data.items()}
     return Step(int(start[2]), data, three_decimals, sound) if data else None
 
 
+def _quick(text: str) -> tuple[dict[str, float], bool] | None:
+    """Values by key of a line without anything else, and whether all have three decimals; read as JSON."""
+    if '"' in text or "\\" in text or ": " in text or ":-0 " in text or text.endswith(":-0"):
+        return None
+    try:
+        read = orjson.loads('{"' + text.replace(" - ", ',"').replace(":", '":') + "}")
+    except orjson.JSONDecodeError:
+        return None
+    if not {int, float}.issuperset(map(type, read.values())) or not any(map(_METRIC.match, read)):
+        return None
+    data = dict(zip(read, map(float, read.values()), strict=True))
+    return data, text.partition(" - ")[0][-4:-3] == "." and _three_decimals(text.split(" - "))
+
+
+def _three_decimals(entries: list[str]) -> bool:
+    return all(entry[-4:-3] == "." or entry.endswith(("nan", "inf")) for entry in entries)
+
+
 def _metrics(entries: list[str], sign: str) -> tuple[dict[str, float], bool]:
     """Values by key, and whether every entry is valid."""
-    together = sign.join(entries)
-    parts = together.split(sign)
-    if len(parts) == 2 * len(entries) and f"{sign} " not in together:  # no key contains the sign
-        with suppress(ValueError):
-            data = dict(zip(parts[::2], map(float, parts[1::2]), strict=True))
-            return data, "" not in data
-    data = {}
-    begun: list[str] = []  # of a key that contains the separator
+    data: dict[str, float] = {}
+    begun: list[str] = []  # of a key that contains the separator, or words
+    sound = True
     for entry in entries:
         key, _, value = entry.rpartition(sign)
         number = _number(value)
-        if key and number is not None:
-            data[" - ".join([*begun, key])] = number
-            begun = []
-        else:
+        if not key or number is None:
             begun.append(entry)
-    return data, not begun
+            continue
+        if begun and _PLAIN_KEY.fullmatch(key) and (sign in begun[0] or not _METRIC.match(begun[0])):
+            begun, sound = [], False
+        data[" - ".join([*begun, key])] = number
+        begun = []
+    return data, sound and not begun
 
 
 def _number(value: str) -> float | None:
@@ -116,4 +146,5 @@ def _number(value: str) -> float | None:
     try:
         return None if value[:1].isspace() else float(value)
     except ValueError:
-        return None
+        match = _NUMBER.fullmatch(value)
+        return float(match[1]) if match else None

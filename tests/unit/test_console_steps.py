@@ -73,6 +73,22 @@ def same(found: dict[str, float], wanted: dict[str, float]) -> bool:
         ),
         ("step:1 - loss:0.5", 1, {"loss": 0.5}, False),
         ("step:1 - a/b:1 - a/b:2", 1, {"a/b": 2}, False),
+        # forks: tensors, units, words
+        ("step:1 - actor/pg_loss:tensor(0.01)", 1, {"actor/pg_loss": 0.01}, False),
+        (
+            "step:1 - a/b:tensor(0.5, device='cuda:0') - a/c:tensor([2.], grad_fn=<MulBackward0>) - a/d:array(3)",
+            1,
+            {"a/b": 0.5, "a/c": 2, "a/d": 3},
+            False,
+        ),
+        ("step:1 - a/b:tensor(nan, device='cuda:1') - a/c:tensor([0.1, 0.2])", 1, {"a/b": NAN}, False),
+        ("step:1 - a/b:[0.25] - a/c:'0.5' - a/d:None - a/e:-0", 1, {"a/b": 0.25, "a/c": 0.5, "a/e": -0.0}, False),
+        (
+            "step:3 - Epoch 1 of 3 - a/b:0.5 - phase:warm up - timing_s/gen:12.3s - perf/mfu:45.2%",
+            3,
+            {"a/b": 0.5, "timing_s/gen": 12.3, "perf/mfu": 45.2},
+            False,
+        ),
         # surroundings
         ("(TaskRunner pid=1) step:4 - a/b:1.5", 4, {"a/b": 1.5}, False),
         ("(A pid=1) (B pid=2, ip=10.0.0.2) step:4 - a/b:1.5", 4, {"a/b": 1.5}, False),

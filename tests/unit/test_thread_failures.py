@@ -5,24 +5,25 @@ import hashlib
 import pytest
 from console_logs import DATA, diagnosis_of
 from ruamel.yaml import YAML
-from thread_failures import ThreadFailure, cases, outcome
+from thread_failures import HALVES, ThreadFailure, cases, outcome
 
 from launcher.console.causes import catalogue
 
 FOLDER = DATA / "failures" / "threads"
-CASES = {half: YAML(typ="safe").load(FOLDER / half / "cases.yaml") for half in ("learn", "measure")}
+CASES = {half: YAML(typ="safe").load(FOLDER / half / "cases.yaml") for half in HALVES}
 
 
-def test_the_halves_are_split_by_the_hash_of_the_thread() -> None:
+@pytest.mark.parametrize(("learn", "measure", "size"), [("learn", "measure", 75), ("learn-2", "measure-2", 20)])
+def test_the_halves_are_split_by_the_hash_of_the_thread(learn: str, measure: str, size: int) -> None:
     threads = {half: [case["thread"] for case in cases] for half, cases in CASES.items()}
-    every = sorted(threads["learn"] + threads["measure"], key=lambda url: hashlib.sha256(url.encode()).hexdigest())
-    assert len(set(every)) == 150
-    assert sorted(threads["learn"]) == sorted(every[:75])
+    every = sorted(threads[learn] + threads[measure], key=lambda url: hashlib.sha256(url.encode()).hexdigest())
+    assert len(set(every)) == 2 * size
+    assert sorted(threads[learn]) == sorted(every[:size])
 
 
 def test_no_entry_of_the_catalogue_is_made_from_a_measured_thread() -> None:
     cited = {sample.thread for cause in catalogue() for sample in cause.samples}
-    assert not cited & {case["thread"] for case in CASES["measure"]}
+    assert not cited & {case["thread"] for half in ("measure", "measure-2") for case in CASES[half]}
 
 
 @pytest.mark.parametrize("half", CASES)

@@ -25,13 +25,15 @@ FAMILIES = (
         "services",
         "parallel",
         "engine",
+        "servers",
         "model",
+        "tokenizer",
         "kernels",
         "data",
         "reward",
     ),
     *("batch", "checkpoint", "logger", "network"),
-    *("cluster", "scheduler", "process", "numeric", "config"),
+    *("cluster", "workers", "scheduler", "process", "numeric", "config", "options"),
 )
 _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 

@@ -64,7 +64,7 @@ def _of_console(path: Path) -> Iterator[tuple[int, StepRecord]]:
             if isinstance(event, StepLine):
                 yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
 
-    reader = ConsoleReader()
+    reader = ConsoleReader(only_steps=True)
     for chunk in chunks(path):
         yield from logged(reader.feed(chunk))
     yield from logged(reader.close())
