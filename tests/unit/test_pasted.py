@@ -15,6 +15,7 @@ from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
 from launcher.preset.effective import of_draft
 from launcher.preset.files import LoadedPreset, load_text
+from launcher.runs.watch.pasted_text import explain
 from launcher.scripts import pasted
 from launcher.scripts.importer import add_script, from_script
 from launcher.scripts.verl_command import Source
@@ -239,3 +240,10 @@ def test_a_folder_named_verl_is_not_verl(tmp_path: Path) -> None:
     assert "folder" not in found.text and not any("veRL in" in note for note in found.notes)
     (tmp_path / "verl" / "trainer").mkdir()
     assert f"folder: {tmp_path}" in from_script(Source(command, tmp_path), "mine").text
+
+
+def test_a_part_of_a_log_with_an_error_of_a_worker_has_its_cause() -> None:
+    error = "(WorkerDict pid=7) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    found = explain(f"It stops, why?\n\n```\n{error}\nTraceback (most recent call last):\n```\n")
+    assert found.diagnosis is not None and found.diagnosis.cause == "gpu-oom"
+    assert "```" not in found.log

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.console.diagnose import diagnose
+from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.preset.effective import of_draft
@@ -63,7 +63,10 @@ def explain(text: str) -> Reading:
         if refused is not None:
             raise refused
         return Reading("", None, command, compared(parts.versions))
-    found = diagnose([parts.log.encode()])
+    log = [parts.log.encode()]
+    found = diagnose(log)
+    if found.cause == "running":  # of a log people paste the part with the error, not the end
+        found = errors_so_far(log) or found
     remedies: tuple[Remedy | None, ...] = ()
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:

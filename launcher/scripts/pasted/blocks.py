@@ -85,9 +85,9 @@ def blocks(lines: Sequence[str]) -> list[Block]:
 
 
 def without_prose(lines: Sequence[str]) -> list[str]:
-    """The lines with sentences between fences emptied; a text without fences is kept, as sentences may be output."""
-    found = list(lines)
-    for block in blocks(lines) if any(map(_FENCE.match, lines)) else ():
+    """The lines with fences, and sentences between them, emptied; without fences all, as sentences may be output."""
+    found = ["" if _FENCE.match(line) else line for line in lines]
+    for block in blocks(lines) if found != list(lines) else ():
         if block.kind == "prose":
             found[block.start : block.start + len(block.lines)] = [""] * len(block.lines)
     return found
