@@ -10,7 +10,7 @@ from launcher.record.state import RunState
 from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
-from tui.kit.drawing.rows import Row, paragraph, spread, width
+from tui.kit.drawing.rows import Row, crop, paragraph, spread, width
 from tui.kit.page import HIDDEN
 from tui.kit.run_words import STATES, level_sign, notice, state_words
 from tui.kit.widgets.painted import Grown, Painted
@@ -110,7 +110,10 @@ MOST = 3  # lines
 
 
 class Banner(Grown):
-    """Hidden while the run continues; else as many lines as its sentence takes, three at most."""
+    """Hidden while the run continues; else as many lines as its sentence takes, three at most.
+
+    Of a run that stands still also what was seen, and what to try.
+    """
 
     state: RunState | None = None  # until it is read
 
@@ -125,4 +128,10 @@ class Banner(Grown):
             return []
         role, sentence = closing
         sign = "".join(text for text, _ in state_words(self.state)).split()[0]
-        return paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)
+        drawn = paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)
+        if (found := self.state.standstill) is not None and self.state.live:
+            from launcher.runs.watch.stalls import fixes
+
+            seen = [*found.evidence[:1], *(f"try: {fix}" for fix in fixes(found)[:1])]
+            drawn += [crop([(f"   {clean(line)}", "text")], columns) for line in seen]
+        return drawn[:MOST]

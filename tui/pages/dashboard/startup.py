@@ -38,7 +38,8 @@ _HEAD = 4  # rows beside those of the stages, from which there is a head
 def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: int, *, on_cpu: bool) -> list[Row]:
     """The checklist in at most so many rows: stages that are done share one where there is little room."""
     origin = origin_words(found, on_cpu=on_cpu)
-    notes: list[Row] = [[(f"   usual times: {origin}", "dim")]] if origin else []
+    notes: list[Row] = [[(f"   {NAMES[stage.stage]}: {stage.why}", "notice")] for stage in found.stages if stage.why]
+    notes += [[(f"   usual times: {origin}", "dim")]] if origin else []
     airy = rows >= 2 * len(found.stages) + len(notes) + _HEAD
     headed = rows >= len(found.stages) + len(notes) + _HEAD
     head: list[Row] = [_row("stage", "", "time", "usually" if origin else "", columns, "dim")] if headed else []

@@ -1,0 +1,264 @@
+"""Why a run stands still: reasons from recorded hangs and real processes, and none for a run that is slow."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from console_logs import DATA
+from waiting import wait_for, wait_until
+
+from launcher import inside
+from launcher.inside.ppo_tui_inside import stacks as plugin
+from launcher.preset.translate import Launch
+from launcher.record.events import Note, read_kind
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir, create
+from launcher.record.process import run_processes
+from launcher.record.standstill import Facts, RayView, Seen, Stack
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.supervise.stalls import stacks
+from launcher.runs.supervise.stalls.activity import Patience, Stage
+from launcher.runs.supervise.stalls.judging import judge
+from launcher.runs.supervise.stalls.looking import look
+from launcher.runs.supervise.stalls.report import report
+from launcher.runs.supervise.stalls.watch import News
+from launcher.runs.watch.stalls import last_standstill, reasons
+
+RECORDED = sorted((DATA / "stalls").glob("*.json"))
+FAULTS = Path(__file__).parents[2] / "experiments/stalls_faults.py"
+SITE = "/opt/venv/lib/python3.11/site-packages"
+WAIT = f"{SITE}/torch/distributed/distributed_c10d.py:3252 all_reduce"
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_a_recorded_hang_has_its_reason_with_evidence(file: Path) -> None:
+    recorded = json.loads(file.read_text())
+    found = judge(Facts.from_json(recorded["facts"]))
+    assert found is not None and found.reason == recorded["right"]
+    assert found.evidence and "…" not in f"{found.title} {found.command}"
+
+
+def test_each_reason_was_planted_or_is_judged_below() -> None:
+    planted = {json.loads(file.read_text())["right"] for file in RECORDED}
+    below = {"gpu-lost", "network-disk", "collective-lost", "collective", "ray-actor-pending", "tool", "user-code"}
+    assert planted | below | {"unknown", "reward", "engine"} == set(reasons())
+
+
+def seen(pid: int, *frames: str, **more: object) -> Seen:
+    return replace(Seen(pid, f"ray::Worker{pid}", stacks=(Stack("main", frames),)), **more)  # type: ignore[arg-type]
+
+
+def reason(*processes: Seen, busy: bool = False, **more: object) -> str | None:
+    found = judge(replace(Facts(0.0, processes=processes), **more), busy=busy)  # type: ignore[arg-type]
+    return found and found.reason
+
+
+def test_a_gpu_that_failed_comes_first() -> None:
+    line = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, GPU has fallen off the bus."
+    found = judge(Facts(0.0, kernel=(line,), processes=(seen(1, WAIT, ranks=(0, 2)),)), busy=True)
+    assert found is not None and found.title == "A GPU failed: Xid 79" and found.evidence == (line,)
+
+
+def test_the_file_system_of_another_machine_is_told_from_a_disk() -> None:
+    held = seen(1, "/home/me/save.py:3 save", state="D", wait="nfs_wait_on_request")
+    assert reason(held, mounts=("/ ext4", "/mnt/data nfs4")) == "network-disk"
+    assert reason(held, mounts=("/ ext4", "/scratch xfs")) == "disk-wait"
+    assert reason(replace(held, cpu=0.7), mounts=("/mnt/data nfs4",)) != "network-disk", "it reads"
+
+
+def test_ranks_that_wait_for_one_that_is_gone_or_for_the_network() -> None:
+    both = [seen(1, WAIT, ranks=(0, 2)), seen(2, WAIT, ranks=(1, 2))]
+    assert reason(both[0]) == "collective-lost"
+    assert reason(*both) == "collective"
+    behind = ({"group": "default_pg", "sequence": 6, "operation": "gloo:all_reduce", "state": "scheduled"},)
+    ahead = ({**behind[0], "sequence": 7},)
+    assert reason(replace(both[0], collectives=behind), replace(both[1], collectives=ahead)) == "collective-mismatch"
+
+
+def test_a_busy_run_gets_certain_reasons_alone() -> None:
+    own = "/home/me/reward.py:12 score"
+    scoring = seen(1, own, f"{SITE}/verl/experimental/reward_loop/reward_manager/naive.py:77 run_single")
+    assert reason(scoring) == "reward" and reason(scoring, busy=True) is None
+    absent = seen(2, own, ranks=(1, 2))
+    assert reason(seen(1, WAIT, ranks=(0, 2)), absent, busy=True) == "collective-missing"
+    moving = replace(seen(1, WAIT, ranks=(0, 2)), stacks=(Stack("main", (WAIT,), still=False),))
+    assert reason(moving, absent, busy=True) is None, "it was elsewhere 3 s before"
+
+
+def test_tools_and_engines_are_found_in_coroutines() -> None:
+    loop = f"{SITE}/verl/experimental/agent_loop/tool_agent_loop.py:310 _call_tool"
+    assert reason(Seen(1, "ray::AgentLoopWorker", tasks=(("/home/me/search.py:40 execute", loop),))) == "tool"
+    asked = f"{SITE}/verl/workers/rollout/llm_server.py:120 generate"
+    assert reason(Seen(1, "ray::AgentLoopWorker", tasks=((asked,),))) == "engine"
+
+
+def test_an_actor_whose_resources_are_there_does_not_start() -> None:
+    actor = {"name": "Server", "state": "PENDING_CREATION", "pid": 0, "needs": {"CPU": 1.0}}
+    free = RayView(actors=(actor,), total={"CPU": 4.0}, free={"CPU": 2.0})
+    assert reason(ray=free) == "ray-actor-pending"
+    assert reason(ray=replace(free, free={"CPU": 0.0})) == "ray-cpus"
+    ended = {"name": "Probe", "state": "DEAD", "cause": "killed by `ray.kill` reason: RAY_KILL"}
+    assert reason(ray=RayView(actors=(ended,))) == "unknown", "its end was asked for"
+
+
+def test_own_code_of_the_driver_is_named_last() -> None:
+    assert reason(seen(1, "/home/me/train.py:7 wait_for_disk")) == "user-code"
+    assert reason(seen(1, f"{SITE}/verl/trainer/ppo/v1/replay_buffer.py:409 sample")) == "unknown"
+
+
+STEP = Stage("rollout", since=100.0, usual=30.0, longest=40.0)
+
+
+def test_a_run_stands_still_after_twice_the_usual_time_when_it_is_quiet() -> None:
+    patience = Patience(100.0)
+    patience.note(149.0, busy=True, printed=None, stage=STEP)
+    assert not patience.stands(158.0, STEP), "10 s of silence, but the step may take 60"
+    patience.note(158.0, busy=False, printed=None, stage=STEP)
+    assert patience.stands(160.0, STEP)
+    patience.note(160.0, busy=True, printed=None, stage=STEP)
+    assert not patience.stands(169.0, STEP), "it worked at 160"
+    assert not Patience(100.0).stands(119.0, replace(STEP, usual=2.0, longest=2.0)), "20 s at least"
+    assert Patience(100.0).stands(120.0, replace(STEP, usual=2.0, longest=2.0))
+
+
+def test_a_stage_that_was_never_passed_may_be_quiet_for_two_minutes() -> None:
+    fresh = Stage("engine", since=100.0)
+    patience = Patience(100.0)
+    assert not patience.stands(219.0, fresh) and patience.stands(220.0, fresh)
+    patience.note(250.0, busy=True, printed=None, stage=fresh)  # it was slow, and worked again
+    assert not patience.stands(250.0 + 290.0, fresh) and patience.stands(250.0 + 301.0, fresh)
+
+
+def test_a_busy_run_without_progress_is_looked_at_and_more_rarely_later() -> None:
+    patience, looks = Patience(100.0), []
+    for now in range(100, 1300, 2):
+        patience.note(now, busy=True, printed=None, stage=STEP)
+        if patience.worth_a_look(now, STEP):
+            looks.append(now - 100)
+    assert looks == [60, 120, 240, 480, 960]
+
+
+def test_the_same_counts_again_are_no_news() -> None:
+    news = News()
+    news.note(b"11-25 15:10:01 replay buffer: pending 3, running 2\n", 1.0)
+    news.note(b"11-25 15:10:06 replay buffer: pending 3, running 2\n", 6.0)
+    news.note(b"\x1b[33m(autoscaler +28s)\x1b[0m Error: no node\n", 7.0)
+    news.note(b"\x1b[33m(autoscaler +1m3s)\x1b[0m Error: no node\n", 9.0)
+    assert news.at == 7.0
+    news.note(b"11-25 15:10:11 replay buffer: pending 2, running 2\n", 11.0)
+    assert news.at == 11.0
+
+
+def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "subprocess.Popen[bytes]":
+    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(attempt.metrics), "PYTHONPATH": str(inside.FOLDER)}
+    with attempt.console.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(FAULTS), name, str(attempt.path)],
+            env=env,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    wait_until(lambda: after in attempt.console.read_bytes() or process.poll() is not None, attempt.console.read_bytes)
+    time.sleep(1.5)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "right", "words"),
+    [
+        ("queue", "queue-full", "stalls_faults.py"),
+        ("flock", "lock", "waits for"),
+        ("lock", "lock", "hang_lock"),
+        ("missing", "collective-missing", "score_slowly"),
+        ("killed_rank", "process-stopped", "state T"),
+        ("data_loader", "data-loader", "read_from_server"),
+    ],
+)
+def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right: str, words: str) -> None:
+    if name in ("missing", "killed_rank", "data_loader"):
+        pytest.importorskip("torch")
+    pytest.importorskip("filelock")
+    (tmp_path / "1").mkdir()
+    attempt = AttemptDir(tmp_path / "1")
+    process = planted(attempt, name, after=b"step:7" if name == "data_loader" else b"step:5")
+    try:
+        pids = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
+        facts = look(attempt, pids, "rollout", python=sys.executable, since=time.time())
+        found = judge(facts)
+        assert found is not None and found.reason == right, report(facts, attempt.console, tmp_path / "x", None)
+        assert words in " ".join(found.evidence)
+        assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_process_without_the_plugin_gets_no_signal(tmp_path: Path) -> None:
+    (tmp_path / plugin.FOLDER).mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        (tmp_path / plugin.FOLDER / f"{process.pid}.txt").touch()  # left by an earlier process of this pid
+        assert stacks.ask(tmp_path / plugin.FOLDER, [process.pid]) == {}
+        process.communicate(b"\n")
+        assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_supervisor_names_the_reason_and_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: state.json, the files of the attempt, an alert, an event; then the queue is read."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    driver = f"""
+import queue, sys, threading, time
+sys.argv = ["x", "none", {str(tmp_path)!r}]
+sys.path.insert(0, {str(FAULTS.parent)!r})
+import stalls_faults
+slots = queue.Queue(1)
+def take():
+    while not (stalls_faults.FOLDER / "go").exists():
+        time.sleep(0.1)
+    slots.get()
+threading.Thread(target=take, daemon=True).start()
+stalls_faults.steps()
+slots.put(1); slots.put(2)
+stalls_faults.steps(200, 0.2)
+"""
+    run, now = create("x"), time.time()
+    heard = tmp_path / "heard.jsonl"
+    listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
+    RunInfo(run.id, "x", now, preset={"health": {"on_alert": [sys.executable, "-c", listen]}}).write(run.run_yaml)
+    attempt = run.add_attempt()
+    env = {"VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()), "PYTHONPATH": str(inside.FOLDER)}
+    write_launch(run, attempt, Launch([sys.executable, "-c", driver], env, [], {}), created=now, run_created=now)
+    spawn_supervisor(run)
+    try:
+        state = wait_for(run, lambda state: state.standstill is not None or not state.live)
+        assert state.standstill is not None and state.standstill.reason == "queue-full", attempt.console.read_text()
+        assert state.stalled and (state.stall or "").startswith("A queue has no free slot (no progress for ")
+        wait_until(attempt.stall.exists)
+        assert "queue.py" in attempt.stall.read_text() and Facts.read(attempt.stall_facts) is not None
+        wait_until(heard.exists)
+        told = [json.loads(line) for line in heard.read_text().splitlines()]
+        assert told[0]["kind"] == "stall" and told[0]["reason"] == "queue-full" and told[0]["evidence"]
+        (tmp_path / "go").touch()
+        wait_for(run, lambda state: state.standstill is None and not state.stalled)
+        over = last_standstill(run)
+        assert over is not None and over.until is not None
+        notes = [note.text for note in read_kind(run.events, Note)]
+        assert notes[0].startswith("the run stands still: A queue") and notes[1].startswith("the run moves again")
+    finally:
+        stop(run, by="test", wait=True)
+        for pid in run_processes(run.id):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_run_without_a_standstill_has_none(tmp_path: Path) -> None:
+    assert last_standstill(RunDir(tmp_path)) is None
