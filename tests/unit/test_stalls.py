@@ -1,5 +1,6 @@
 """Why a run stands still: reasons from recorded hangs and real processes, and none for a run that is slow."""
 
+import gzip
 import json
 import os
 import signal
@@ -15,23 +16,29 @@ from console_logs import DATA
 from waiting import wait_for, wait_until
 
 from launcher import inside
+from launcher.health.checklist import Checklist
 from launcher.inside.ppo_tui_inside import stacks as plugin
 from launcher.preset.translate import Launch
+from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Note, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir, create
 from launcher.record.process import run_processes
 from launcher.record.standstill import Facts, RayView, Seen, Stack
 from launcher.runs.act.stop import stop
+from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.supervise.stalls import stacks
 from launcher.runs.supervise.stalls.activity import Patience, Stage
 from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.looking import look
 from launcher.runs.supervise.stalls.report import report
-from launcher.runs.supervise.stalls.watch import News
+from launcher.runs.supervise.stalls.watch import News, StallWatch
+from launcher.runs.watch.monitor import Monitor, Sink
 from launcher.runs.watch.stalls import last_standstill, reasons
 
+SECRET = "abcdef0123456789abcdef0123456789abcdef01"
+TOY = gzip.decompress((DATA / "logs/cpu-toy.log.gz").read_bytes())
 RECORDED = sorted((DATA / "stalls").glob("*.json"))
 FAULTS = Path(__file__).parents[2] / "experiments/stalls_faults.py"
 SITE = "/opt/venv/lib/python3.11/site-packages"
@@ -58,7 +65,7 @@ def seen(pid: int, *frames: str, **more: object) -> Seen:
 
 def reason(*processes: Seen, busy: bool = False, **more: object) -> str | None:
     found = judge(replace(Facts(0.0, processes=processes), **more), busy=busy)  # type: ignore[arg-type]
-    return found and found.reason
+    return found.reason if found is not None else None
 
 
 def test_a_gpu_that_failed_comes_first() -> None:
@@ -258,6 +265,30 @@ stalls_faults.steps(200, 0.2)
         stop(run, by="test", wait=True)
         for pid in run_processes(run.id):
             os.kill(pid, signal.SIGKILL)
+
+
+def test_a_job_that_is_silent_at_its_start_has_the_likely_cause(tmp_path: Path) -> None:
+    """Its processes are on other machines."""
+    monitor = Monitor(Sink(), lambda keys: Checklist(keys), {}, file_logger=False)
+    run = RunDir(tmp_path)
+    watch = StallWatch(run, run.attempt(1), LaunchRecord(), monitor, News(), FailureLog(run, 1, print).guard)
+    monitor.feed_console(TOY[: TOY.index(b"dataset len")], 100.0)
+    assert watch.silence(130.0) is None
+    assert "CPUs" in (watch.silence(100.0 + 3600) or "")
+
+
+def test_the_report_has_the_last_line_of_each_process_and_no_secret(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    console.write_text(
+        "\x1b[36m(WorkerDict pid=11)\x1b[0m loading\n(WorkerDict pid=11) in all_reduce\n"
+        f"(WorkerDict pid=12) WANDB_API_KEY={SECRET}\nstep:1\n"
+    )
+    facts = Facts(0.0, "rollout", (seen(7, WAIT, ranks=(0, 2)),), missing=("sudo dmesg",))
+    text = report(facts, console, tmp_path / "gpu.jsonl", None)
+    lines = text.splitlines()
+    assert "WorkerDict pid=11: in all_reduce" in lines and "driver: step:1" in lines
+    assert any(line.startswith("7 S") and "rank 0 of 2" in line for line in lines) and f"        {WAIT}" in lines
+    assert SECRET not in text and "\x1b" not in text and "sudo dmesg" in text
 
 
 def test_a_run_without_a_standstill_has_none(tmp_path: Path) -> None:

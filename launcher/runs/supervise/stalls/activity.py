@@ -20,8 +20,8 @@ _RAY = re.compile(
 _COMPILER = re.compile(
     rb"^\S*/?(?:nvcc|cicc|ptxas|fatbinary|ninja|cc1plus|cc1|g\+\+|gcc|c\+\+|clang\S*|ld|triton\S*)\b|compile_worker"
 )
-_CPU = 0.1  # cores of one process; idle workers use up to 0.03
-_STARVED = (0.04, 0.5)  # cores that a process used, and that it used or waited for, on a busy machine
+_CPU = 0.05  # cores of one process; idle workers use up to 0.03
+_STARVED = (0.03, 0.5)  # cores that a process used, and that it used or waited for, on a busy machine
 _WRITTEN, _FETCHED = 8 << 10, 64 << 10  # bytes per second of one process, written at all and read from a disk
 _LOOKED = 10.0  # seconds between two scans of /proc for new processes
 _TICK = os.sysconf("SC_CLK_TCK")
