@@ -210,11 +210,59 @@ def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right
         process.wait()
 
 
+def with_plugin(tmp_path: Path, code: str) -> "subprocess.Popen[bytes]":
+    """A process that has loaded the plugin and runs `code`."""
+    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"), "PYTHONPATH": str(inside.FOLDER)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from ppo_tui_inside import stacks; stacks.install()\n{code}"], env=env
+    )
+    wait_until((tmp_path / plugin.FOLDER / f"{process.pid}.ask").exists)
+    time.sleep(0.5)
+    return process
+
+
+@pytest.mark.slow
+def test_asking_does_not_harm_a_process_whose_threads_are_busy(tmp_path: Path) -> None:
+    """faulthandler's signal killed a driver of Ray here, so a thread answers instead."""
+    work = "def work():\n  while True: exec('def f(x): return [y for y in range(x)]\\nf(50)', {})\n"
+    threads = "import threading\nfor _ in range(4): threading.Thread(target=work, daemon=True).start()\nwork()"
+    process = with_plugin(tmp_path, work + threads)
+    try:
+        answers = [stacks.ask(tmp_path / plugin.FOLDER, [process.pid])[process.pid] for _ in range(10)]
+        assert process.poll() is None
+        assert any(len(doing.stacks) == 5 and doing.source == "plugin" for doing in answers)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_process_that_holds_the_interpreter_in_c_answers_by_faulthandler(tmp_path: Path) -> None:
+    process = with_plugin(tmp_path, "import ctypes\ndef stuck(): ctypes.PyDLL(None).sleep(600)\nstuck()")
+    try:
+        folder = tmp_path / plugin.FOLDER
+        assert not stacks.ask(folder, [process.pid])[process.pid].stacks
+        found = stacks.dump(folder, [process.pid])[process.pid]
+        assert found.source == "faulthandler" and any("stuck" in frame for frame in found.stacks[-1].frames)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_flight_recorder_is_on_by_the_names_of_the_installed_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.8.0")
+    assert plugin.recorder("/x/")["TORCH_NCCL_TRACE_BUFFER_SIZE"] == "2000"
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.13.0+cpu")
+    assert plugin.recorder("/x/")["TORCH_FR_BUFFER_SIZE"] == "2000"
+
+
 def test_a_process_without_the_plugin_gets_no_signal(tmp_path: Path) -> None:
     (tmp_path / plugin.FOLDER).mkdir()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         (tmp_path / plugin.FOLDER / f"{process.pid}.txt").touch()  # left by an earlier process of this pid
-        assert stacks.ask(tmp_path / plugin.FOLDER, [process.pid]) == {}
+        folder = tmp_path / plugin.FOLDER
+        assert stacks.ask(folder, [process.pid]) == {} and stacks.dump(folder, [process.pid]) == {}
         process.communicate(b"\n")
         assert process.returncode == 0
 

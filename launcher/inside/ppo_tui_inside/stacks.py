@@ -1,15 +1,17 @@
 """What each process of a run waits for, on request of the supervisor, which looks when the run stands still.
 
-Each process with the plugin has two files in the folder `stacks` next to the metrics of its attempt. `PID.txt` gets the
-stacks of all threads at a signal: faulthandler writes them, also while a thread in C holds the interpreter.
-A thread that waits at the pipe `PID.ask` writes `PID.json`: rank, waiting coroutines, which no stack shows, and the
-collective operations in torch's flight recorder.
+Each process with the plugin has files in the folder `stacks` next to the metrics of its attempt. A thread that waits at
+the pipe `PID.ask` writes `PID.json`: the stacks of all threads, waiting coroutines, which no stack shows, rank, and the
+collective operations in torch's flight recorder. `PID.txt` gets stacks at a signal: faulthandler writes them, for a
+process whose threads cannot answer because one in C holds the interpreter. Others must not get that signal:
+faulthandler reads frames without the interpreter's lock, and crashes when a thread runs meanwhile (seen with 3.11).
 
 It is not in plugin/, which needs veRL: the supervisor reads its constants.
 """
 
 import contextlib
 import faulthandler
+import importlib.metadata
 import json
 import os
 import sys
@@ -19,13 +21,7 @@ from typing import Any
 
 FOLDER = "stacks"
 SIGNAL = 43  # a real-time signal of Linux, which neither veRL, Ray, vLLM nor SLURM use
-RECORDER = {
-    # The ring buffer, by its name since torch 2.9 and the one before. It costs nothing that can be measured.
-    "TORCH_FR_BUFFER_SIZE": "2000",
-    "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
-    "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-}
-_DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+_FRAMES = 100  # of a stack
 _DEEPEST, _MOST = 40, 100  # frames of a coroutine, coroutines
 _file: Any = None  # faulthandler writes to its descriptor
 
@@ -38,10 +34,25 @@ def install() -> None:
     folder = Path(metrics).parent / FOLDER
     with contextlib.suppress(OSError):
         folder.mkdir(exist_ok=True)
-        for name, value in {**RECORDER, **dict.fromkeys(_DUMPS, f"{folder}/recorder_")}.items():
+        for name, value in recorder(f"{folder}/recorder_").items():
             os.environ.setdefault(name, value)
         _attach(folder)
         os.register_at_fork(after_in_child=lambda: _attach(folder))
+
+
+def recorder(files: str) -> dict[str, str]:
+    """Variables that switch torch's flight recorder on; its dump at a time limit goes to `files` and the rank.
+
+    It is a ring buffer of names and sizes. torch 2.13 warns of the older names.
+    """
+    try:
+        major, minor = importlib.metadata.version("torch").split(".")[:2]
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return {}
+    size, file = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
+    if (int(major), int(minor)) < (2, 10):
+        size, file = "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
+    return {size: "2000", file: files, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
 
 
 def _attach(folder: Path) -> None:
@@ -66,13 +77,28 @@ def _answer(pipe: Path) -> None:
 
 
 def state() -> dict[str, Any]:
-    """Rank and number of ranks, waiting coroutines, collective operations: what can be had of them."""
+    """Stacks, rank and number of ranks, waiting coroutines, collective operations: what can be had of them."""
     found: dict[str, Any] = {}
-    for name, part in (("ranks", ranks), ("tasks", tasks), ("collectives", collectives)):
+    for name, part in (("threads", threads), ("ranks", ranks), ("tasks", tasks), ("collectives", collectives)):
         try:
             found[name] = part()
         except Exception as error:  # other threads go on meanwhile
             found["error"] = f"{name}: {type(error).__name__}: {error}"
+    return found
+
+
+def threads() -> list[dict[str, Any]]:
+    """Name and frames of each thread but this one, innermost first, as `file:line function`."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = []
+    for ident, frame in sys._current_frames().items():
+        frames: list[str] = []
+        at: Any = frame
+        while at is not None and len(frames) < _FRAMES:
+            frames.append(f"{at.f_code.co_filename}:{at.f_lineno} {at.f_code.co_name}")
+            at = at.f_back
+        if ident != threading.get_ident():
+            found.append({"thread": names.get(ident, hex(ident)), "frames": frames})
     return found
 
 

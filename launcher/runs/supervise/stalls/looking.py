@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from launcher.machine.ray_jobs import authentication
 from launcher.record.layout import AttemptDir
 from launcher.record.ray_session import RaySession
 from launcher.record.standstill import Facts, RayView, Seen
-from launcher.runs.supervise.stalls.activity import counters
-from launcher.runs.supervise.stalls.stacks import Doing, ask, spy, still
+from launcher.runs.supervise.stalls.activity import Counter, counters
+from launcher.runs.supervise.stalls.stacks import Doing, ask, dump, spy, still
 
 _BETWEEN = 3.0  # seconds between two looks at the stacks
+_STARVED = 0.1  # share of the time that a process waited for a core
 _PATIENCE = 20.0  # seconds for Ray's head
 _ROOM = 1 << 20  # bytes of a file system below which it counts as full
 _TAIL = 256 << 10  # bytes of a log that are looked at
@@ -56,6 +57,8 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
     after = counters(pids)
     blind = [pid for pid in pids if pid in after and not second.get(pid, Doing()).stacks and _is_python(pid)]
     second |= {pid: doing for pid, doing in spy(blind).items() if doing.stacks or pid not in second}
+    mute = [pid for pid in first if not second.get(pid, Doing()).stacks and _could_run(before, after, pid, seconds)]
+    second |= dump(folder, mute)
     missing: list[str] = []
     processes = []
     for pid in pids:
@@ -76,6 +79,12 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
         kernel=tuple(_kernel(since, missing)),
         missing=tuple(missing),
     )
+
+
+def _could_run(before: Mapping[int, Counter], after: Mapping[int, Counter], pid: int, seconds: float) -> bool:
+    """Whether a process had a core when it wanted one: then it does not answer because its threads cannot run."""
+    known = pid in before and pid in after
+    return known and after[pid].waited - before[pid].waited < _STARVED * seconds
 
 
 def _described(seen: Seen, doing: Doing, stacks: Any, cpu: float) -> Seen:

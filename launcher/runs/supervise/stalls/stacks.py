@@ -16,7 +16,7 @@ from launcher.core.files import read_json
 from launcher.inside.ppo_tui_inside.stacks import SIGNAL
 from launcher.record.standstill import Stack
 
-_ANSWER = 3.0  # seconds for all answers
+_ANSWER = 5.0  # seconds for all answers
 _PY_SPY, _PY_SPIES = 10.0, 40.0  # seconds for one process and for all
 _KEPT = 1 << 20  # bytes of a file of stacks
 _THREAD = re.compile(r"^(?:Current thread|Thread) (0x[0-9a-f]+)(?: \[(.*?)\])?.*:$")
@@ -35,24 +35,34 @@ class Doing:
 
 
 def ask(folder: Path, pids: Iterable[int]) -> dict[int, Doing]:
-    """Asks the processes that have loaded the plugin; none of the others gets a signal, which would end it."""
-    sizes: dict[int, int] = {}
-    for pid in pids:
-        file = folder / f"{pid}.txt"
-        with contextlib.suppress(OSError):
-            if file.is_file() and catches(pid, SIGNAL):
-                sizes[pid] = file.stat().st_size
-                (folder / f"{pid}.json").unlink(missing_ok=True)
-                os.kill(pid, SIGNAL)
-                _poke(folder / f"{pid}.ask")
+    """Asks the processes that have loaded the plugin; their own thread answers."""
+    asked = [pid for pid in pids if _poke(folder / f"{pid}.ask", folder / f"{pid}.json")]
     deadline = time.monotonic() + _ANSWER
-    while time.monotonic() < deadline and not all((folder / f"{pid}.json").exists() for pid in sizes):
+    while time.monotonic() < deadline and not all((folder / f"{pid}.json").exists() for pid in asked):
         time.sleep(0.1)
     found = {}
-    for pid, size in sizes.items():
-        stacks = parse(_from(folder / f"{pid}.txt", size))
-        found[pid] = Doing(stacks, read_json(folder / f"{pid}.json"), "plugin" if stacks else "")
+    for pid in asked:
+        state = read_json(folder / f"{pid}.json")
+        stacks = tuple(
+            Stack(str(each.get("thread")), tuple(map(str, each.get("frames") or ())))
+            for each in state.get("threads") or ()
+        )
+        found[pid] = Doing(stacks, state, "plugin" if stacks else "its threads do not answer")
     return found
+
+
+def dump(folder: Path, pids: Iterable[int]) -> dict[int, Doing]:
+    """Stacks by faulthandler, of processes whose threads cannot run; the signal would end one without a handler."""
+    sizes: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if catches(pid, SIGNAL):
+                sizes[pid] = (folder / f"{pid}.txt").stat().st_size
+                os.kill(pid, SIGNAL)
+    if sizes:
+        time.sleep(_ANSWER)
+    found = {pid: parse(_from(folder / f"{pid}.txt", size)) for pid, size in sizes.items()}
+    return {pid: Doing(stacks, None, "faulthandler") for pid, stacks in found.items() if stacks}
 
 
 def catches(pid: int, signal: int) -> bool:
@@ -63,9 +73,13 @@ def catches(pid: int, signal: int) -> bool:
     return False
 
 
-def _poke(pipe: Path) -> None:
-    with contextlib.suppress(OSError):  # nobody reads
+def _poke(pipe: Path, answer: Path) -> bool:
+    """Wakes the thread at a pipe; False where nobody reads it."""
+    with contextlib.suppress(OSError):
+        answer.unlink(missing_ok=True)
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return True
+    return False
 
 
 def _from(file: Path, offset: int) -> str:

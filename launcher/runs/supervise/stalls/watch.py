@@ -62,6 +62,7 @@ class StallWatch:
         self._ended = threading.Event()
         self._asked = False
         self._thread: threading.Thread | None = None
+        self.gpu_busy = False  # a GPU works for the run; one that waits for another rank does, too
         self.found: Standstill | None = None
 
     def watch(self, driver: ProcessId, id: str) -> None:
@@ -94,14 +95,14 @@ class StallWatch:
     def _turn(self, state: "_Looking") -> None:
         now, stage, patience = clock.now(), self.stage(), state.patience
         used = state.activity.used()
-        busy = bool(used.busy)
+        busy = bool(used.busy) or self.gpu_busy
         if self._monitor.step is None:
             self._work_done.add(stage.name, used, quiet=not busy and now - patience.moved > QUIET)
         patience.note(now, busy=busy, printed=self._news.at, stage=stage)
         state.moving = state.moving + 1 if busy else 0
         found = self.found
         if found is not None:
-            if patience.progressed > found.since or state.moving >= _MOVING:
+            if patience.progressed > found.since or (state.quiet and state.moving >= _MOVING):
                 self.found = None
                 self._record(replace(found, until=now))
             elif found.reason == UNKNOWN and now - found.noticed > _AGAIN and not state.again:
@@ -127,7 +128,7 @@ class StallWatch:
         judgement = judge(facts, busy=not quiet)
         if judgement is not None:
             since = state.patience.moved if quiet else progressed
-            self.found = _standstill(judgement, since, stage)
+            state.quiet, self.found = quiet, _standstill(judgement, since, stage)
             self._record(self.found)
         if judgement is not None or asked:
             self._write(facts)
@@ -160,7 +161,7 @@ class _Looking:
 
     def __init__(self, activity: Activity, now: float) -> None:
         self.activity, self.patience = activity, Patience(now)
-        self.moving, self.again = 0, False
+        self.moving, self.again, self.quiet = 0, False, True
 
 
 def _standstill(judgement: Judgement, since: float, stage: Stage) -> Standstill:
