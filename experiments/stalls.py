@@ -136,7 +136,7 @@ def toy(name: str) -> dict[str, object]:
     right, settings = TOY[name]
     words = ["trainer.steps=200", "trainer.validate_first=false", "trainer.validate_every=-1", "trainer.save_every=-1"]
     words += [*settings, f"env.PYTHONPATH={TOY_FILE.parent}"]
-    argv = [str(Path(sys.executable).with_name("ppo-tui")), "run", "toy-cpu", *words, "--detach", "--force", "--json"]
+    argv = [sys.executable, str(ROOT / "ppo_tui.py"), "run", "toy-cpu", *words, "--detach", "--force", "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     run, found, begun = RunDir(Path(json.loads(done.stdout)["dir"])), None, time.monotonic()
     while time.monotonic() - begun < 2 * LIMIT and found is None and (state := current(run)).live:
@@ -157,9 +157,12 @@ def recorded(run: RunDir, name: str, right: str, found: Standstill | None) -> di
     row: dict[str, object] = {"name": name, "right": right, "reason": found.reason if found else None}
     if found is not None:
         row |= {"title": found.title, "after": round(found.noticed - found.since, 1), "evidence": list(found.evidence)}
+    said = {key: row[key] for key in ("reason", "title", "after", "evidence") if key in row}
     if facts is not None:
         DATA.mkdir(exist_ok=True)
-        (DATA / f"{name}.json").write_text(json.dumps({"right": right, "facts": facts.to_json()}, indent=1) + "\n")
+        (DATA / f"{name}.json").write_text(
+            json.dumps({"right": right, "found": said, "facts": facts.to_json()}, indent=1) + "\n"
+        )
     print(json.dumps(row), flush=True)
     if found is None:
         print(attempt.console.read_text(errors="replace")[-1500:], file=sys.stderr)

@@ -335,6 +335,9 @@ def diagnose(source: Source, json: Json = False) -> None:
         put(f"stands still: {standstill.title}" if result.cause == "running" else f"stood still: {standstill.title}")
         for line in standstill_lines(standstill):
             put(f"  {line}")
+        put(f"  stacks: {stalled[0]}" if stalled else "  stacks: none")
+        if result.cause == "running":
+            return
     put(f"{result.cause}: {result.title}" if result.failed else result.title)
     put(f"  {result.meaning}")
     for evidence in result.evidence:
@@ -343,7 +346,7 @@ def diagnose(source: Source, json: Json = False) -> None:
         put(f"  fix: {fix.text}")
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
-    if stalled:
+    if stalled and standstill is None:
         put(f"  when it stalled: {stalled[0]}")
         for line in stalled[1]:
             put(f"    {line}")

@@ -11,6 +11,7 @@ It is not in plugin/, which needs veRL: the supervisor reads its constants.
 
 import contextlib
 import faulthandler
+import gc
 import importlib.metadata
 import json
 import os
@@ -123,7 +124,10 @@ def tasks() -> list[list[str]]:
             frame = getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)
             if frame is not None:
                 frames.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
-            waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
+            inner = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
+            if type(inner).__name__ == "coroutine_wrapper":  # between a coroutine of Ray's and one of Python's
+                inner = next(iter(gc.get_referents(inner)), None)
+            waits = inner
         if frames and frames[::-1] not in found:
             found.append(frames[::-1])
     return found[:_MOST]

@@ -1,7 +1,9 @@
 """How a run ended, or why it stands still, in a sentence over its charts."""
 
 import math
+import re
 
+from rich.cells import cell_len
 from textual.geometry import Size
 
 from launcher.core.format import duration, roughly
@@ -9,7 +11,7 @@ from launcher.core.text import clean
 from launcher.record.state import RunState
 from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
-from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
+from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST, ELLIPSIS
 from tui.kit.drawing.rows import Row, crop, paragraph, spread, width
 from tui.kit.page import HIDDEN
 from tui.kit.run_words import STATES, level_sign, notice, state_words
@@ -107,6 +109,7 @@ class AwayPanel(Painted):
 
 
 MOST = 3  # lines
+_FOLDERS = re.compile(r"(?<=\s)/\S+/(?=[^/\s]+:\d)|^/\S+/(?=[^/\s]+:\d)")  # before a file with its line
 
 
 class Banner(Grown):
@@ -133,5 +136,10 @@ class Banner(Grown):
             from launcher.runs.watch.stalls import fixes
 
             seen = [*found.evidence[:1], *(f"try: {fix}" for fix in fixes(found)[:1])]
-            drawn += [crop([(f"   {clean(line)}", "text")], columns) for line in seen]
+            drawn += [crop([(f"   {_fitted(clean(line), columns - 3)}", "text")], columns) for line in seen]
         return drawn[:MOST]
+
+
+def _fitted(text: str, columns: int) -> str:
+    """The text, without the folders of its files where it is too long."""
+    return text if cell_len(text) <= columns else _FOLDERS.sub(f"{ELLIPSIS}/", text)

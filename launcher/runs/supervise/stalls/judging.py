@@ -158,7 +158,7 @@ def _collective(facts: Facts, busy: bool) -> Judgement | None:
 
 
 def _differ(waiting: Sequence[Seen], operations: Mapping[int, str]) -> bool:
-    """Whether ranks wait in different operations: by the flight recorder, else by their stacks."""
+    """Whether ranks wait in different operations: by the flight recorder where it has them, or by their stacks."""
     recorded = [_last(seen) for seen in waiting]
     known = {(each["sequence"], each["operation"]) for each in recorded if each is not None}
     return len(known) > 1 if None not in recorded else len(set(operations.values())) > 1
@@ -294,6 +294,8 @@ def _user(facts: Facts, busy: bool) -> Judgement | None:
         for frames in _waits(seen, busy):
             if (call := _first(frames, "batch")) is not None:
                 return _code("data-loader", seen, frames, _own(frames) or short(call))
+            if (call := _first(frames[:1], "scoring")) is not None:
+                return _code("reward", seen, frames, short(call))
     return None
 
 
@@ -313,7 +315,7 @@ def _engine(facts: Facts, busy: bool) -> Judgement | None:
         return None
     seen, frames = waiting[0]
     server = next((each for each in facts.processes if re.search(r"(?i)ray::\w*server|vllm|sglang", each.name)), None)
-    evidence = [f"{len(waiting)} or more responses wait in {short(_first(frames, 'engine') or '')}, in {_who(seen)}"]
+    evidence = [f"responses wait in {short(_first(frames, 'engine') or '')}, in {_who(seen)}"]
     evidence += [f"{_who(server)} uses {server.cpu:.2f} CPU and {_doing(server)}"] if server else []
     return _found("engine", evidence, pid=(server or seen).pid)
 

@@ -1,4 +1,4 @@
-"""Notices that a run stands still and finds out why, in a thread: whatever hangs, the supervisor goes on."""
+"""Notices that a run stands still and finds out why, in a thread: whatever hangs, the supervisor continues."""
 
 import contextlib
 import re
