@@ -42,7 +42,8 @@ class Stack(Record):
 class Seen(Record):
     """One process of a run. `state` is the kernel's letter, `cpu` in cores, `tasks` the coroutines that wait.
 
-    `collectives` are the newest operations of its process groups: `group`, `sequence`, `operation`, `state`.
+    `collectives` are the newest operations of its process groups: `group`, `sequence`, `operation`, `state`,
+    and `still` where 3 s did not change it.
     `source` is how its stacks were got.
     """
 
@@ -67,6 +68,7 @@ class RayView(Record):
     groups: tuple[dict[str, Any], ...] = ()
     total: dict[str, float] = field(default_factory=dict)
     free: dict[str, float] = field(default_factory=dict)
+    nodes: int = 1
     store: tuple[str, ...] = field(default=(), metadata=RARE)
     error: str | None = field(default=None, metadata=RARE)
 

@@ -69,9 +69,8 @@ def _attach(folder: Path) -> None:
 
 def _answer(pipe: Path) -> None:
     with contextlib.suppress(OSError):
-        while True:
-            with pipe.open("rb") as asked:  # waits for somebody who asks
-                asked.read()
+        asked = os.open(pipe, os.O_RDWR)  # as a writer too, so that it never ends
+        while os.read(asked, 64):
             answer = pipe.with_suffix(".new")
             answer.write_text(json.dumps(state()))
             answer.replace(pipe.with_suffix(".json"))

@@ -1,7 +1,7 @@
 """What a Ray waits for, asked of its head: needs no dashboard, which veRL's own Ray does not have.
 
 Run by veRL's interpreter with the address of the head (`ip:port`) as its argument. Prints one line, `MARK` and a JSON
-object: `actors` that wait or are dead, `groups` that wait, `total` and `free` resources.
+object: `actors` that wait or are dead, `groups` that wait, `nodes`, `total` and `free` resources.
 """
 
 import importlib
@@ -39,6 +39,7 @@ def main(address: str) -> dict[str, Any]:
             {"bundles": list((group.get("bundles") or {}).values()), "state": (group.get("stats") or {})}
             for group in groups[:_MOST]
         ],
+        "nodes": len(nodes),
         "total": _sum([node.get("Resources", {}) for node in nodes]),
         "free": _sum(state.available_resources_per_node().values()),
     }

@@ -46,10 +46,11 @@ _UNINTERESTING = re.compile(
 def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, since: float) -> Facts:
     """All that can be seen of these processes now; takes some seconds, and a minute at most.
 
-    `python` is veRL's interpreter, `since` when the attempt began.
+    `python` is veRL's interpreter, `since` when the run last made progress.
     """
     folder = attempt.path.resolve() / plugin.FOLDER
     before, begun = counters(pids), time.monotonic()
+    held = {pid for pid in pids if (early := _process(pid)) is not None and early.state == "D"}
     first = ask(folder, pids)
     time.sleep(_BETWEEN)
     second = ask(folder, pids)
@@ -66,15 +67,18 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
             doing = second.get(pid, Doing())
             earlier = first.get(pid, doing).stacks or doing.stacks
             used = (after[pid].cpu - before[pid].cpu) / seconds if pid in before and pid in after else 0.0
-            processes.append(_described(seen, doing, still(earlier, doing.stacks), used))
-    held = [seen for seen in processes if seen.state == "D"]
+            if seen.state == "D" and (pid not in held or _moved(before.get(pid), after.get(pid))):
+                seen = replace(seen, state="S")  # it waits for a disk that works
+            known = first[pid].state if pid in first else None
+            processes.append(_described(seen, doing, known, still(earlier, doing.stacks), used))
+    stuck = [seen for seen in processes if seen.state == "D"]
     return Facts(
         time.time(),
         stage,
         tuple(processes),
         ray_view(attempt, pids, python),
         full=tuple(_full(attempt, processes)),
-        mounts=tuple(dict.fromkeys(mount for seen in held for mount in _mounts(seen))),
+        mounts=tuple(dict.fromkeys(mount for seen in stuck for mount in _mounts(seen))),
         locks=tuple(_locks(pids)),
         kernel=tuple(_kernel(since, missing)),
         missing=tuple(missing),
@@ -87,8 +91,15 @@ def _could_run(before: Mapping[int, Counter], after: Mapping[int, Counter], pid:
     return known and after[pid].waited - before[pid].waited < _STARVED * seconds
 
 
-def _described(seen: Seen, doing: Doing, stacks: Any, cpu: float) -> Seen:
-    state = doing.state or {}
+def _moved(before: Counter | None, after: Counter | None) -> bool:
+    """Whether a process read or wrote anything."""
+    if before is None or after is None:
+        return False
+    return (before.written, before.fetched) != (after.written, after.fetched)
+
+
+def _described(seen: Seen, doing: Doing, earlier: Mapping[str, Any] | None, stacks: Any, cpu: float) -> Seen:
+    state, before = doing.state or {}, (earlier or {}).get("collectives") or ()
     ranks = state.get("ranks") or ()
     return replace(
         seen,
@@ -96,7 +107,7 @@ def _described(seen: Seen, doing: Doing, stacks: Any, cpu: float) -> Seen:
         ranks=tuple(ranks),
         stacks=stacks,
         tasks=tuple(tuple(frames) for frames in state.get("tasks") or ()),
-        collectives=tuple(state.get("collectives") or ()),
+        collectives=tuple({**each, "still": each in before} for each in state.get("collectives") or ()),
         source=doing.source,
     )
 
@@ -179,7 +190,8 @@ def _full(attempt: AttemptDir, processes: Sequence[Seen]) -> Iterator[str]:
         with contextlib.suppress(OSError):
             path = Path(place)
             device, room = path.stat().st_dev, os.statvfs(path)
-            if device not in devices and room.f_blocks and room.f_bavail * room.f_frsize < _ROOM:
+            written = room.f_blocks and not room.f_flag & os.ST_RDONLY
+            if device not in devices and written and room.f_bavail * room.f_frsize < _ROOM:
                 yield mount_of(place)[0]
             devices.add(device)
 
@@ -235,7 +247,7 @@ def _title(pid: int) -> str:
 
 
 def _kernel(since: float, missing: list[str]) -> Iterator[str]:
-    """Lines of the kernel's log about a lost GPU, since the attempt began."""
+    """Lines of the kernel's log about a failed GPU."""
     argv = ["dmesg", "--since", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))]
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False)

@@ -77,8 +77,11 @@ def _poke(pipe: Path, answer: Path) -> bool:
     """Wakes the thread at a pipe; False where nobody reads it."""
     with contextlib.suppress(OSError):
         answer.unlink(missing_ok=True)
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        return True
+        descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            return os.write(descriptor, b"?") == 1
+        finally:
+            os.close(descriptor)
     return False
 
 

@@ -15,7 +15,8 @@ from launcher.record.process import ProcessId
 from launcher.record.standstill import Facts, Standstill
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.stalls.activity import QUIET, Activity, Patience, Stage
-from launcher.runs.supervise.stalls.judging import Judgement, judge
+from launcher.runs.supervise.stalls.evidence import Judgement
+from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.looking import look
 from launcher.runs.supervise.stalls.report import report
 from launcher.runs.supervise.stalls.work import Work
@@ -25,6 +26,7 @@ from launcher.runs.watch.startup import STAGES, Usual, usual_start
 
 EVERY = 2.0  # seconds between two looks at the activity
 _MOVING = 3  # looks in a row with activity, after which a run moves again
+_BEFORE = 60.0  # seconds before the last progress in which a GPU may have failed
 _AGAIN = 60.0  # seconds after which an unknown reason is looked for once more
 _REMEMBERED = 200  # lines
 # Times, pids and addresses: a line that differs only in them is not news.
@@ -87,6 +89,9 @@ class StallWatch:
     def _work(self, driver: ProcessId, id: str) -> None:
         with self._guard("stalls"):
             self._usual = usual_start(self._run, self._run.read_head())
+        left = Standstill.read(self._attempt.standstill)
+        if left is not None and left.until is None:  # by a supervisor that was killed
+            self._record(replace(left, until=clock.now()))
         looking = _Looking(Activity(driver, id), clock.now())
         while not self._ended.wait(EVERY):
             with self._guard("stalls"):
@@ -118,9 +123,9 @@ class StallWatch:
     def _look(self, state: "_Looking", now: float, stage: Stage, *, quiet: bool) -> None:
         asked, self._asked = self._asked, False
         python = self._launch.argv[0] if self._launch.argv else "python"
-        begun = self._launch.created or now
-        facts = look(self._attempt, state.activity.pids, stage.name, python=python, since=begun)
         progressed = state.patience.progressed
+        since = progressed - _BEFORE
+        facts = look(self._attempt, state.activity.pids, stage.name, python=python, since=since)
         state.activity.used()  # what the look itself has used does not count
         state.patience.note(now, busy=False, printed=self._news.at, stage=self.stage())
         if state.patience.progressed > progressed:
