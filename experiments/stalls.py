@@ -51,6 +51,8 @@ HANGS = {  # planted fault: the right reason
     "disk_wait": "disk-wait",
     "download": "download",
     "data_loader": "data-loader",
+    "reward": "reward",
+    "async_reward": "reward",
 }
 TOY_FILE = Path(__file__).with_name("stalls_toy.py")
 _REWARD = f"reward.path={TOY_FILE}"

@@ -3,6 +3,7 @@
 They print steps as veRL does. `hang_*` are what the evidence must show as own code.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import http.server
@@ -280,6 +281,61 @@ class Rows:
 
     def read_from_server(self) -> None:
         queue.Queue[int]().get()
+
+
+def score(**_: Any) -> float:
+    time.sleep(FOREVER)
+    return 0.0
+
+
+async def score_async(**_: Any) -> float:
+    await wait_for_judge()
+    return 0.0
+
+
+async def wait_for_judge() -> None:
+    await asyncio.sleep(FOREVER)
+
+
+class Decoder:
+    def decode(self, ids: Any, **_: Any) -> str:
+        return str(ids)
+
+
+class Scorer:
+    """An actor with veRL's own reward manager, as its RewardLoopWorker."""
+
+    def ready(self) -> None:
+        stacks.install()
+
+    async def compute_score(self, which: str) -> Any:
+        import torch
+        from verl import DataProto
+        from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+
+        own = {"score": score, "score_async": score_async}[which]
+        row = {"responses": torch.ones(1, 4), "attention_mask": torch.ones(1, 4, dtype=torch.long)}
+        known = {"data_source": ["toy"], "reward_model": [{"ground_truth": "1"}]}
+        data = DataProto.from_dict(row, {name: numpy_of(value) for name, value in known.items()})
+        return await NaiveRewardManager(None, Decoder(), own).run_single(data)
+
+
+def numpy_of(values: Any) -> Any:
+    import numpy
+
+    return numpy.array(values, dtype=object)
+
+
+def hang_reward(which: str = "score") -> None:
+    ray = start_ray()
+    scorer = ray.remote(num_cpus=1)(Scorer).remote()
+    ray.get(scorer.ready.remote())
+    steps()
+    ray.get(scorer.compute_score.remote(which))
+
+
+def hang_async_reward() -> None:
+    hang_reward("score_async")
 
 
 # Healthy waits. Each ends by itself, longer than twice the usual time of a step.

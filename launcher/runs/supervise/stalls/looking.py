@@ -24,6 +24,7 @@ from launcher.runs.supervise.stalls.activity import Counter, counters
 from launcher.runs.supervise.stalls.stacks import Doing, ask, dump, spy, still
 
 _BETWEEN = 3.0  # seconds between two looks at the stacks
+_ANSWERS = 256 << 10  # bytes
 _STARVED = 0.1  # share of the time that a process waited for a core
 _PATIENCE = 20.0  # seconds for Ray's head
 _ROOM = 1 << 20  # bytes of a file system below which it counts as full
@@ -92,10 +93,10 @@ def _could_run(before: Mapping[int, Counter], after: Mapping[int, Counter], pid:
 
 
 def _moved(before: Counter | None, after: Counter | None) -> bool:
-    """Whether a process read or wrote anything."""
+    """Whether a process read or wrote anything beside its answers."""
     if before is None or after is None:
         return False
-    return (before.written, before.fetched) != (after.written, after.fetched)
+    return after.fetched > before.fetched or after.written - before.written > _ANSWERS
 
 
 def _described(seen: Seen, doing: Doing, earlier: Mapping[str, Any] | None, stacks: Any, cpu: float) -> Seen:
