@@ -1,5 +1,6 @@
 """Pages about runs: causes of failures, metrics, the files of a run."""
 
+import json
 import re
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
@@ -21,7 +22,10 @@ from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note,
 from launcher.record.info import Origin, RunInfo
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.queued import Checked, Queued
+from launcher.record.standstill import Standstill
+from launcher.record.startup_work import StageWork, StartupWork
 from launcher.record.state import RunState
+from launcher.runs.watch.stalls import reasons
 
 
 class HeldOut(NamedTuple):
@@ -47,6 +51,8 @@ RECORDS = {
     "state.json": (RunState, Check, Bound),
     "attempts/N/launch.json": (LaunchRecord,),
     "attempts/N/exit.json": (Exit,),
+    "attempts/N/stall.json": (Standstill,),
+    "attempts/N/startup.json": (StartupWork, StageWork),
     "events.jsonl": (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note),
     "gpu.jsonl": (MachineSample, GpuSample),
     "control/*.json": (Request,),
@@ -79,6 +85,32 @@ def causes() -> str:
         for each in read_causes(Path(catalogue_files.__path__[0]) / f"{family}.toml"):
             lines += _cause(known[each.id])
     return "\n".join(lines)
+
+
+def stalls() -> str:
+    """The catalog of reasons why a run stands still."""
+    lines = []
+    for id, reason in reasons().items():
+        title = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), reason.title)
+        certain = " Certain." if reason.certain else ""
+        lines += [f"## {id}\n", f"**{title}.** {reason.meaning}{certain}\n"]
+        lines += [f"* {fix}" for fix in reason.fixes] + [""]
+        if reason.command:
+            command = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), reason.command)
+            lines += [f"More: `{command}`\n"]
+    return "\n".join(lines)
+
+
+def planted() -> str:
+    """The planted hangs that experiments/stalls.py recorded, with what was said of them."""
+    rows = []
+    for file in sorted((DATA / "stalls").glob("*.json")):
+        recorded = json.loads(file.read_text())
+        found = recorded["found"] or {}
+        right = "yes" if found.get("reason") == recorded["right"] else "no"
+        title = str(found.get("title", "")).replace("|", "\\|")
+        rows.append((file.stem, recorded["right"], right, f"{found.get('after', 0):.0f} s", title))
+    return table(("planted", "reason", "right", "noticed after", "said"), rows)
 
 
 def _cause(cause: Cause) -> list[str]:

@@ -29,6 +29,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "preflight-corpus": page_rules.corpus,
     "causes": page_runs.causes,
     "diagnosis-counts": page_runs.counts,
+    "stalls": page_runs.stalls,
+    "stalls-planted": page_runs.planted,
     "metrics": page_runs.metrics,
     "records": page_runs.records,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},

@@ -110,6 +110,7 @@ def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
     from launcher.runs.supervise.spawn import kept
     from launcher.runs.watch.run_settings import lineage
+    from launcher.runs.watch.stalls import lines as standstill_lines
     from launcher.runs.watch.startup import stage_lines, startup_of
 
     target = directory.find(run)
@@ -140,6 +141,8 @@ def status(run: Run, json: Json = False) -> None:
         put(f"error    {state.error}")
     if state.stall:
         put(f"stalled  {state.stall}")
+        for line in standstill_lines(state.standstill) if state.standstill else ():
+            put(f"         {line}")
     for index, line in enumerate(stage_lines(start, on_cpu=info.on_cpu) if start else ()):
         put(f"{'' if index else 'start':<9}{line}")
     if state.step is not None:
@@ -322,6 +325,8 @@ def diagnose(
     """Show why a run ended and how to fix it. A pasted thread may also have a command and versions."""
     from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import diagnosis
+    from launcher.runs.watch.stalls import last_standstill
+    from launcher.runs.watch.stalls import lines as standstill_lines
 
     if source == "-":
         _diagnose_pasted(json)
@@ -329,13 +334,24 @@ def diagnose(
     origin = _resolve(source)
     result = diagnosis(origin)
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
+    standstill = last_standstill(origin) if isinstance(origin, RunDir) else None
+    if standstill is not None and standstill.until is not None:  # it moved again
+        standstill = None
     if json:
-        put_json({**result.to_json(), "stall_report": str(stalled[0]) if stalled else None})
+        known = {"stall_report": str(stalled[0]) if stalled else None}
+        put_json({**result.to_json(), **known, "standstill": standstill.to_json() if standstill else None})
         return
+    if standstill is not None:
+        put(f"stands still: {standstill.title}" if result.cause == "running" else f"stood still: {standstill.title}")
+        for line in standstill_lines(standstill):
+            put(f"  {line}")
+        put(f"  stacks: {stalled[0]}" if stalled else "  stacks: none")
+        if result.cause == "running":
+            return
     _put_diagnosis(result)
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
-    if stalled:
+    if stalled and standstill is None:
         put(f"  when it stalled: {stalled[0]}")
         for line in stalled[1]:
             put(f"    {line}")

@@ -67,6 +67,9 @@ class AttemptDir:
     hydra = _In("hydra")
     ray = _In("ray.json")
     stall = _In("stall.txt")
+    standstill = _In("stall.json")
+    stall_facts = _In("stall-facts.json")
+    startup = _In("startup.json")
     ray_token = _In("ray_token")
     save_now = _In("save-now")  # as ppo_tui_inside.plugin.checkpoints looks for it
 

@@ -21,6 +21,7 @@ from launcher.record.damage import Failure, damage, later, schema_of
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, session_members
+from launcher.record.standstill import Standstill
 
 ENDED = frozenset({"stopped", "finished", "failed", "lost", "imported"})
 ALIVE = frozenset({"queued", "starting", "running", "stopping"})
@@ -44,13 +45,13 @@ class RunState(Record):
     """How a run is doing. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
 
     `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
-    seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of the supervisor, at
-    `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the run damaged. Of an
-    imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader and never
-    written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an ended run
-    took so many seconds; what of its files is damaged, file and field; that a later ppo-tui wrote it, so that it can
-    only be looked at.
+    seems to stand still, `standstill` with evidence. `verdict` is the highest level that is on, `flags` the
+    rules that are, the worst first. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of
+    the supervisor, at `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the
+    run damaged. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a
+    reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for so many
+    minutes, an ended run took so many seconds; what of its files is damaged, file and field; that a later ppo-tui
+    wrote it, so that it can only be looked at.
     """
 
     state: str
@@ -74,6 +75,7 @@ class RunState(Record):
     rollout: Rollout | None = None
     stalled: bool = False
     stall: str | None = None
+    standstill: Standstill | None = field(default=None, metadata=RARE)
     verdict: str | None = None
     flags: tuple[str, ...] = ()
     best_score: float | None = field(default=None, metadata=RARE)

@@ -184,3 +184,21 @@ def _session_of(leader: int) -> list[int]:
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
     return found
+
+
+@pytest.mark.nightly(
+    "launcher/runs/supervise/stalls/", "launcher/inside/ppo_tui_inside/stacks.py", "experiments/stalls_toy.py"
+)
+def test_a_reward_function_that_does_not_return_is_named_with_its_line(env: dict[str, str]) -> None:
+    """experiments/stalls.py has more hangs of the toy."""
+    file = Path(__file__).parents[2] / "experiments/stalls_toy.py"
+    settings = ("trainer.steps=200", "trainer.validate_first=false", "trainer.validate_every=-1")
+    found = start(env, *settings, f"reward.path={file}", "reward.function=score", "--force", step=2)
+    try:
+        state = wait_for(RunDir(Path(found["dir"])), lambda now: now.standstill is not None or not now.live)
+        assert state.standstill is not None and state.standstill.reason == "reward", state
+        assert "stalls_toy.py" in state.standstill.evidence[0] and "ask_judge" in state.standstill.evidence[0]
+        shown = json.loads(ppo_tui(env, "diagnose", found["run"], "--json").stdout)
+        assert shown["standstill"]["reason"] == "reward" and shown["stall_report"]
+    finally:
+        ppo_tui(env, "stop", found["run"], "--wait")

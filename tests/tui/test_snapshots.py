@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from launcher.record.standstill import Standstill
+from launcher.runs.watch.stalls import sentence
+
 SIZES = [(80, 24), (160, 48)]
 Compare = Callable[..., bool]
 
@@ -41,6 +44,22 @@ def test_failed(snap_compare: Compare, make: SimpleNamespace, size: tuple[int, i
         machine=[make.gpus(8)],
         log=make.log,
     )
+    assert snap_compare(make.app(run), terminal_size=size, run_before=ready)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_run_that_stands_still(snap_compare: Compare, make: SimpleNamespace, size: tuple[int, int]) -> None:
+    found = Standstill(
+        "reward",
+        "The reward function does not return",
+        since=make.start + 200,
+        noticed=make.start + 260,
+        stage="rollout",
+        usual=4.0,
+        evidence=("/home/me/project/rewards/judge.py:31 ask_judge, in ray::RewardLoopWorker.compute_score (pid 4711)",),
+    )
+    state = make.running(stalled=True, stall=sentence(found, make.start + 270), standstill=found)
+    run = make.run(attempts=[make.recorded(62)], state=state, machine=[make.gpus(1)], log=make.log)
     assert snap_compare(make.app(run), terminal_size=size, run_before=ready)
 
 

@@ -1,5 +1,6 @@
 """What the one-line widgets say at different widths; drawn without a screen."""
 
+import dataclasses
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -102,6 +103,15 @@ def test_the_stages_of_a_start_have_their_times_and_places() -> None:
         "",
         "   usual times: median of the last 3 starts of this preset",
     ]
+
+
+def test_a_stage_that_takes_long_says_why_where_there_is_room() -> None:
+    found = startup("model", 25.0, usual=9.0)
+    slow = tuple(dataclasses.replace(each, why="downloaded 3.1 GB") if each.slow else each for each in found.stages)
+    drawn = lines(startup_rows(dataclasses.replace(found, stages=slow), None, 80, 18, on_cpu=True))
+    assert "   models: downloaded 3.1 GB" in drawn
+    drawn = lines(startup_rows(dataclasses.replace(found, stages=slow), None, 80, 9, on_cpu=True))
+    assert drawn[-1] == "   models: downloaded 3.1 GB" and len(drawn) == 9
 
 
 def test_little_room_puts_stages_that_are_done_or_wait_together() -> None:

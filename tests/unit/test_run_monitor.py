@@ -135,16 +135,6 @@ def test_an_attempt_appended_to_the_same_log_holds_in_place_of_what_it_repeats(s
     assert sum(change.rule == "NUM-1" for change in heard.changes) == 2  # each attempt is judged on its own
 
 
-def test_a_silent_start_is_a_stall_with_its_likely_cause() -> None:
-    monitor = make(Heard())
-    monitor.feed_console(TOY[: TOY.index(b"dataset len")], 100.0)
-    assert monitor.stall(130.0) is None
-    reason = monitor.stall(100.0 + 3600)
-    assert reason is not None and "CPUs" in reason
-    state = state_of(monitor, 100.0 + 3600)
-    assert state.stalled and state.stall == reason
-
-
 def test_a_mute_outlives_the_configuration_dump_and_takes_its_flag_away() -> None:
     log = gzip.decompress((LOGS / "kl-blowup.log.gz").read_bytes())
     loud, quiet = make(Heard()), make(Heard())

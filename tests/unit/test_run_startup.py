@@ -12,6 +12,7 @@ from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Event, EventLog, PhaseChange, StateChange
 from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
+from launcher.record.startup_work import StageWork, StartupWork
 from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start
@@ -140,3 +141,30 @@ def test_plain_output_tells_what_the_stage_before_took(tmp_path: Path, monkeypat
     _Printer(reader, out).print_new()
     assert "starting: Ray; configuration took 14s, usually 14s\n" in out.getvalue()
     assert "starting: configuration" not in out.getvalue()
+
+
+def why(work: StageWork, took: float, usual: float, *earlier: StageWork) -> str | None:
+    """What is said of the stage "model" that took so long."""
+    events = started("config", "ray", "data", "model")
+    state = RunState("starting", phase="model", phase_since=T + 60)
+    known = Usual({"model": (usual, usual)}, 1, [StartupWork((each,)) for each in earlier])
+    found = startup(events, state, known, T + 60 + took, work=StartupWork((work,)))
+    assert found is not None
+    return next(stage.why for stage in found.stages if stage.stage == "model")
+
+
+def test_a_stage_says_why_it_takes_long() -> None:
+    def model(**what: float | int | str) -> StageWork:
+        return StageWork("model", seconds=100.0, **what)  # type: ignore[arg-type]
+
+    assert why(model(downloaded=3_100_000_000), 100, 90) == "downloaded 3.1 GB (31 MB per second)"
+    compiled = why(model(compiled=62.0, cpu=80.0), 100, 90, StageWork("model", 30, compiled=0.5))
+    assert compiled == "compiled for 1m 02s of CPU, usually 0s: no compile cache fits"
+    slow_disk = model(fetched=9_000_000_000, disk="/mnt/models nfs4")
+    assert why(slow_disk, 100, 30) == "read 9.0 GB from a slow disk (/mnt/models nfs4)"
+    assert why(slow_disk, 100, 95) is None, "as long as usual"
+    assert why(model(starved=70.0, cpu=20.0), 100, 30) == "waited 1m 10s for a free CPU: other programs run"
+    assert why(model(quiet=80.0), 100, 30) == "did nothing for 1m 20s"
+    busy = why(model(cpu=95.0), 100, 30, StageWork("model", 30, cpu=20.0))
+    assert busy == "used 1m 35s of CPU, usually 20s"
+    assert why(model(cpu=5.0), 100, 30, StageWork("model", 30, cpu=5.0)) is None, "nothing explains it"

@@ -1,6 +1,7 @@
 """The part of ppo-tui that runs in veRL's interpreter, where ppo-tui itself need not be installed.
 
 * plugin/: veRL's driver and all Ray workers load it.
+* stacks.py: each of these processes writes what it waits for, on request.
 * probes/: each answers a question of the launcher in a process of its own.
 * by_path/: presets name these files by path, and veRL loads them.
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from launcher.core import clock
 from launcher.core.errors import UserError
@@ -23,11 +23,14 @@ from launcher.runs.supervise.disk import ConsoleLimit, DiskSink
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.sampling import Sampling, sampling
+from launcher.runs.supervise.stalls.watch import News, StallWatch
 from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.responses import ToldByResponses
 from launcher.runs.watch.run_checklist import checklist_maker
+from launcher.runs.watch.stalls import sentence
 from launcher.runs.watch.steps import Scores, earlier_steps
 
+_GPU_IDLE = 10  # % of its time that a GPU may work without the run doing anything
 _AT_ONCE = 16  # MiB that are read between two looks for a stop
 
 
@@ -88,6 +91,8 @@ class Feed:
             clock=self._past.date if self._past else None,
             tell=self._tell,
         )
+        self._news = News()
+        self.stalls = StallWatch(run, attempt, launch, self.monitor, self._news, guard)
         self.keeper = Keeper(run, attempt, info)
         self._scores = Scores(run)
         behind = Behind(run, of.id, alerts.stop_behind)
@@ -106,6 +111,8 @@ class Feed:
         """Samples the processes of a driver from now on."""
         if isinstance(self._sampling, Sampling):
             self._sampling.watch(driver, self._of.id)
+            if not self._of.info.replay_of:  # the player of a log waits between its lines
+                self.stalls.watch(driver, self._of.id)
 
     def recall(self) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
@@ -136,6 +143,7 @@ class Feed:
                 if self._past and self.catching_up and self._console.passed > passed:
                     self.monitor.feed_records(self._past.recorded(self._console.offset), now)
                 if chunk:
+                    self._news.note(chunk, now)
                     self.monitor.feed_console(chunk, now, self._console.passed)
             with self._guard("metrics"):
                 self.monitor.feed_file(lines, now)
@@ -173,6 +181,7 @@ class Feed:
         if sample is not None:
             gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
             fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
+            self.stalls.gpu_busy = any((gpu.util or 0) > _GPU_IDLE and gpu.run_used for gpu in sample.gpus)
             self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
@@ -192,11 +201,17 @@ class Feed:
         with self._guard("scores"):
             self._scores.poll()
         self._sampling.close()
+        self.stalls.close()
 
     def state(self, state: RunState) -> RunState:
         """`state` with the figures of the run as they are now, as far as they can be had."""
+        now, found = clock.now(), self.stalls.found
+        if found is not None and not state.stall:
+            state = replace(state, stall=sentence(found, now), standstill=found)
+        elif not state.stall and not self._of.info.replay_of:
+            state = replace(state, stall=self.stalls.silence(now))
         with self._guard("state"):
-            state = self.monitor.state(state, clock.now())
+            state = self.monitor.state(state, now)
         with self._guard("scores"):
             return self._scores.put_into(state)
         return state

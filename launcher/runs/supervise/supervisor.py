@@ -13,6 +13,7 @@ from pathlib import Path
 
 from launcher.core import clock
 from launcher.core.errors import UserError
+from launcher.core.format import duration
 from launcher.health.alerting import AlertSettings
 from launcher.machine import targets
 from launcher.record import control
@@ -21,6 +22,7 @@ from launcher.record.damage import Failure
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, StateChange
 from launcher.record.layout import RunDir
 from launcher.record.process import ATTEMPT, RUN, ProcessId
+from launcher.record.standstill import Standstill
 from launcher.record.state import RunState, StateFile
 from launcher.runs.supervise import driver
 from launcher.runs.supervise.adoption import driver_of, who_asked
@@ -31,10 +33,10 @@ from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.feed import Feed, Supervised
 from launcher.runs.supervise.job import JobDriver
 from launcher.runs.supervise.spawn import retry, wait_before_retry
-from launcher.runs.supervise.stalled import StallReport
 from launcher.runs.watch.run_diagnosis import Outcome, outcome
 
 TICK = 0.5  # seconds between two looks
+STALL = "STALL-1"
 
 
 class Supervisor:
@@ -56,6 +58,7 @@ class Supervisor:
         self._guard = self.failures.guard
         self.feed = Feed(of, alerts, self._guard, self._alert, self._stop_at)
         self.driver: driver.Driver | JobDriver | None = None
+        self.standstill: Standstill | None = None  # the one that was told
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
         self.requested_by: str | None = None
@@ -175,6 +178,8 @@ class Supervisor:
             self.driver.kill()
         while self.told:
             self.events.add(Note(self.told.popleft()))
+        with self._guard("alerts"):
+            self._tell_standstill()
         self._write()
 
     def _obey(self) -> None:
@@ -204,9 +209,24 @@ class Supervisor:
                 if kept := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks()):
                     self.events.add(Note(kept))
             with self._guard("alerts"):
-                StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
-            with self._guard("alerts"):
-                self._tell({"kind": change.kind, "t": t, **change.to_json()})
+                self._tell_flag(change, t)
+
+    def _tell_flag(self, change: LevelChange, t: float) -> None:
+        if change.rule == STALL:
+            self.feed.stalls.ask()
+            if self.standstill is not None:
+                return  # it was told with its reason
+        self._tell({"kind": change.kind, "t": t, **change.to_json()})
+
+    def _tell_standstill(self) -> None:
+        """The run stands still for a reason that is known now, or moves again."""
+        before, now = self.standstill, self.feed.stalls.found
+        self.standstill = now
+        if now is None and before is not None:
+            self.events.add(Note(f"the run moves again: {before.title}, for {duration(clock.now() - before.since)}"))
+        elif now is not None and (before is None or before.reason != now.reason):
+            self.events.add(Note(f"the run stands still: {now.title}; see {self.attempt.stall.absolute()}"))
+            self._tell({"kind": "stall", "t": now.noticed, **now.to_json()})
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed

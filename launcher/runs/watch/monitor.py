@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from launcher.console import phases
 from launcher.console import reader as console
 from launcher.health.checklist import Checklist
 from launcher.metrics.merge import Merger
@@ -157,7 +156,7 @@ class Monitor:
 
     def state(self, known: RunState, now: float) -> RunState:
         """What is `known` of the run, with all that the monitor tells."""
-        checks, stall = self.checklist.checks(), known.stall or self.stall(now)
+        checks, stall = self.checklist.checks(), known.stall or self.stall()
         return dataclasses.replace(
             known,
             phase=self.phase,
@@ -181,10 +180,20 @@ class Monitor:
         taken = self._taken.get(self.phase)
         return statistics.median(taken) if taken else None
 
-    def stall(self, now: float) -> str | None:
-        """Why the run seems to stand still, in one sentence; None while it moves."""
-        if self.step is None:
-            return phases.stall(self.phase, now - self.last_output) if self.last_output else None
+    @property
+    def pace(self) -> tuple[float, float, float] | None:
+        """When the last step ended, the median and the longest time between steps; None before the second step."""
+        if self._last_t is None or not self._durations:
+            return None
+        return self._last_t, statistics.median(self._durations), max(self._durations)
+
+    @property
+    def phase_longest(self) -> float | None:
+        """The most seconds that the present phase took in the recent steps, None when they do not tell."""
+        return max(self._taken.get(self.phase) or (), default=None)
+
+    def stall(self) -> str | None:
+        """The message of STALL-1 where it is up."""
         check = next((each for each in self.checklist.checks() if each.rule == "STALL-1"), None)
         return check.message if check is not None and check.level >= Level.WARN else None
 

@@ -21,7 +21,7 @@ from launcher.record.state import RunState, current
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.possible import Refusals, refusals
-from launcher.runs.watch.startup import Startup, Usual, startup, step_before, usual_start
+from launcher.runs.watch.startup import Startup, Usual, startup, step_before, usual_start, work_of
 from launcher.runs.watch.steps import StepTail, inherited_steps, parent_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ class RunReader:
 
     def startup(self, now: float | None) -> Startup | None:
         """How the start of the newest attempt goes; None once it has made a step."""
-        return startup(self.events, self.state, self._usual or Usual({}), now, before=self._before)
+        usual, work = self._usual or Usual({}), work_of(self.dir, self.state.attempt)
+        return startup(self.events, self.state, usual, now, before=self._before, work=work)
 
     def _read_state(self) -> bool:
         # damage to run.yaml, which takes longer to find than all else, is told by the second look

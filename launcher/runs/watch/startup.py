@@ -3,7 +3,7 @@
 import contextlib
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
@@ -14,6 +14,7 @@ from launcher.record.events import Event, PhaseChange, StateChange, read_events
 from launcher.record.info import Head
 from launcher.record.json import RARE, Record
 from launcher.record.layout import AttemptDir, RunDir, all_runs
+from launcher.record.startup_work import StageWork, StartupWork
 from launcher.record.state import RunState
 
 STAGES = ("config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout")
@@ -32,6 +33,10 @@ _STEP = ("rollout", "reward", "update")  # phases of the first step
 _STARTS = 5  # earlier starts that tell what is usual
 _LOOKED_AT = 40  # runs among which these are looked for
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
+_LONG, _LONG_BY = 1.5, 5.0  # times and seconds beyond the usual of earlier starts that are explained
+_DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes and seconds of CPU that are said in any case
+_SLOW_DISK = 200e6  # bytes per second of a disk that is not slow
+_WORTH = 0.3  # share of the stage's time that its explanation has at least
 _LONGER, _AT_LEAST = 2.0, 10.0  # times and seconds beyond the usual that are worth a word
 
 DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
@@ -43,7 +48,10 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Stage(Record):
-    """A stage: `begun` and `seconds` count from the start and are known once it runs; `slow`: far beyond `usual`."""
+    """A stage: `begun` and `seconds` count from the start and are known once it runs; `slow`: far beyond `usual`.
+
+    `why` is what took the time in a stage that takes longer than usual, or that downloads or compiles.
+    """
 
     stage: str
     state: str
@@ -51,6 +59,7 @@ class Stage(Record):
     seconds: float | None = field(default=None, metadata=RARE)
     usual: Span | None = field(default=None, metadata=RARE)
     slow: bool = field(default=False, metadata=RARE)
+    why: str | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +81,14 @@ class Startup(Record):
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Seconds of each stage, and how many earlier starts they are medians of; 0: they are those of the table."""
+    """Seconds of each stage, and how many earlier starts they are medians of; 0: they are those of the table.
+
+    `work` is what the processes did in these starts, the newest first.
+    """
 
     spans: Mapping[str, Span]
     starts: int = 0
+    work: Sequence[StartupWork] = ()
 
 
 @dataclass(slots=True)
@@ -92,7 +105,13 @@ class _Start:
 
 
 def startup(
-    events: Iterable[Event], state: RunState, usual: Usual, now: float | None, *, before: int = 0
+    events: Iterable[Event],
+    state: RunState,
+    usual: Usual,
+    now: float | None,
+    *,
+    before: int = 0,
+    work: StartupWork | None = None,
 ) -> Startup | None:
     """The start of the newest attempt at `now`; None once it has made a step after `before`, and for an imported log.
 
@@ -115,7 +134,8 @@ def startup(
             progress = running if stage == at else DONE
             span = usual.spans.get(stage)
             slow = progress == RUNNING and _slow(seconds, span)
-            stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow))
+            why = _why(stage, seconds, span, work, usual)
+            stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow, why))
         elif STAGES.index(stage) > STAGES.index(at) and (not usual.starts or stage in usual.spans):
             to_come = Stage(stage, WAITING, usual=usual.spans.get(stage))
             stages.append(to_come if state.live else Stage(stage, UNREACHED))
@@ -127,7 +147,15 @@ def startup_of(run: RunDir, state: RunState) -> Startup | None:
     before = step_before(run, state.attempt)
     if startup((), state, Usual({}), None, before=before) is None:  # what is usual takes longer to find
         return None
-    return startup(read_events(run.events), state, usual_start(run, run.read_head()), state.heartbeat, before=before)
+    usual = usual_start(run, run.read_head())
+    return startup(
+        read_events(run.events), state, usual, state.heartbeat, before=before, work=work_of(run, state.attempt)
+    )
+
+
+def work_of(run: RunDir, attempt: int | None) -> StartupWork | None:
+    """What the processes of an attempt did in the stages of its start."""
+    return StartupWork.read(run.attempt(attempt).startup) if attempt is not None else None
 
 
 def step_before(run: RunDir, attempt: int | None) -> int:
@@ -143,6 +171,7 @@ def usual_start(run: RunDir, head: Head) -> Usual:
     if head.from_log:
         return Usual({})
     name, taken, starts = head.name, defaultdict[str, list[float]](list), 0
+    work: list[StartupWork] = []
     host = _host(run)
     for other in all_runs()[:_LOOKED_AT]:
         its = other.read_head()
@@ -152,11 +181,12 @@ def usual_start(run: RunDir, head: Head) -> Usual:
             stepped = _first_step(other.attempt(number), step_before(other, number))
             if stepped is not None and starts < _STARTS:
                 starts += 1
+                work += filter(None, [work_of(other, number)])
                 for stage, seconds in start.taken(stepped):
                     taken[stage].append(seconds)
     medians = {stage: statistics.median(seconds) for stage, seconds in taken.items()}
     if medians:
-        return Usual({stage: (seconds, seconds) for stage, seconds in medians.items()}, starts)
+        return Usual({stage: (seconds, seconds) for stage, seconds in medians.items()}, starts, work)
     return Usual(
         {stage: _from_table(_STEP if stage == STAGES[-1] else (stage,), on_cpu=head.on_cpu) for stage in STAGES}
     )
@@ -191,6 +221,8 @@ def stage_lines(start: Startup, *, on_cpu: bool) -> list[str]:
         seconds = duration(stage.seconds) if stage.seconds is not None else ""
         usual = f"  usually {usual_words(stage.usual)}" if stage.usual else ""
         lines.append(f"{NAMES[stage.stage]:<18}{word:<18}{seconds:>7}{usual}".rstrip())
+        if stage.why:
+            lines.append(f"  {stage.why}")
     origin = origin_words(start, on_cpu=on_cpu)
     return [*lines, *([f"usual times: {origin}"] if origin else [])]
 
@@ -202,6 +234,41 @@ def _from_table(phases: Iterable[str], *, on_cpu: bool) -> Span:
 
 def _slow(seconds: float | None, usual: Span | None) -> bool:
     return seconds is not None and usual is not None and seconds > max(_LONGER * usual[1], usual[1] + _AT_LEAST)
+
+
+def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork | None, usual: Usual) -> str | None:
+    """What took the time, where that is worth a word; None where it is unknown."""
+    done = work.of(stage) if work is not None else None
+    if done is None or seconds is None:
+        return None
+    earlier = [found for each in usual.work if (found := each.of(stage)) is not None]
+    if done.downloaded >= _DOWNLOAD:
+        rate = done.downloaded / max(done.seconds, 1.0)
+        return f"downloaded {_size(done.downloaded)} ({_size(rate)} per second)"
+    if done.compiled >= _COMPILES:
+        before = f", usually {duration(_median(earlier, 'compiled'))}" if earlier else ""
+        return f"compiled for {duration(done.compiled)} of CPU{before}: no compile cache fits"
+    longer = span is not None and usual.starts and seconds > max(_LONG * span[1], span[1] + _LONG_BY)
+    if not longer and not _slow(seconds, span):
+        return None
+    parts = {
+        f"read {_size(done.fetched)} from a slow disk ({done.disk})": done.fetched / _SLOW_DISK,
+        f"waited {duration(done.starved)} for a free CPU: other programs run": done.starved,
+        f"did nothing for {duration(done.quiet)}": done.quiet,
+        f"used {duration(done.cpu)} of CPU, usually {duration(_median(earlier, 'cpu'))}": (
+            done.cpu - _LONG * _median(earlier, "cpu") if earlier else 0.0
+        ),
+    }
+    words, most = max(parts.items(), key=lambda part: part[1])
+    return words if most >= _WORTH * seconds else None
+
+
+def _median(work: Iterable[StageWork], name: str) -> float:
+    return statistics.median([float(getattr(each, name)) for each in work] or [0.0])
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def _stage(phase: str | None) -> str | None:

@@ -1,7 +1,9 @@
 """How a run ended, or why it stands still, in a sentence over its charts."""
 
 import math
+import re
 
+from rich.cells import cell_len
 from textual.geometry import Size
 
 from launcher.core.format import duration, roughly
@@ -9,8 +11,8 @@ from launcher.core.text import clean
 from launcher.record.state import RunState
 from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
-from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
-from tui.kit.drawing.rows import Row, paragraph, spread, width
+from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST, ELLIPSIS
+from tui.kit.drawing.rows import Row, crop, paragraph, spread, width
 from tui.kit.page import HIDDEN
 from tui.kit.run_words import STATES, level_sign, notice, state_words
 from tui.kit.widgets.painted import Grown, Painted
@@ -107,10 +109,14 @@ class AwayPanel(Painted):
 
 
 MOST = 3  # lines
+_FOLDERS = re.compile(r"(?<=\s)/\S+/(?=[^/\s]+:\d)|^/\S+/(?=[^/\s]+:\d)")  # before a file with its line
 
 
 class Banner(Grown):
-    """Hidden while the run continues; else as many lines as its sentence takes, three at most."""
+    """Hidden while the run continues; else as many lines as its sentence takes, three at most.
+
+    Of a run that stands still also what was seen, and what to try.
+    """
 
     state: RunState | None = None  # until it is read
 
@@ -125,4 +131,15 @@ class Banner(Grown):
             return []
         role, sentence = closing
         sign = "".join(text for text, _ in state_words(self.state)).split()[0]
-        return paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)
+        drawn = paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)
+        if (found := self.state.standstill) is not None and self.state.live:
+            from launcher.runs.watch.stalls import fixes
+
+            seen = [*found.evidence[:1], *(f"try: {fix}" for fix in fixes(found)[:1])]
+            drawn += [crop([(f"   {_fitted(clean(line), columns - 3)}", "text")], columns) for line in seen]
+        return drawn[:MOST]
+
+
+def _fitted(text: str, columns: int) -> str:
+    """The text, without the folders of its files where it is too long."""
+    return text if cell_len(text) <= columns else _FOLDERS.sub(f"{ELLIPSIS}/", text)

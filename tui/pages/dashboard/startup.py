@@ -38,7 +38,8 @@ _HEAD = 4  # rows beside those of the stages, from which there is a head
 def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: int, *, on_cpu: bool) -> list[Row]:
     """The checklist in at most so many rows: stages that are done share one where there is little room."""
     origin = origin_words(found, on_cpu=on_cpu)
-    notes: list[Row] = [[(f"   usual times: {origin}", "dim")]] if origin else []
+    why: list[Row] = [[(f"   {NAMES[stage.stage]}: {stage.why}", "notice")] for stage in found.stages if stage.why]
+    notes = [*why, *([[(f"   usual times: {origin}", "dim")]] if origin else [])]
     airy = rows >= 2 * len(found.stages) + len(notes) + _HEAD
     headed = rows >= len(found.stages) + len(notes) + _HEAD
     head: list[Row] = [_row("stage", "", "time", "usually" if origin else "", columns, "dim")] if headed else []
@@ -54,7 +55,7 @@ def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: in
         later = found.stages[len(folded) + rows - 1 - bool(folded) :]
         listed[rows - 1 :] = [_together(later, glyphs.NONE, "dim", columns)]
     if len(head) + len(listed) + len(notes) + 1 > rows:
-        return [*head, *listed][:rows]
+        return [*head, *listed, *why][:rows]
     return [*head, *([[]] if airy else []), *listed, *([] if airy else [[]]), *notes]
 
 

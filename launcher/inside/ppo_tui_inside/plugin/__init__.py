@@ -17,7 +17,7 @@ import os
 
 from verl import __version__ as INSTALLED
 
-from .. import SUPPORTED
+from .. import SUPPORTED, stacks
 from . import attention, checkpoints, defects, polling, side_by_side
 
 
@@ -35,5 +35,5 @@ if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
 
     cpu.install()
 
-for part in (attention, checkpoints, defects, polling, side_by_side):
+for part in (attention, checkpoints, defects, polling, side_by_side, stacks):
     part.install()

@@ -1,0 +1,92 @@
+"""Why a run stands still, and what was seen of its processes: stall.json and stall-facts.json of an attempt.
+
+The facts are written so that a reason can be judged again, and become the data of tests.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from launcher.record.json import RARE, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill(Record):
+    """A run stands still for a reason of `launcher.runs.watch.stalls`. Times are unix seconds.
+
+    `since` is when it last moved, `noticed` when that was noticed, in `stage`, which usually takes `usual` seconds
+    (None in a stage that it never passed), `until` when it moved again. `command` would show what cannot be seen
+    without rights.
+    """
+
+    reason: str
+    title: str
+    since: float
+    noticed: float
+    stage: str = ""
+    usual: float | None = field(default=None, metadata=RARE)
+    evidence: tuple[str, ...] = ()
+    command: str | None = field(default=None, metadata=RARE)
+    until: float | None = field(default=None, metadata=RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack(Record):
+    """What a thread does, the innermost call first: `file:line function`. `still`: it did the same 3 s before."""
+
+    thread: str
+    frames: tuple[str, ...]
+    still: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Record):
+    """One process of a run. `state` is the kernel's letter, `cpu` in cores, `tasks` the coroutines that wait.
+
+    `collectives` are the newest operations of its process groups: `group`, `sequence`, `operation`, `state`,
+    and `still` where 3 s did not change it.
+    `source` is how its stacks were got.
+    """
+
+    pid: int
+    name: str
+    state: str = "S"
+    cpu: float = 0.0
+    ranks: tuple[int, ...] = field(default=(), metadata=RARE)
+    wait: str = field(default="", metadata=RARE)
+    stacks: tuple[Stack, ...] = field(default=(), metadata=RARE)
+    tasks: tuple[tuple[str, ...], ...] = field(default=(), metadata=RARE)
+    collectives: tuple[dict[str, Any], ...] = field(default=(), metadata=RARE)
+    files: tuple[str, ...] = field(default=(), metadata=RARE)
+    source: str = field(default="", metadata=RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class RayView(Record):
+    """What the run's Ray waits for, as `ppo_tui_inside.probes.ray_state` prints it; `error`: why that is unknown."""
+
+    actors: tuple[dict[str, Any], ...] = ()
+    groups: tuple[dict[str, Any], ...] = ()
+    total: dict[str, float] = field(default_factory=dict)
+    free: dict[str, float] = field(default_factory=dict)
+    nodes: int = 1
+    store: tuple[str, ...] = field(default=(), metadata=RARE)
+    error: str | None = field(default=None, metadata=RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts(Record):
+    """All that was seen at `t`, in `stage`.
+
+    `full` are file systems without space, `mounts` the types of those that processes in state D use, `locks` who waits
+    for whom, `kernel` lines of the kernel about GPUs, `missing` commands that would show more.
+    """
+
+    t: float
+    stage: str = ""
+    processes: tuple[Seen, ...] = ()
+    ray: RayView | None = None
+    full: tuple[str, ...] = field(default=(), metadata=RARE)
+    mounts: tuple[str, ...] = field(default=(), metadata=RARE)
+    locks: tuple[str, ...] = field(default=(), metadata=RARE)
+    kernel: tuple[str, ...] = field(default=(), metadata=RARE)
+    missing: tuple[str, ...] = field(default=(), metadata=RARE)

@@ -1,0 +1,182 @@
+"""Notices that a run stands still and finds out why, in a thread: whatever hangs, the supervisor continues."""
+
+import contextlib
+import re
+import threading
+from collections import deque
+from dataclasses import replace
+
+from launcher.console import phases
+from launcher.core import clock
+from launcher.core.files import write_atomic
+from launcher.record.attempt import LaunchRecord
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.process import ProcessId
+from launcher.record.standstill import Facts, Standstill
+from launcher.runs.supervise.failures import Guard
+from launcher.runs.supervise.stalls.activity import QUIET, Activity, Patience, Stage
+from launcher.runs.supervise.stalls.evidence import Judgement
+from launcher.runs.supervise.stalls.judging import judge
+from launcher.runs.supervise.stalls.looking import look
+from launcher.runs.supervise.stalls.report import report
+from launcher.runs.supervise.stalls.work import Work
+from launcher.runs.watch.monitor import Monitor
+from launcher.runs.watch.stalls import UNKNOWN
+from launcher.runs.watch.startup import STAGES, Usual, usual_start
+
+EVERY = 2.0  # seconds between two looks at the activity
+_MOVING = 3  # looks in a row with activity, after which a run moves again
+_BEFORE = 60.0  # seconds before the last progress in which a GPU may have failed
+_AGAIN = 60.0  # seconds after which an unknown reason is looked for once more
+_REMEMBERED = 200  # lines
+# Times, pids and addresses: a line that differs only in them is not news.
+_TIMES = re.compile(
+    rb"\d{4}-\d\d-\d\d|\d\d-\d\d \d|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?|\+\d+[smh]\S*|pid=\d+|0x[0-9a-f]+|\x1b\[[\d;]*m"
+)
+
+
+class News:
+    """Whether a run prints anything new: some programs print the same counts every few seconds while they wait."""
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+        self._seen: deque[bytes] = deque(maxlen=_REMEMBERED)
+
+    def note(self, chunk: bytes, now: float) -> None:
+        """Takes in what was printed; of a long output the end."""
+        lines = [_TIMES.sub(b"", line).strip() for line in chunk[-(16 << 10) :].replace(b"\r", b"\n").splitlines()]
+        fresh = [line for line in lines if line and line not in self._seen]
+        self._seen.extend(fresh)
+        if fresh:
+            self.at = now
+
+
+class StallWatch:
+    """The watch over one attempt. `found` is why the run stands still, None while it moves."""
+
+    def __init__(
+        self, run: RunDir, attempt: AttemptDir, launch: LaunchRecord, monitor: Monitor, news: News, guard: Guard
+    ) -> None:
+        self._run, self._attempt, self._launch = run, attempt, launch
+        self._monitor, self._news, self._guard = monitor, news, guard
+        self._usual: Usual | None = None
+        self._work_done = Work(attempt.startup, launch)
+        self._ended = threading.Event()
+        self._asked = False
+        self._thread: threading.Thread | None = None
+        self.gpu_busy = False  # a GPU works for the run; one that waits for another rank does, too
+        self.found: Standstill | None = None
+
+    def watch(self, driver: ProcessId, id: str) -> None:
+        """Follows the processes of a driver of this machine from now on."""
+        self._thread = threading.Thread(target=self._work, args=(driver, id), name="stalls", daemon=True)
+        self._thread.start()
+
+    def ask(self) -> None:
+        """STALL-1 rose: what the processes do is written down, whatever the activity says."""
+        self._asked = True
+
+    def close(self) -> None:
+        self._ended.set()
+
+    def silence(self, now: float) -> str | None:
+        """Of a run whose processes are on other machines: that it prints nothing, and the likely reason."""
+        monitor = self._monitor
+        if self._thread is not None or monitor.step is not None or monitor.last_output is None:
+            return None
+        return phases.stall(monitor.phase, now - monitor.last_output)
+
+    def _work(self, driver: ProcessId, id: str) -> None:
+        with self._guard("stalls"):
+            self._usual = usual_start(self._run, self._run.read_head())
+        left = Standstill.read(self._attempt.standstill)
+        if left is not None and left.until is None:  # by a supervisor that was killed
+            self._record(replace(left, until=clock.now()))
+        looking = _Looking(Activity(driver, id), clock.now())
+        while not self._ended.wait(EVERY):
+            with self._guard("stalls"):
+                self._turn(looking)
+
+    def _turn(self, state: "_Looking") -> None:
+        now, stage, patience = clock.now(), self.stage(), state.patience
+        used = state.activity.used()
+        busy = bool(used.busy) or self.gpu_busy
+        if self._monitor.step is None:
+            self._work_done.add(stage.name, used, quiet=not busy and now - patience.moved > QUIET)
+        patience.note(now, busy=busy, printed=self._news.at, stage=stage)
+        state.moving = state.moving + 1 if busy else 0
+        found = self.found
+        if found is not None:
+            if patience.progressed > found.since or (state.quiet and state.moving >= _MOVING):
+                self.found = None
+                self._record(replace(found, until=now))
+            elif found.reason == UNKNOWN and now - found.noticed > _AGAIN and not state.again:
+                state.again = True
+                self._look(state, now, stage, quiet=True)
+            return
+        state.again = False
+        if patience.stands(now, stage):
+            self._look(state, now, stage, quiet=True)
+        elif self._asked or patience.worth_a_look(now, stage):
+            self._look(state, now, stage, quiet=False)
+
+    def _look(self, state: "_Looking", now: float, stage: Stage, *, quiet: bool) -> None:
+        asked, self._asked = self._asked, False
+        python = self._launch.argv[0] if self._launch.argv else "python"
+        progressed = state.patience.progressed
+        since = progressed - _BEFORE
+        facts = look(self._attempt, state.activity.pids, stage.name, python=python, since=since)
+        state.activity.used()  # what the look itself has used does not count
+        state.patience.note(now, busy=False, printed=self._news.at, stage=self.stage())
+        if state.patience.progressed > progressed:
+            return
+        judgement = judge(facts, busy=not quiet)
+        if judgement is not None:
+            since = state.patience.moved if quiet else progressed
+            state.quiet, self.found = quiet, _standstill(judgement, since, stage)
+            self._record(self.found)
+        if judgement is not None or asked:
+            self._write(facts)
+
+    def _record(self, found: Standstill) -> None:
+        with contextlib.suppress(OSError):
+            found.write(self._attempt.standstill)
+
+    def _write(self, facts: Facts) -> None:
+        with contextlib.suppress(OSError):
+            facts.write(self._attempt.stall_facts)
+            text = report(facts, self._attempt.console, self._run.machine, self.found)
+            write_atomic(self._attempt.stall, text.encode())
+
+    def stage(self) -> Stage:
+        """Where the run is and what is usual there; between steps the whole step where no line marks its parts."""
+        monitor = self._monitor
+        since, pace = monitor.phase_since or self._launch.created or 0.0, monitor.pace
+        if monitor.step is None or (pace is None and monitor.phase in STAGES):
+            usual = self._usual
+            known = usual.spans.get(monitor.phase) if usual is not None and usual.starts else None
+            return Stage(monitor.phase, since, known[1] if known else None)
+        if monitor.phase in ("update", "validate", "save") and monitor.phase_usual is not None:
+            return Stage(monitor.phase, since, monitor.phase_usual, monitor.phase_longest)
+        return Stage(monitor.phase, pace[0], pace[1], pace[2]) if pace is not None else Stage(monitor.phase, since)
+
+
+class _Looking:
+    """What the thread knows between two turns."""
+
+    def __init__(self, activity: Activity, now: float) -> None:
+        self.activity, self.patience = activity, Patience(now)
+        self.moving, self.again, self.quiet = 0, False, True
+
+
+def _standstill(judgement: Judgement, since: float, stage: Stage) -> Standstill:
+    return Standstill(
+        judgement.reason,
+        judgement.title,
+        since=since,
+        noticed=clock.now(),
+        stage=stage.name,
+        usual=stage.usual,
+        evidence=judgement.evidence,
+        command=judgement.command,
+    )

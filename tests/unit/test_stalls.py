@@ -1,0 +1,387 @@
+"""Why a run stands still: reasons from recorded hangs and real processes, and none for a run that is slow."""
+
+import gzip
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+from console_logs import DATA
+from waiting import wait_for, wait_until
+
+from launcher import inside
+from launcher.health.checklist import Checklist
+from launcher.inside.ppo_tui_inside import stacks as plugin
+from launcher.preset.translate import Launch
+from launcher.record.attempt import LaunchRecord
+from launcher.record.events import Note, read_kind
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir, create
+from launcher.record.process import ProcessId, run_processes
+from launcher.record.standstill import Facts, RayView, Seen, Stack, Standstill
+from launcher.record.state import RunState
+from launcher.runs.act.stop import stop
+from launcher.runs.supervise.failures import FailureLog
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.supervise.stalls import stacks
+from launcher.runs.supervise.stalls.activity import Patience, Stage
+from launcher.runs.supervise.stalls.judging import judge
+from launcher.runs.supervise.stalls.looking import look
+from launcher.runs.supervise.stalls.report import report
+from launcher.runs.supervise.stalls.watch import News, StallWatch
+from launcher.runs.watch.monitor import Monitor, Sink
+from launcher.runs.watch.stalls import last_standstill, reasons
+
+SECRET = "abcdef0123456789abcdef0123456789abcdef01"
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+TOY = gzip.decompress((DATA / "logs/cpu-toy.log.gz").read_bytes())
+RECORDED = sorted((DATA / "stalls").glob("*.json"))
+FAULTS = Path(__file__).parents[2] / "experiments/stalls_faults.py"
+SITE = "/opt/venv/lib/python3.11/site-packages"
+WAIT = f"{SITE}/torch/distributed/distributed_c10d.py:3252 all_reduce"
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_a_recorded_hang_has_its_reason_with_evidence(file: Path) -> None:
+    recorded = json.loads(file.read_text())
+    found = judge(Facts.from_json(recorded["facts"]))
+    assert found is not None and found.reason == recorded["right"]
+    assert found.evidence and "…" not in f"{found.title} {found.command}"
+
+
+def test_each_reason_was_planted_or_is_judged_below() -> None:
+    planted = {json.loads(file.read_text())["right"] for file in RECORDED}
+    below = {"gpu-lost", "network-disk", "collective-lost", "collective", "ray-actor-pending", "tool", "user-code"}
+    assert planted | below | {"unknown", "reward", "engine"} == set(reasons())
+
+
+def seen(pid: int, *frames: str, **more: object) -> Seen:
+    return replace(Seen(pid, f"ray::Worker{pid}", stacks=(Stack("main", frames),)), **more)  # type: ignore[arg-type]
+
+
+def reason(*processes: Seen, busy: bool = False, **more: object) -> str | None:
+    found = judge(replace(Facts(0.0, processes=processes), **more), busy=busy)  # type: ignore[arg-type]
+    return found.reason if found is not None else None
+
+
+def test_a_gpu_that_failed_comes_first() -> None:
+    line = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, GPU has fallen off the bus."
+    found = judge(Facts(0.0, kernel=(line,), processes=(seen(1, WAIT, ranks=(0, 2)),)), busy=True)
+    assert found is not None and found.title == "A GPU failed: Xid 79" and found.evidence == (line,)
+
+
+def test_the_file_system_of_another_machine_is_told_from_a_disk() -> None:
+    held = seen(1, "/home/me/save.py:3 save", state="D", wait="nfs_wait_on_request")
+    assert reason(held, mounts=("/ ext4", "/mnt/data nfs4")) == "network-disk"
+    assert reason(held, mounts=("/ ext4", "/scratch xfs")) == "disk-wait"
+    assert reason(replace(held, cpu=0.7), mounts=("/mnt/data nfs4",)) != "network-disk", "it reads"
+
+
+def test_ranks_that_wait_for_one_that_is_gone_or_for_the_network() -> None:
+    both = [seen(1, WAIT, ranks=(0, 2)), seen(2, WAIT, ranks=(1, 2))]
+    assert reason(both[0]) == "collective-lost"
+    assert reason(*both) == "collective"
+    behind = ({"group": "default_pg", "sequence": 6, "operation": "gloo:all_reduce", "state": "scheduled"},)
+    ahead = ({**behind[0], "sequence": 7},)
+    assert reason(replace(both[0], collectives=behind), replace(both[1], collectives=ahead)) == "collective-mismatch"
+
+
+def test_a_busy_run_gets_certain_reasons_alone() -> None:
+    own = "/home/me/reward.py:12 score"
+    scoring = seen(1, own, f"{SITE}/verl/experimental/reward_loop/reward_manager/naive.py:77 run_single")
+    assert reason(scoring) == "reward" and reason(scoring, busy=True) is None
+    absent = seen(2, own, ranks=(1, 2))
+    assert reason(seen(1, WAIT, ranks=(0, 2)), absent, busy=True) == "collective-missing"
+    moving = replace(seen(1, WAIT, ranks=(0, 2)), stacks=(Stack("main", (WAIT,), still=False),))
+    assert reason(moving, absent, busy=True) is None, "it was elsewhere 3 s before"
+
+
+def test_tools_and_engines_are_found_in_coroutines() -> None:
+    loop = f"{SITE}/verl/experimental/agent_loop/tool_agent_loop.py:310 _call_tool"
+    assert reason(Seen(1, "ray::AgentLoopWorker", tasks=(("/home/me/search.py:40 execute", loop),))) == "tool"
+    asked = f"{SITE}/verl/workers/rollout/llm_server.py:120 generate"
+    assert reason(Seen(1, "ray::AgentLoopWorker", tasks=((asked,),))) == "engine"
+
+
+def test_an_actor_whose_resources_are_there_does_not_start() -> None:
+    actor = {"name": "Server", "state": "PENDING_CREATION", "pid": 0, "needs": {"CPU": 1.0}}
+    free = RayView(actors=(actor,), total={"CPU": 4.0}, free={"CPU": 2.0})
+    assert reason(ray=free) == "ray-actor-pending"
+    assert reason(ray=replace(free, free={"CPU": 0.0})) == "ray-cpus"
+    ended = {"name": "Probe", "state": "DEAD", "cause": "killed by `ray.kill` reason: RAY_KILL"}
+    assert reason(ray=RayView(actors=(ended,))) == "unknown", "its end was asked for"
+
+
+def test_own_code_of_the_driver_is_named_last() -> None:
+    assert reason(seen(1, "/home/me/train.py:7 wait_for_disk")) == "user-code"
+    assert reason(seen(1, f"{SITE}/verl/trainer/ppo/v1/replay_buffer.py:409 sample")) == "unknown"
+
+
+STEP = Stage("rollout", since=100.0, usual=30.0, longest=40.0)
+
+
+def test_a_run_stands_still_after_twice_the_usual_time_when_it_is_quiet() -> None:
+    patience = Patience(100.0)
+    patience.note(149.0, busy=True, printed=None, stage=STEP)
+    assert not patience.stands(158.0, STEP), "10 s of silence, but the step may take 60"
+    patience.note(158.0, busy=False, printed=None, stage=STEP)
+    assert patience.stands(160.0, STEP)
+    patience.note(160.0, busy=True, printed=None, stage=STEP)
+    assert not patience.stands(169.0, STEP), "it worked at 160"
+    assert not Patience(100.0).stands(119.0, replace(STEP, usual=2.0, longest=2.0)), "20 s at least"
+    assert Patience(100.0).stands(120.0, replace(STEP, usual=2.0, longest=2.0))
+
+
+def test_a_stage_that_was_never_passed_may_be_quiet_for_two_minutes() -> None:
+    fresh = Stage("engine", since=100.0)
+    patience = Patience(100.0)
+    assert not patience.stands(219.0, fresh) and patience.stands(220.0, fresh)
+    patience.note(250.0, busy=True, printed=None, stage=fresh)  # it was slow, and worked again
+    assert not patience.stands(250.0 + 290.0, fresh) and patience.stands(250.0 + 301.0, fresh)
+
+
+def test_a_busy_run_without_progress_is_looked_at_and_more_rarely_later() -> None:
+    patience, looks = Patience(100.0), []
+    for now in range(100, 1300, 2):
+        patience.note(now, busy=True, printed=None, stage=STEP)
+        if patience.worth_a_look(now, STEP):
+            looks.append(now - 100)
+    assert looks == [60, 120, 240, 480, 960]
+
+
+def test_healthy_steps_of_33_attempts_on_gpus_end_in_time_even_if_nothing_was_seen_of_them(tmp_path: Path) -> None:
+    """One of them takes 31 s after steps of 10: only its activity shows that it is healthy."""
+    with tarfile.open(DATA / "gpu/runs.tar.xz") as archive:
+        members = [member for member in archive.getmembers() if member.name.endswith("/steps.jsonl")]
+        archive.extractall(tmp_path, members, filter="data")
+    judged = late = 0
+    for file in tmp_path.glob("runs/*/attempts/*/steps.jsonl"):
+        times = [json.loads(line)["t"] for line in file.read_text().splitlines()]
+        gaps = [after - before for before, after in pairwise(times)]
+        for index, gap in enumerate(gaps[1:], 1):
+            known = gaps[max(0, index - 20) : index]
+            stage = Stage("rollout", 0.0, statistics.median(known), max(known))
+            judged, late = judged + 1, late + (gap > (stage.patience or 0.0))
+    assert (judged, late) == (515, 1)
+
+
+def test_the_same_counts_again_are_no_news() -> None:
+    news = News()
+    news.note(b"11-25 15:10:01 replay buffer: pending 3, running 2\n", 1.0)
+    news.note(b"11-25 15:10:06 replay buffer: pending 3, running 2\n", 6.0)
+    news.note(b"\x1b[33m(autoscaler +28s)\x1b[0m Error: no node\n", 7.0)
+    news.note(b"\x1b[33m(autoscaler +1m3s)\x1b[0m Error: no node\n", 9.0)
+    assert news.at == 7.0
+    news.note(b"11-25 15:10:11 replay buffer: pending 2, running 2\n", 11.0)
+    assert news.at == 11.0
+
+
+def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "subprocess.Popen[bytes]":
+    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(attempt.metrics), "PYTHONPATH": str(inside.FOLDER)}
+    with attempt.console.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(FAULTS), name, str(attempt.path)],
+            env=env,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    wait_until(lambda: after in attempt.console.read_bytes() or process.poll() is not None, attempt.console.read_bytes)
+    time.sleep(1.5)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "right", "words"),
+    [
+        ("queue", "queue-full", "stalls_faults.py"),
+        ("flock", "lock", "waits for"),
+        ("lock", "lock", "hang_lock"),
+        ("missing", "collective-missing", "score_slowly"),
+        ("killed_rank", "process-stopped", "state T"),
+        ("data_loader", "data-loader", "read_from_server"),
+    ],
+)
+def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right: str, words: str) -> None:
+    if name in ("missing", "killed_rank", "data_loader"):
+        pytest.importorskip("torch")
+    pytest.importorskip("filelock")
+    (tmp_path / "1").mkdir()
+    attempt = AttemptDir(tmp_path / "1")
+    process = planted(attempt, name, after=b"step:7" if name == "data_loader" else b"step:5")
+    try:
+        pids = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
+        facts = look(attempt, pids, "rollout", python=sys.executable, since=time.time())
+        found = judge(facts)
+        assert found is not None and found.reason == right, report(facts, attempt.console, tmp_path / "x", None)
+        assert words in " ".join(found.evidence)
+        assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def with_plugin(tmp_path: Path, code: str) -> "subprocess.Popen[bytes]":
+    """A process that has loaded the plugin and runs `code`."""
+    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"), "PYTHONPATH": str(inside.FOLDER)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from ppo_tui_inside import stacks; stacks.install()\n{code}"], env=env
+    )
+    wait_until((tmp_path / plugin.FOLDER / f"{process.pid}.ask").exists)
+    time.sleep(0.5)
+    return process
+
+
+@pytest.mark.slow
+def test_asking_does_not_harm_a_process_whose_threads_are_busy(tmp_path: Path) -> None:
+    """faulthandler's signal killed a driver of Ray here, so a thread answers instead."""
+    work = "def work():\n  while True: exec('def f(x): return [y for y in range(x)]\\nf(50)', {})\n"
+    threads = "import threading\nfor _ in range(4): threading.Thread(target=work, daemon=True).start()\nwork()"
+    process = with_plugin(tmp_path, work + threads)
+    try:
+        answers = [stacks.ask(tmp_path / plugin.FOLDER, [process.pid])[process.pid] for _ in range(10)]
+        assert process.poll() is None
+        assert any(len(doing.stacks) == 5 and doing.source == "plugin" for doing in answers)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_process_that_holds_the_interpreter_in_c_answers_by_faulthandler(tmp_path: Path) -> None:
+    process = with_plugin(tmp_path, "import ctypes\ndef stuck(): ctypes.PyDLL(None).sleep(600)\nstuck()")
+    try:
+        folder = tmp_path / plugin.FOLDER
+        assert not stacks.ask(folder, [process.pid])[process.pid].stacks
+        found = stacks.dump(folder, [process.pid])[process.pid]
+        assert found.source == "faulthandler" and any("stuck" in frame for frame in found.stacks[-1].frames)
+        assert process.poll() in (None, 0), "the signal interrupts its sleep"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_flight_recorder_is_on_by_the_names_of_the_installed_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.8.0")
+    assert plugin.recorder("/x/")["TORCH_NCCL_TRACE_BUFFER_SIZE"] == "2000"
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.13.0+cpu")
+    assert plugin.recorder("/x/")["TORCH_FR_BUFFER_SIZE"] == "2000"
+
+
+def test_a_process_without_the_plugin_gets_no_signal(tmp_path: Path) -> None:
+    (tmp_path / plugin.FOLDER).mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        (tmp_path / plugin.FOLDER / f"{process.pid}.txt").touch()  # left by an earlier process of this pid
+        folder = tmp_path / plugin.FOLDER
+        assert stacks.ask(folder, [process.pid]) == {} and stacks.dump(folder, [process.pid]) == {}
+        process.communicate(b"\n")
+        assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_supervisor_names_the_reason_and_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: state.json, the files of the attempt, an alert, an event; then the queue is read."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    driver = f"""
+import queue, sys, threading, time
+sys.argv = ["x", "none", {str(tmp_path)!r}]
+sys.path.insert(0, {str(FAULTS.parent)!r})
+import stalls_faults
+slots = queue.Queue(1)
+def take():
+    while not (stalls_faults.FOLDER / "go").exists():
+        time.sleep(0.1)
+    slots.get()
+threading.Thread(target=take, daemon=True).start()
+stalls_faults.steps()
+slots.put(1); slots.put(2)
+stalls_faults.steps(200, 0.2)
+"""
+    run, now = create("x"), time.time()
+    heard = tmp_path / "heard.jsonl"
+    listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
+    RunInfo(run.id, "x", now, preset={"health": {"on_alert": [sys.executable, "-c", listen]}}).write(run.run_yaml)
+    attempt = run.add_attempt()
+    env = {"VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()), "PYTHONPATH": str(inside.FOLDER)}
+    write_launch(run, attempt, Launch([sys.executable, "-c", driver], env, [], {}), created=now, run_created=now)
+    spawn_supervisor(run)
+    try:
+        state = wait_for(run, lambda state: state.standstill is not None or not state.live)
+        assert state.standstill is not None and state.standstill.reason == "queue-full", attempt.console.read_text()
+        assert state.stalled and (state.stall or "").startswith("A queue has no free slot (no progress for ")
+        wait_until(attempt.stall.exists)
+        assert "queue.py" in attempt.stall.read_text() and Facts.read(attempt.stall_facts) is not None
+        wait_until(heard.exists)
+        told = [json.loads(line) for line in heard.read_text().splitlines()]
+        assert told[0]["kind"] == "stall" and told[0]["reason"] == "queue-full" and told[0]["evidence"]
+        (tmp_path / "go").touch()
+        wait_for(run, lambda state: state.standstill is None and not state.stalled)
+        over = last_standstill(run)
+        assert over is not None and over.until is not None
+        notes = [note.text for note in read_kind(run.events, Note)]
+        assert notes[0].startswith("the run stands still: A queue") and notes[1].startswith("the run moves again")
+    finally:
+        stop(run, by="test", wait=True)
+        for pid in run_processes(run.id):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_job_that_is_silent_at_its_start_has_the_likely_cause(tmp_path: Path) -> None:
+    """Its processes are on other machines."""
+    monitor = Monitor(Sink(), lambda keys: Checklist(keys), {}, file_logger=False)
+    run = RunDir(tmp_path)
+    watch = StallWatch(run, run.attempt(1), LaunchRecord(), monitor, News(), FailureLog(run, 1, print).guard)
+    monitor.feed_console(TOY[: TOY.index(b"dataset len")], 100.0)
+    assert watch.silence(130.0) is None
+    assert "CPUs" in (watch.silence(100.0 + 3600) or "")
+
+
+def test_the_report_has_the_last_line_of_each_process_and_no_secret(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    console.write_text(
+        "\x1b[36m(WorkerDict pid=11)\x1b[0m loading\n(WorkerDict pid=11) in all_reduce\n"
+        f"(WorkerDict pid=12) WANDB_API_KEY={SECRET}\nstep:1\n"
+    )
+    facts = Facts(0.0, "rollout", (seen(7, WAIT, ranks=(0, 2)),), missing=("sudo dmesg",))
+    text = report(facts, console, tmp_path / "gpu.jsonl", None)
+    lines = text.splitlines()
+    assert "WorkerDict pid=11: in all_reduce" in lines and "driver: step:1" in lines
+    assert any(line.startswith("7 S") and "rank 0 of 2" in line for line in lines) and f"        {WAIT}" in lines
+    assert SECRET not in text and "\x1b" not in text and "sudo dmesg" in text
+
+
+def test_status_and_diagnose_say_why(tmp_path: Path, ppo_tui: Command) -> None:
+    run = RunDir(tmp_path / "home/runs/abc123-x")
+    run.attempt(1).path.mkdir(parents=True)
+    RunInfo(run.id, "x", 1.0).write(run.run_yaml)
+    found = Standstill("reward", "The reward function does not return", 10.0, 40.0, "rollout", evidence=("judge.py:3",))
+    found.write(run.attempt(1).standstill)
+    run.attempt(1).stall.write_text("Collected\nall stacks\n")
+    run.attempt(1).console.write_text("step:1 - critic/score/mean:0.5\n")
+    me = ProcessId.of(os.getpid())
+    state = RunState("running", attempt=1, supervisor=me, driver=me, stalled=True, stall=found.title, standstill=found)
+    state.write(run.state)
+    shown = ppo_tui("status", "abc123").stdout
+    assert "stalled  The reward function does not return" in shown and "seen: judge.py:3" in shown
+    assert json.loads(ppo_tui("status", "abc123", "--json").stdout)["standstill"]["evidence"] == ["judge.py:3"]
+    first, *rest = ppo_tui("diagnose", "abc123").stdout.splitlines()
+    assert first == "stands still: The reward function does not return"
+    assert rest[0].startswith("  reward: A response waits") and "all stacks" not in "\n".join(rest)
+    assert json.loads(ppo_tui("diagnose", "abc123", "--json").stdout)["standstill"]["reason"] == "reward"
+    replace(found, until=50.0).write(run.attempt(1).standstill)
+    assert "The reward function" not in ppo_tui("diagnose", "abc123").stdout, "it moved again"
+
+
+def test_a_run_without_a_standstill_has_none(tmp_path: Path) -> None:
+    assert last_standstill(RunDir(tmp_path)) is None
