@@ -9,9 +9,9 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import SHARE, Clause, Rung, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import PastRule, Rule, Setup, eased, lasting, warming
+from launcher.health.rules.base import PastRule, Rule, Setup, lasting, warming, weighed
 from launcher.health.series import sigma
-from launcher.health.signals import Reward
+from launcher.health.signals import Signals
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
 
@@ -19,10 +19,11 @@ from launcher.record.levels import FLAGS, Level
 class ResponseLength(PastRule):
     """Compares the mean length of a response with its usual, and with 50 to 100 steps ago or the beginning (LEN-1).
 
-    Quickly longer responses are not eased while the reward rises: the reward may be a game.
+    Quickly longer responses remain a WARN while the reward rises: the reward may be a game.
     """
 
     id = "LEN-1"
+    worse = 1
     needs = (keys.LENGTH,)
 
     def rate(self, frame: Frame, x: float) -> Reading:
@@ -30,26 +31,28 @@ class ResponseLength(PastRule):
             return early
         usual, before = self._usual.median, self._usual.before
         message = f"mean response {number(x)} tokens vs usual {number(usual)}"
-        reward = frame.signals.reward
-        reading = self.compare(message, lambda limits: self._beyond(limits, x, usual, before, reward))
-        quick = worst(self._beyond(self.limits.raising, x, usual, math.nan, reward))
+        signals = frame.signals
+        reading = self.compare(message, lambda limits: self._beyond(limits, x, usual, before, signals))
+        quick = worst(self._beyond(self.limits.raising, x, usual, math.nan, signals))
         if reading.raw > quick:
             when = "in the first steps" if math.isnan(self._usual.ago) else "50 to 100 steps ago"
             reading = replace(reading, message=f"{message}, {number(before)} {when}")
         self._usual.add(x, refused=quick >= Level.WARN)
-        return reading
+        return reading if x >= usual else replace(reading, worse=-x)
 
     def _beyond(
-        self, limits: Mapping[str, float], x: float, usual: float, before: float, reward: Reward
+        self, limits: Mapping[str, float], x: float, usual: float, before: float, signals: Signals
     ) -> Sequence[Clause]:
         if not usual > 0:
             return ()
-        shorter = ladder(limits, "shorter", "<", unit=usual)
-        beyond = [*ladder(limits, "longer", ">", unit=usual), *eased(shorter, reward.rises)]
+        reward, shorter = signals.reward, ladder(limits, "shorter", "<", unit=usual)
+        beyond = weighed(ladder(limits, "longer", ">", unit=usual), signals)
+        beyond += weighed(shorter, signals, reward.rises)
         if before > 0:
-            beyond += eased(ladder(limits, "longer_ago", ">", unit=before), reward.gained)
-            beyond += ladder(limits, "longer_at_all", ">", unit=before)
-            beyond += eased(ladder(limits, "shorter_ago", "<", unit=before), reward.gained or reward.rises)
+            beyond += weighed(ladder(limits, "longer_ago", ">", unit=before), signals, reward.gained)
+            beyond += weighed(ladder(limits, "longer_at_all", ">", unit=before), signals)
+            gains = reward.gained or reward.rises
+            beyond += weighed(ladder(limits, "shorter_ago", "<", unit=before), signals, gains)
         return [Clause(x, beyond, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))]
 
 
@@ -57,6 +60,7 @@ class TruncatedResponses(PastRule):
     """Judges the share of responses at the length limit: its rise, and whether it stays high (TRUNC-1)."""
 
     id = "TRUNC-1"
+    worse = 1
     needs = (keys.TRUNCATED,)
 
     def __init__(self, setup: Setup) -> None:

@@ -9,8 +9,9 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import PastRule, Rule, Setup, eased, lasting, not_judged, warming
+from launcher.health.rules.base import PastRule, Rule, Setup, lasting, not_judged, warming, weighed
 from launcher.health.series import log_sigma, median, swing
+from launcher.health.signals import Signals
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
 
@@ -22,8 +23,8 @@ class GradientPeaks(PastRule):
     """Compares the gradient norm with its usual on a logarithmic scale (GRAD-1)."""
 
     id = "GRAD-1"
+    worse = 1
     needs = (keys.GRADIENT,)
-    size = 30
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -37,7 +38,7 @@ class GradientPeaks(PastRule):
         usual = self._usual.median
         reading = self.compare(
             f"grad norm {number(x)} vs usual {number(usual)}",
-            lambda limits: self._peaks(limits, x, usual, frame.signals.reward.rises),
+            lambda limits: self._peaks(limits, x, usual, frame.signals),
         )
         self._flagged.append(reading.raw > Level.OK)
         self._usual.add(x, refused=reading.raw >= Level.WARN)
@@ -45,12 +46,12 @@ class GradientPeaks(PastRule):
             return reading
         return replace(reading, message=f"{reading.message}, {sum(self._flagged)} of the last 5 steps")
 
-    def _peaks(self, limits: Mapping[str, float], x: float, usual: float, pays: bool) -> Sequence[Clause]:
+    def _peaks(self, limits: Mapping[str, float], x: float, usual: float, signals: Signals) -> Sequence[Clause]:
         if not usual > 0:
             return ()
         noise, k = log_sigma(self._usual.values), self.limits.k
         peaks = rungs(limits, ">", lambda at: max(at("ratio"), k * swing(at("sigmas"), noise)) * usual, FLAGS)
-        return [Clause(x, eased(peaks, pays), metric=keys.GRADIENT, span=POSITIVE)]
+        return [Clause(x, weighed(peaks, signals, signals.reward.rises), metric=keys.GRADIENT, span=POSITIVE)]
 
 
 class VanishingGradient(Rule):
