@@ -107,7 +107,7 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}
     judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
     assert checklist.sentence() == (
-        f"OK — {judged} of 40 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
+        f"OK — {judged} of 45 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
     )
 
 

@@ -266,7 +266,8 @@ def test_only_the_growth_of_the_run_itself_counts_where_it_is_known(run: float, 
     ],
 )
 def test_memory_that_outlasts_the_run_is_no_warning(last: int | None, level: Level, end: str) -> None:
-    used = of("actor/perf/cpu_memory_used_gb", [80.0] * 20 + [80.0 + 0.5 * n for n in range(40)])
+    grown = [0.0] * 20 + [0.5 * n for n in range(40)]
+    used = [{"actor/perf/cpu_memory_used_gb": 80 + x, "machine/run_memory_gb": 20 + x} for x in grown]
     checklist = Checklist({"trainer.total_training_steps": last}, clock=False, host_total_gb=130.0)
     for number, data in enumerate(used, start=1):
         checklist.step(number, data)

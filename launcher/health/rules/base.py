@@ -67,7 +67,7 @@ class Rule:
         if reading is None or not self.worse or reading.raw < Level.OK:
             return reading
         harm = frame.signals.harm if reading.raw == Level.CRITICAL and not rules()[self.id].harm else ""
-        message = f"{reading.message} while {harm}" if harm else reading.message
+        message = f"{reading.message}; {harm}" if harm else reading.message
         worse = self.worse * (values[0] or 0.0) if math.isnan(reading.worse) else reading.worse
         return replace(reading, message=message, worse=worse)
 

@@ -1,4 +1,4 @@
-"""CRIT-1: the critic of PPO."""
+"""CRIT-1, CRIT-2 and CLIP-2: the critic of PPO."""
 
 import math
 from collections import deque
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, ladder, rungs
+from launcher.health.clauses import POSITIVE, SHARE, Clause, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import PastRule, Setup, warming, weighed
+from launcher.health.rules.base import PastRule, Rule, Setup, warming, weighed
 from launcher.health.series import median, sigma
 from launcher.health.signals import Signals
 from launcher.health.state import Reading
@@ -17,6 +17,7 @@ from launcher.record.levels import Level
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
+_NOTHING = 0.05  # explained variance
 _STILL_FALLS = 0.9  # the newest ten of the last fifty losses, to the oldest ten
 _BEYOND_NOISE = 1.5
 
@@ -91,3 +92,48 @@ class CriticFit(PastRule):
         losses = list(self._losses)
         before, now = median(losses[:10]), median(losses[-10:])
         return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * sigma(losses)
+
+
+class IdleCritic(Rule):
+    """Counts steps on which the critic explains nothing while rewards differ (CRIT-2)."""
+
+    id = "CRIT-2"
+    needs = (keys.EXPLAINED,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._last: deque[float] = deque(maxlen=5)
+        self._steps = 0
+
+    def rate(self, frame: Frame, x: float) -> Reading | None:
+        if frame.same_scores():
+            return None
+        self._last.append(x)
+        best = max(self._last)
+        self._steps = self._steps + 1 if best < _NOTHING else 0
+        message = f"explained variance below {number(_NOTHING)} for {self._steps} steps"
+        return self.compare(
+            message if self._steps else f"explained variance {number(best)}",
+            lambda limits: [Clause(self._steps, ladder(limits, "steps"), "steps that explain nothing", span=POSITIVE)],
+        )
+
+
+class ClippedValues(Rule):
+    """Judges the share of tokens whose value update is clipped (CLIP-2)."""
+
+    id = "CLIP-2"
+    needs = (keys.VALUES_CLIPPED,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._last: deque[float] = deque(maxlen=5)
+
+    def rate(self, frame: Frame, x: float) -> Reading:
+        self._last.append(x)
+        if len(self._last) < 5:
+            return warming(5 - len(self._last))
+        share = median(self._last)
+        return self.compare(
+            f"{number(100 * share)} % of value updates are clipped",
+            lambda limits: [Clause(share, ladder(limits, "share", ">"), "median of 5", keys.VALUES_CLIPPED, SHARE)],
+        )

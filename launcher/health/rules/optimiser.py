@@ -1,4 +1,4 @@
-"""GRAD-1, GRAD-2, LOSS-1 and LR-1: gradients, policy loss and learning rate."""
+"""GRAD-1, GRAD-2, LOSS-1, LR-1 and DECAY-1: gradients, policy loss, learning rate and weight decay."""
 
 import math
 from collections import deque
@@ -14,6 +14,7 @@ from launcher.health.series import log_sigma, median, swing
 from launcher.health.signals import Signals
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
+from launcher.verl.config import ACTOR
 
 _ROUNDING = 0.001  # with one update a batch the policy loss is 0 but for rounding, which is no scale
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
@@ -131,3 +132,24 @@ class LearningRate(Rule):
             message, lambda limits: [Clause(self._run, ladder(limits, "steps"), "steps at 0", span=POSITIVE)]
         )
         return lasting(reading) if self._run else reading
+
+
+class WeightDecay(Rule):
+    """Judges the share of each weight that one update removes: AdamW subtracts rate x decay x weight (DECAY-1)."""
+
+    id = "DECAY-1"
+    needs = (keys.LEARNING_RATE,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._decay = setup.config.number(f"{ACTOR}.optim.weight_decay")
+
+    def not_applicable(self) -> str | None:
+        return "actor.optim.weight_decay is unknown" if self._decay is None else None
+
+    def rate(self, frame: Frame, x: float) -> Reading:
+        share = x * (self._decay or 0.0)
+        return self.compare(
+            f"each update removes {number(100 * share)} % of every weight",
+            lambda limits: [Clause(share, ladder(limits, "share"), "learning rate x weight decay", fixed=True)],
+        )
