@@ -47,6 +47,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         yield from row_rules.loops(subject, key, rows[split])
     if rows["train"]:
         yield from row_rules.agents(subject, rows["train"])
+    yield from row_rules.prompts(subject, rows["train"])
     yield from row_rules.lengths(subject, rows["train"], _tokenizer(subject) is not None)
     yield from row_rules.validation(subject, rows["val"])
     if rows["train"] and len(rows["train"]) == len(files(subject, FILES["train"])):

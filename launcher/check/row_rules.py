@@ -11,6 +11,7 @@ from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean, nearest, perhaps
 from launcher.record.json import Record
 
+_FEW = 8  # rows
 REWARD = "reward.custom_reward_function.path"
 
 
@@ -39,9 +40,14 @@ class Rows(Record):
     unlike: int = 0
     unlike_one: str = ""
     media: str | None = None
+    alike: int = 0
+    """Of the measured rows, those with the most frequent prompt."""
     examples: tuple[dict[str, Any], ...] = ()
     lengths: dict[str, int] = field(default_factory=dict)
     """Tokens of prompts, with the number of prompts."""
+    cut: int = 0
+    """Prompts with a message that the chat template leaves out or cuts, such as `cut_one`."""
+    cut_one: str = ""
     template_problem: str | None = None
 
     @property
@@ -200,6 +206,20 @@ def truths(subject: Subject, key: str, file: str, found: Rows) -> Iterator[Findi
         )
         fix = "write the bare number as text, such as '1234', without commas and units"
         yield report("REWARD-6", message, fix, (key,))
+
+
+def prompts(subject: Subject, found: Found) -> Iterator[Finding]:
+    """DATA-5 and DATA-6: prompts that are all alike, and those of which the chat template leaves something out."""
+    measured, cut = sum(each.measured for each in found), sum(each.cut for each in found)
+    alike = max((each.alike for each in found), default=0)
+    if measured >= _FEW and 2 * alike > measured:
+        message = f"{alike} of {measured} training prompts are the same: a batch consists of copies of one prompt"
+        yield of_data.warning("DATA-5", message, "check how the file was made", ("data.train_files",))
+    if cut:
+        one = clean(next(each.cut_one for each in found if each.cut))
+        message = f"the chat template cuts or leaves out a message of {cut} of {measured} training prompts: {one!r}"
+        fix = "set actor_rollout_ref.model.custom_chat_template to a template that prints every message"
+        yield of_data.warning("DATA-6", message, fix, ("actor_rollout_ref.model.custom_chat_template",))
 
 
 def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from launcher.runs.watch.turns import free_gpus
 from launcher.verl.config import GPUS, NODES
 
 POLL = 1.0  # seconds
+_CORES = 2  # that a run on the CPU keeps busy
 _MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
 
 
@@ -66,8 +67,10 @@ class Plan:
 
     @property
     def wall(self) -> float | None:
-        """Seconds that all take."""
-        return None if self.seconds is None else self.seconds * math.ceil(len(self.arms) / self.side)
+        """Seconds that all take: those that run side by side on the CPU share its cores."""
+        together = min(self.side, len(self.arms))
+        shared = 1.0 if self.gpus else max(1.0, together * _CORES / (os.cpu_count() or _CORES))
+        return None if self.seconds is None else self.seconds * shared * math.ceil(len(self.arms) / self.side)
 
     @property
     def name(self) -> str:

@@ -35,8 +35,8 @@ GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 class Facts:
     """What one trial shows: the level of the tried rule at its end, and the worst in between; other rules that rose.
 
-    `critical` are those of them that are so at its end; `last` is its last step and `planned` the one it goes to;
-    `scores` its reward by step; `undoes` as in `Origin`, and `started` in unix seconds.
+    `critical` and `warned` are those of them that are so at its end; `last` is its last step and `planned` the one it
+    goes to; `scores` its reward by step; `undoes` as in `Origin`, and `started` in unix seconds.
     """
 
     run: str
@@ -49,6 +49,7 @@ class Facts:
     planned: int
     scores: Series
     critical: frozenset[str] = frozenset()
+    warned: frozenset[str] = frozenset()
     undoes: str | None = None
     started: float = 0.0
 
@@ -198,11 +199,14 @@ def _verdict(facts: Facts, control: Facts | None, known: frozenset[str], *, wors
         return INCONCLUSIVE, "no flag in the control run either" if whole else "the control run did not finish"
     if facts.critical:
         return PARTLY, f"flag cleared, but {' '.join(sorted(facts.critical))} is CRITICAL"
+    if facts.warned:
+        return PARTLY, f"flag cleared, but {' '.join(sorted(facts.warned))} is still WARN"
     shared = len(set(facts.scores.steps) & set(control.scores.steps))
+    flag = "no flag" if facts.level <= Level.OK else f"only {facts.level.words}"
     if facts.own_reward:
-        return HEALED, "no flag; rewards not compared (different reward functions)"
+        return HEALED, f"{flag}; rewards not compared (different reward functions)"
     few = f"{shared} steps are too few to compare the reward with the control run"
-    return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
+    return HEALED, f"{flag}, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
 
 
 def _trouble(control: Facts, known: frozenset[str]) -> str:
@@ -258,7 +262,9 @@ def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
     rule = origin.trial or ""
     worst = max((change.after for change in alarms if change.rule == rule), default=Level.OK)
     ours = {check.rule for check in state.checks if not check_counts(check)} | {rule}
-    critical = {check.rule for check in state.checks if check.level == Level.CRITICAL}
+    critical, warned = (
+        {check.rule for check in state.checks if check.level == level} for level in (Level.CRITICAL, Level.WARN)
+    )
     level = next((check.level for check in state.checks if check.rule == rule), Level.N_A)
     begun = origin.step or 0
     trainer = (info.preset or {}).get("trainer")
@@ -274,6 +280,7 @@ def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
         planned=planned if isinstance(planned, int) else state.total or begun,
         scores=scores.series,
         critical=frozenset(critical - ours),
+        warned=frozenset(warned - ours),
         undoes=origin.undoes,
         started=info.created or 0.0,
     )

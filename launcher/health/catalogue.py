@@ -63,6 +63,7 @@ class RuleData:
     raised: tuple[int, int] = (2, 3)
     release: int = 5
     factor: float | None = None
+    harm: str = ""  # the damage that the rule sees, in words; only with such does a change become CRITICAL
 
 
 @functools.cache

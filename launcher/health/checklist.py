@@ -142,14 +142,27 @@ class Checklist:
         self._checks = None
         frame = Frame(step, self._steps, data, self._signals, three_decimals, t)
         changes: list[LevelChange] = []
-        for name, entry in self._entries.items():
-            if entry.off or not (training or entry.rule.judges_validations):
-                continue
-            change = entry.ask(step, lambda rule: rule.judge(frame), self._logged)
-            frame.raw[name] = entry.raw
-            if change is not None:
-                changes.append(change)
+        for harmful in (True, False):  # the others depend on the harm
+            for name, entry in self._entries.items():
+                if entry.off or bool(entry.data.harm) != harmful or not (training or entry.rule.judges_validations):
+                    continue
+                change = entry.ask(step, lambda rule: rule.judge(frame), self._logged)
+                frame.raw[name] = entry.raw
+                if change is not None:
+                    changes.append(change)
+            if harmful:
+                self._signals.harm = self._harm()
         return changes
+
+    def _harm(self) -> str:
+        """The damage of this step in words: that of the worst flag, or of a limit that was crossed; "" for none."""
+        seen = {
+            max(entry.state.level, entry.raw): entry.data.harm
+            for entry in reversed(self._entries.values())
+            if entry.data.harm and not entry.off and not entry.muted and entry.rule.harms()
+        }
+        worst = max(seen, default=Level.OK)
+        return seen[worst] if worst >= Level.WARN else ""
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[LevelChange]:
         """Judges a line of the log; `line` is its number.

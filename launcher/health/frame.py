@@ -7,7 +7,7 @@ from launcher.health import keys
 from launcher.health.signals import Signals
 from launcher.record.levels import Level
 
-_SAME = 1e-9  # a range this small is no range
+_SAME = 1e-9  # a range this small, as a share of the values, is no range
 
 
 class Frame:
@@ -53,7 +53,7 @@ class Frame:
 
     def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool:
         top, bottom = self.get(high), self.get(low)
-        return top is not None and bottom is not None and top - bottom <= _SAME
+        return top is not None and bottom is not None and top - bottom <= _SAME * max(abs(top), abs(bottom))
 
 
 def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:

@@ -111,10 +111,7 @@ class Baseline:
     @property
     def low(self) -> float:
         """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
-        if not self.settled:
-            return self.start
-        ago = self.ago
-        return self.median if math.isnan(ago) else min(self.median, ago)
+        return min(self.median, self.before) if self.settled else self.start
 
     @property
     def high(self) -> float:

@@ -30,6 +30,7 @@ class Reward:
         self._emas: deque[float] = deque(maxlen=21)
         self._past = Baseline(_HALF)
         self.lowest = math.inf  # score of any response so far
+        self.highest = -math.inf
         self.start = math.nan  # smoothed score of the 5th step
         self._ranges: deque[float] = deque(maxlen=20)
         self._tops: deque[float] = deque(maxlen=20)
@@ -79,6 +80,7 @@ class Reward:
         self._scores.append(score)
         self._past.add(score)
         self.lowest = min(self.lowest, score if low is None else low)
+        self.highest = max(self.highest, score if high is None else high)
         if high is not None and low is not None:
             self._tops.append(high)
             if high > low:  # where all score the same, the range of scores is as before
@@ -145,6 +147,11 @@ class Reward:
     def young(self) -> bool:
         """Whether there is a reward, with too few values to tell whether it rises."""
         return 0 < self.count < 2 * _FEW
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are enough values to tell whether it rises or falls."""
+        return self.count >= 2 * _FEW
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""
@@ -229,9 +236,7 @@ class Validation:
         return sigma(self._values)
 
     def span(self, reward: Reward) -> float:
-        """The unit for differences: 1 for scores between 0 and 1, otherwise the range seen or the reward's."""
-        if self._low >= 0 and self._high <= 1:
-            return 1.0
+        """The unit for differences: the range of the validations or of the training reward."""
         return max(self._high - self._low, reward.span)
 
     def pair(self) -> float:
@@ -271,3 +276,4 @@ class Signals:
         self.reward = Reward()
         self.entropy = Entropy()
         self.validation = Validation()
+        self.harm = ""  # what damages the run at this step, in words

@@ -1,5 +1,6 @@
 """The state machine that every rule goes through: debounced rises, slow releases."""
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from launcher.health.clauses import Clause
 from launcher.record.levels import Level
 
+_CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
 
 
@@ -25,20 +27,26 @@ class Reading:
     raising: Sequence[Clause] = ()
     releasing: Sequence[Clause] = ()
     usual: float | None = None
+    worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
 
 
 class State:
     """Level of one rule over time.
 
     Raises when at least `count` of the last `window` raw levels reach a level; releases when the last
-    `release` hold levels are all below the state. `since` is the step of the last rise, `cleared` that of
-    the last return to OK and `was` the worst level before it.
+    `release` hold levels are all below the state: of a rule with `count` above 1 as many more for every
+    change of the level in the last 30 steps. It never releases while the metric gets worse. `since` is the
+    step of the last rise, `cleared` that of the last return to OK and `was` the worst level before it.
     """
 
     def __init__(self, count: int = 2, window: int = 3, release: int = 5) -> None:
         self._count = count
         self._raws: deque[Level] = deque(maxlen=window)
-        self._holds: deque[Level] = deque(maxlen=release)
+        self._release = release
+        self._holds: deque[Level] = deque(maxlen=max(release, _CALM))
+        self._worse: deque[float] = deque(maxlen=release + 1)
+        self._changes: deque[int] = deque(maxlen=3)  # readings at which the level changed
+        self._read = 0
         self.level = Level.WARM
         self.message = "waiting for the first step"
         self.since: int | None = None
@@ -57,11 +65,16 @@ class State:
         self._raws.append(raw)
         self._holds.append(max(raw, reading.hold if reading.hold is not None else raw))
         state = max(self.level, Level.OK)
+        self._worse.append(reading.worse)
+        self._read += 1
         raised = self._raised()
         if raised > state:
             state = raised
-        elif state > Level.OK and len(self._holds) == self._holds.maxlen and max(self._holds) < state:
-            state = max(self._holds)
+            self._holds.clear()
+        elif state > Level.OK:
+            state = min(state, self._left())
+        if state != max(self.level, Level.OK):
+            self._changes.append(self._read)
         message = reading.message if raw >= state or state == Level.OK else self.message
         self.set(step, state, message + LASTING if raw > state == Level.OK else message)
 
@@ -74,6 +87,14 @@ class State:
             self.since, self.cleared = None, step
         self.level = level
         self.message = message
+
+    def _left(self) -> Level:
+        """The level to which the flag may fall; CRITICAL while it may not."""
+        recent = sum(self._read - change < _CALM for change in self._changes)
+        needed = self._release * (max(recent, 1) if self._count > 1 else 1)
+        held = list(self._holds)[-needed:]
+        *before, now = self._worse
+        return Level.CRITICAL if len(held) < needed or (before and now > max(before)) else max(held)
 
     def _raised(self) -> Level:
         """The highest level that enough of the recent raw levels reach."""

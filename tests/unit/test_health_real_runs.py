@@ -50,7 +50,7 @@ def test_a_kl_that_climbs_without_buying_reward() -> None:
     assert found == {Level.WARN: ("KL-4", 11), Level.CRITICAL: ("KL-4", 17)}
     assert {rule for rule, _, _ in flags(changes, Level.WARN)} == {"KL-1", "KL-4", "TRUNC-1"}
     drift = [(step, after) for rule, step, after in flags(changes, Level.NOTICE) if rule == "KL-1"]
-    assert drift[:2] == [(7, Level.NOTICE), (9, Level.WARN)]  # against its first values, once eight scores show no gain
+    assert drift[0] == (7, Level.WARN)  # against its first values: two thirds of the responses are cut meanwhile
 
 
 def test_the_toy_learns_well_and_is_not_warned() -> None:

@@ -152,7 +152,7 @@ def test_a_critic_of_rewards_that_never_differ_has_nothing_to_explain() -> None:
     """As on a GPU with a model of random weights: SIG-1 says what is wrong, and the critic is not it."""
     critic = {"critic/vf_loss": 1e-3, "critic/vf_explained_var": -10.0}
     assert levels("CRIT-1", [critic | step for step in score([0.0] * 60, high=0.0)])[-1] == Level.OK
-    assert levels("CRIT-1", [critic | step for step in score([0.1] * 60)])[-1] == Level.CRITICAL
+    assert levels("CRIT-1", [critic | step for step in score([0.1] * 60)])[-1] == Level.WARN
 
 
 def test_gradients_above_the_clip_limit_are_normal() -> None:
@@ -266,7 +266,8 @@ def test_only_the_growth_of_the_run_itself_counts_where_it_is_known(run: float, 
     ],
 )
 def test_memory_that_outlasts_the_run_is_no_warning(last: int | None, level: Level, end: str) -> None:
-    used = of("actor/perf/cpu_memory_used_gb", [80.0] * 20 + [80.0 + 0.5 * n for n in range(40)])
+    grown = [0.0] * 20 + [0.5 * n for n in range(40)]
+    used = [{"actor/perf/cpu_memory_used_gb": 80 + x, "machine/run_memory_gb": 20 + x} for x in grown]
     checklist = Checklist({"trainer.total_training_steps": last}, clock=False, host_total_gb=130.0)
     for number, data in enumerate(used, start=1):
         checklist.step(number, data)

@@ -21,7 +21,7 @@ def fitted(explained: float) -> dict[str, float]:
 def test_explained_variance_of_equal_scores_does_not_count() -> None:
     usual, solved = [MIXED | fitted(0.3)] * 40, [SOLVED | fitted(-50.0), MIXED | fitted(0.3)]
     assert worst("CRIT-1", usual + [solved[0]] * 5 + solved * 5) == Level.OK
-    assert worst("CRIT-1", usual + [MIXED | fitted(-50.0)] * 10) == Level.CRITICAL
+    assert worst("CRIT-1", usual + [MIXED | fitted(-50.0)] * 10) == Level.WARN
 
 
 def test_an_explained_variance_near_zero_is_not_noticed() -> None:
@@ -57,7 +57,7 @@ def test_a_kl_that_less_than_doubles_is_no_drift_of_its_own() -> None:
         return [MIXED | {"actor/kl_loss": value} for value in kl]
 
     assert worst("KL-4", drift(0.4, 0.3)) == Level.OK
-    assert worst("KL-4", drift(0.01, 0.3)) == Level.CRITICAL
+    assert worst("KL-4", drift(0.01, 0.3)) == Level.WARN
 
 
 def test_a_reward_that_is_too_near_its_ceiling_to_gain_makes_a_drift_a_notice() -> None:
@@ -67,4 +67,4 @@ def test_a_reward_that_is_too_near_its_ceiling_to_gain_makes_a_drift_a_notice() 
     solved = [MIXED | {"critic/score/mean": x, "actor/kl_loss": kl} for x, kl in zip(scores, drift, strict=False)]
     assert worst("KL-4", solved) == Level.NOTICE
     halfway = [step | {"critic/score/mean": step["critic/score/mean"] - 0.4} for step in solved]
-    assert worst("KL-4", halfway) == Level.CRITICAL
+    assert worst("KL-4", halfway) == Level.WARN

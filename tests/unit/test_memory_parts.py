@@ -167,3 +167,11 @@ def test_a_gpu_whose_size_the_driver_does_not_tell_is_not_judged() -> None:
         assumed("1x24"), machine=Machine((Gpu("GB10", 0, 0),), 256 * GIB, 256 * GIB, 16, assumed=False)
     )
     assert not [each for each in fitting.checks(what) if each.level == "error"]
+
+
+def test_an_engine_that_does_not_sleep_stays_in_every_phase() -> None:
+    found = estimated("1x80", "rollout.free_cache_engine=false")
+    share = part(found, "rollout", "engine")
+    assert share > 0
+    for each in found.phases:
+        assert part(found, each.name, "engine") == share

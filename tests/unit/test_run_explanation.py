@@ -14,6 +14,7 @@ from launcher.record.check import Check
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.process import ProcessId
+from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.watch.reader import RunReader
@@ -87,3 +88,18 @@ def test_a_reader_explains_when_there_is_trouble_and_again_when_it_changes() -> 
     assert reader.unexplained  # the flag was released
     reader.explain()
     assert reader.explanation is None
+
+
+def test_a_fix_names_the_ray_session_of_the_run() -> None:
+    run = imported("fail-oom")
+    run.attempt(1).console.write_text(
+        "Error executing job with overrides: []\n"
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    )
+    found = explanation(run)
+    assert found is not None and found.diagnosis.cause == "worker-died"
+    assert any("/tmp/ray/session_latest/logs" in fix.text for fix in found.diagnosis.fixes)
+    RaySession("/tmp/ray/session_of_this_run", 1, 2).write(run.attempt(1).ray)
+    found = explanation(run)
+    assert found is not None
+    assert any("/tmp/ray/session_of_this_run/logs" in fix.text for fix in found.diagnosis.fixes)

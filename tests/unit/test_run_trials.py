@@ -111,7 +111,7 @@ def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..
 @pytest.mark.slow
 def test_the_supervisor_keeps_the_checkpoint_from_before_the_flag(parent: RunDir) -> None:
     onset = first_onset(parent)
-    assert onset is not None and (onset.rule, onset.rose, onset.step) == ("KL-1", 9, 7)
+    assert onset is not None and (onset.rule, onset.rose, onset.step) == ("KL-1", 7, 5)
     assert (parent.protected / "global_step_4" / "actor").is_dir(), "KL-4 and TRUNC-1 belong to the same trouble"
     assert [path.name for path in parent.protected.iterdir()] == ["global_step_4"]
     assert checkpoint_steps(parent) == [4, 8, 12] and fork_step(parent) == 4
@@ -128,7 +128,7 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
 
     changes = [["actor.lr=1e-5"], ["actor.clip_ratio=0.05"], ["kl.loss_coef=0.002"]]
     planned = plan(parent, None, changes)
-    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 21, 0, 0)
+    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 19, 0, 0)
     assert planned.seconds and planned.wall == 4 * planned.seconds and planned.arms[0] == ()
     runs = carry_out(planned, begin=beginning(make), poll=0.05)
     assert len(runs) == 4
@@ -318,6 +318,24 @@ def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:
     arm = judge([control, left], frozenset({"REW-1"}))[1]
     assert (arm.verdict, arm.why) == ("partly", "flag cleared, but REW-1 is CRITICAL")
     assert judge([control, left])[1].verdict == trials.BROKE, "a flag that its parent never had"
+
+
+def test_a_remaining_warn_is_not_no_flag() -> None:
+    twin = facts((), Level.CRITICAL, [0.2] * 12)
+    left = replace(facts(("a=1",), Level.OK, [0.2] * 12), warned=frozenset({"TRUNC-1"}))
+    _, arm = judge([twin, left], frozenset({"TRUNC-1"}))
+    assert (arm.verdict, arm.why) == ("partly", "flag cleared, but TRUNC-1 is still WARN")
+    _, arm = judge([twin, facts(("a=1",), Level.NOTICE, [0.2] * 12)])
+    assert arm.why == "only NOTICE, reward not worse than in the control run"
+
+
+def test_trials_side_by_side_on_a_cpu_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    run = RunDir(Path("r"))
+    onset = Onset("KL-1", Level.WARN, 5, 5)
+    planned = Plan(run, onset, 0, 10, ((), ("a=1",), ("b=1",), ("c=1",)), 60.0, 0, 4)
+    assert planned.wall == 120.0
+    assert replace(planned, gpus=1).wall == 60.0
 
 
 def test_of_healed_trials_the_better_reward_is_first_where_it_can_be_told_else_the_undoing() -> None:

@@ -1,4 +1,4 @@
-"""Values that veRL accepts but that train badly: VALUE-1 to VALUE-7. Usual ranges, and what happens outside them.
+"""Values that veRL accepts but that train badly: VALUE-1 to VALUE-11. Usual ranges, and what happens outside them.
 
 The ranges with their sources are in usual.toml.
 """

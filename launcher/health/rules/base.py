@@ -1,5 +1,6 @@
 """What every rule is made of."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
@@ -12,6 +13,7 @@ from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.series import Baseline
 from launcher.health.settings import Limits
+from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
 from launcher.record.levels import Level
 
@@ -46,6 +48,7 @@ class Rule:
     id: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
+    worse: ClassVar[int] = 0  # 1: more of the first metric is worse, -1: less is
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
     rate: ClassVar[Callable[..., Reading | None]]  # the opinion on a step by the frame and the metrics in `needs`
 
@@ -60,7 +63,17 @@ class Rule:
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
         values = [frame.get(names) for names in self.needs]
-        return None if None in values else self.rate(frame, *values)
+        reading = None if None in values else self.rate(frame, *values)
+        if reading is None or not self.worse or reading.raw < Level.OK:
+            return reading
+        harm = frame.signals.harm if reading.raw == Level.CRITICAL and not rules()[self.id].harm else ""
+        message = f"{reading.message}; {harm}" if harm else reading.message
+        worse = self.worse * (values[0] or 0.0) if math.isnan(reading.worse) else reading.worse
+        return replace(reading, message=message, worse=worse)
+
+    def harms(self) -> bool:
+        """Whether what the rule flags, as one of those with `harm`, damages the run now."""
+        return True
 
     def tick(self, now: float, memory: Memory) -> Reading | None:
         """The rule's opinion between steps, about once a second of a live run; None to wait for the step."""
@@ -101,9 +114,15 @@ class PastRule(Rule):
         return warming(needed + 1 - len(self._usual))
 
 
-def eased(rungs: Sequence[Rung], pays: bool) -> list[Rung]:
-    """Limits whose WARN is a NOTICE while the reward rises: a large step that raises the reward is not a mistake."""
-    return [rung._replace(level=Level.NOTICE) if pays and rung.level == Level.WARN else rung for rung in rungs]
+def weighed(rungs: Sequence[Rung], signals: Signals, gains: bool = False) -> list[Rung]:
+    """The limits of a change, by what it does to the run: CRITICAL only with harm, less while the reward gains.
+
+    Without a reward, or with too few, both are unknown.
+    """
+    if signals.harm or not signals.reward.judged:
+        return list(rungs)
+    lower = {Level.CRITICAL: Level.WARN, Level.WARN: Level.NOTICE if gains else Level.WARN}
+    return [rung._replace(level=lower.get(rung.level, rung.level)) for rung in rungs]
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:

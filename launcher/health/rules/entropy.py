@@ -8,7 +8,7 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import PastRule, Rule, Setup, eased, moved, warming
+from launcher.health.rules.base import PastRule, Rule, Setup, moved, warming, weighed
 from launcher.health.series import swing
 from launcher.health.signals import Entropy, Signals
 from launcher.health.state import Reading
@@ -24,6 +24,7 @@ class EntropyCollapse(Rule):
     """Judges how fast the entropy falls, and of token means whether it has run out (ENT-1)."""
 
     id = "ENT-1"
+    worse = -1
     needs = (keys.ENTROPY,)
 
     def __init__(self, setup: Setup) -> None:
@@ -63,7 +64,7 @@ class EntropyCollapse(Rule):
             for level, name in SERIOUS
             for n, then in self._falls
         ]
-        return Clause(now, eased(falling, signals.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
+        return Clause(now, weighed(falling, signals, signals.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
 
     def _low(self, limits: Mapping[str, float], entropy: Entropy) -> Sequence[Clause]:
         """The absolute part: a smoothed entropy near zero, and low against where it started."""
@@ -90,6 +91,7 @@ class EntropyRise(PastRule):
     """
 
     id = "ENT-2"
+    worse = 1
     needs = (keys.ENTROPY,)
 
     def __init__(self, setup: Setup) -> None:

@@ -41,6 +41,7 @@ _KNOWN = (  # the name of its advice, what shows it
     ("nccl", re.compile(r"NCCL|collective operation timeout|DistBackendError")),
     ("actor", re.compile(r"ActorDied|RayActorError|WorkerCrashed|NodeDied|running low on memory")),
 )
+_LAST_WORDS = "Final validation metrics"  # of veRL's trainers, before they end
 _LONGEST = 200  # characters of a message
 
 
@@ -55,11 +56,15 @@ class LogErrors(Rule):
         self._headed = False  # the exception of a heading is still to come
         self._message = ""
         self._cause: str | None = None
+        self._trained = False  # to the end: what comes now is no error of training
 
     def fixes(self) -> Sequence[Fix]:
         return shared_advice(self._cause) if self._cause else super().fixes()
 
     def log_line(self, text: str, line: int) -> Reading | None:
+        if self._trained or _LAST_WORDS in text:
+            self._trained = True
+            return None
         text = clean(text)
         for before in (_PREFIX, _LOGGED):
             if found := before.match(text):
@@ -84,6 +89,7 @@ class LogErrors(Rule):
 
     def judge(self, frame: Frame) -> Reading:
         self._headed = False
+        self._trained = self.config.total_steps is not None and frame.step >= self.config.total_steps
         for level in self._steps_since:
             self._steps_since[level] += 1
         reading = self.compare(self._message, self._since)

@@ -10,9 +10,9 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import PastRule, Rule, Setup, eased, not_judged, warming
+from launcher.health.rules.base import PastRule, Rule, Setup, not_judged, warming, weighed
 from launcher.health.series import SIGMA_WINDOW, Ema, log_sigma, median, sigma, swing
-from launcher.health.signals import Reward
+from launcher.health.signals import Signals
 from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
 
@@ -56,6 +56,7 @@ class KlBlowUp(_ReferenceRule, PastRule):
     """Compares the KL with fixed limits and, beyond its noise, with its first and then its recent values (KL-1)."""
 
     id = "KL-1"
+    worse = 1
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -68,14 +69,16 @@ class KlBlowUp(_ReferenceRule, PastRule):
         against = "" if math.isnan(usual) else f" vs usual {number(usual)}"
         shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
         reading = self.compare(
-            f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual, noise, reward.rises or reward.young)
+            f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual, noise, frame.signals)
         )
         self._usual.add(x, refused=reading.raw >= (Level.NOTICE if reward.young else Level.WARN))
         return replace(reading, usual=None if math.isnan(usual) else usual)
 
     @staticmethod
-    def _clauses(limits: Mapping[str, float], x: float, usual: float, noise: float, pays: bool) -> Sequence[Clause]:
-        found = [Clause(x, ladder(limits, "value"), metric=keys.KL, fixed=True)]
+    def _clauses(
+        limits: Mapping[str, float], x: float, usual: float, noise: float, signals: Signals
+    ) -> Sequence[Clause]:
+        found = [Clause(x, weighed(ladder(limits, "value"), signals), metric=keys.KL, fixed=True)]
         if math.isfinite(usual):
             warn, critical = (usual * swing(limits[f"{name}.sigmas"], noise) for _, name in SERIOUS)
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
@@ -85,7 +88,9 @@ class KlBlowUp(_ReferenceRule, PastRule):
                 Rung(Level.CRITICAL, ">", max(limits["critical.jump"], jump, critical)),
                 Rung(Level.CRITICAL, ">", max(limits["critical.early"], early, critical)),
             ]
-            found.append(Clause(x, eased(rungs, pays), metric=keys.KL))
+            if signals.reward.young and not signals.harm:  # every policy leaves its reference
+                rungs[0] = rungs[0]._replace(level=Level.NOTICE)
+            found.append(Clause(x, weighed(rungs, signals, signals.reward.rises), metric=keys.KL))
         return found
 
 
@@ -93,6 +98,7 @@ class UpdateSize(Rule):
     """Judges the KL between the policy before and after one step (KL-2)."""
 
     id = "KL-2"
+    worse = 1
     needs = (keys.PPO_KL,)
 
     def __init__(self, setup: Setup) -> None:
@@ -105,11 +111,14 @@ class UpdateSize(Rule):
         self._last.append(_THREE_DECIMALS if size == 0 and frame.three_decimals else size)
         if len(self._last) >= 5 and not any(self._last):
             return not_judged("always 0: one mini-batch and one epoch per step")
-        figure, pays = "" if x >= 0 else "size", frame.signals.reward.rises
+        figure, signals = "" if x >= 0 else "size", frame.signals
+        gains = signals.reward.rises
         return self.compare(
             f"each step moves the policy by {number(size)} (ppo_kl)",
             lambda limits: [
-                Clause(size, eased(ladder(limits, "value"), pays), figure, keys.PPO_KL, POSITIVE, fixed=True)
+                Clause(
+                    size, weighed(ladder(limits, "value"), signals, gains), figure, keys.PPO_KL, POSITIVE, fixed=True
+                )
             ],
         )
 
@@ -144,6 +153,7 @@ class UnrewardedDrift(_ReferenceRule):
     """
 
     id = "KL-4"
+    worse = 1
     needs = (keys.KL, keys.SCORE)
 
     def __init__(self, setup: Setup) -> None:
@@ -166,20 +176,20 @@ class UnrewardedDrift(_ReferenceRule):
         if rise < self.limits.raising["warn.rise"]:
             message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
         least = max(lowest_kl, _BEYOND_NOISE * sigma(self._last))
-        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least, frame.signals.reward))
+        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least, frame.signals))
 
     @staticmethod
     def _clauses(
-        limits: Mapping[str, float], rise: float, gain: float, least: float, reward: Reward
+        limits: Mapping[str, float], rise: float, gain: float, least: float, signals: Signals
     ) -> Sequence[Clause]:
-        found = []
+        reward, found = signals.reward, []
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             figure = f"KL rise (reward gain < {number(worth)})"
             counted = rise if gain < worth else math.nan
             full = reward.room(reward.ema) < worth  # a reward at its ceiling cannot gain as much
-            most = Level.WARN if full or reward.gained_slowly else Level.CRITICAL
-            rungs = eased([Rung(min(level, most), ">=", max(limits[f"{name}.rise"], least))], full or reward.rises)
+            at_most = min(level, Level.WARN) if full else level
+            rungs = weighed([Rung(at_most, ">=", max(limits[f"{name}.rise"], least))], signals, full or reward.rises)
             found.append(Clause(counted, rungs, figure, span=POSITIVE))
         return found
 
@@ -188,6 +198,7 @@ class ClippedTokens(Rule):
     """Judges the share of tokens whose ratio left the trust region (CLIP-1)."""
 
     id = "CLIP-1"
+    worse = 1
     needs = (keys.CLIPPED,)
 
     def not_applicable(self) -> str | None:
@@ -197,5 +208,7 @@ class ClippedTokens(Rule):
     def rate(self, frame: Frame, x: float) -> Reading:
         return self.compare(
             f"{number(100 * x)} % of tokens clipped",
-            lambda limits: [Clause(x, ladder(limits, "share"), metric=keys.CLIPPED, span=SHARE, fixed=True)],
+            lambda limits: [
+                Clause(x, weighed(ladder(limits, "share"), frame.signals), metric=keys.CLIPPED, span=SHARE, fixed=True)
+            ],
         )

@@ -1,4 +1,4 @@
-"""MIS-1, MIS-2, RATIO-1 and STALE-1: whether the samples come from the policy that is trained."""
+"""MIS-1 to MIS-3, RATIO-1 and STALE-1: whether the samples come from the policy that is trained."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.series import Baseline
 from launcher.health.state import Reading
 from launcher.record.levels import Level
-from launcher.verl.config import ACTOR, BATCH, CORRECTION, MINI
+from launcher.verl.config import ACTOR, BATCH, CORRECTION, MINI, ROLLOUT
 
 _WARM_UP = 8  # steps
 
@@ -164,4 +164,36 @@ class StaleSamples(Rule):
         return self.compare(
             f"samples are {number(x)} versions old",
             lambda limits: [Clause(x, ladder(limits, "versions"), metric=keys.STALENESS, fixed=True)],
+        )
+
+
+class LimitedSampling(Rule):
+    """Looks for sampling that leaves out tokens, which the trainer's probabilities do not do (MIS-3).
+
+    The temperature is no such case: the trainer divides its logits by it (veRL: workers/engine_workers.py).
+    """
+
+    id = "MIS-3"
+    also = (keys.PROBS_DIFF,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._top_p, self._top_k = (setup.config.number(f"{ROLLOUT}.{name}") for name in ("top_p", "top_k"))
+
+    def not_applicable(self) -> str | None:
+        unknown = self._top_p is None and self._top_k is None
+        return "rollout.top_p and rollout.top_k are unknown" if unknown else None
+
+    def judge(self, frame: Frame) -> Reading:
+        top_p = 1.0 if self._top_p is None else self._top_p
+        top_k = self._top_k if self._top_k and self._top_k > 0 else math.inf
+        said = [f"top_p {number(top_p)}"] if top_p < 1 else []
+        said += [f"top_k {number(top_k)}"] if top_k < math.inf else []
+        message = f"sampled with {' and '.join(said)}, trained without" if said else "samples from all tokens"
+        return self.compare(
+            message,
+            lambda limits: [
+                Clause(top_p, ladder(limits, "top_p", "<"), "top_p", span=SHARE, fixed=True),
+                Clause(top_k, ladder(limits, "top_k", "<"), "top_k", span=POSITIVE, fixed=True),
+            ],
         )

@@ -1,4 +1,4 @@
-"""GRAD-1, GRAD-2, LOSS-1 and LR-1: gradients, policy loss and learning rate."""
+"""GRAD-1, GRAD-2, LOSS-1, LR-1 and DECAY-1: gradients, policy loss, learning rate and weight decay."""
 
 import math
 from collections import deque
@@ -9,10 +9,12 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import PastRule, Rule, Setup, eased, lasting, not_judged, warming
+from launcher.health.rules.base import PastRule, Rule, Setup, lasting, not_judged, warming, weighed
 from launcher.health.series import log_sigma, median, swing
+from launcher.health.signals import Signals
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
+from launcher.verl.config import ACTOR
 
 _ROUNDING = 0.001  # with one update a batch the policy loss is 0 but for rounding, which is no scale
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
@@ -22,8 +24,8 @@ class GradientPeaks(PastRule):
     """Compares the gradient norm with its usual on a logarithmic scale (GRAD-1)."""
 
     id = "GRAD-1"
+    worse = 1
     needs = (keys.GRADIENT,)
-    size = 30
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -37,7 +39,7 @@ class GradientPeaks(PastRule):
         usual = self._usual.median
         reading = self.compare(
             f"grad norm {number(x)} vs usual {number(usual)}",
-            lambda limits: self._peaks(limits, x, usual, frame.signals.reward.rises),
+            lambda limits: self._peaks(limits, x, usual, frame.signals),
         )
         self._flagged.append(reading.raw > Level.OK)
         self._usual.add(x, refused=reading.raw >= Level.WARN)
@@ -45,12 +47,12 @@ class GradientPeaks(PastRule):
             return reading
         return replace(reading, message=f"{reading.message}, {sum(self._flagged)} of the last 5 steps")
 
-    def _peaks(self, limits: Mapping[str, float], x: float, usual: float, pays: bool) -> Sequence[Clause]:
+    def _peaks(self, limits: Mapping[str, float], x: float, usual: float, signals: Signals) -> Sequence[Clause]:
         if not usual > 0:
             return ()
         noise, k = log_sigma(self._usual.values), self.limits.k
         peaks = rungs(limits, ">", lambda at: max(at("ratio"), k * swing(at("sigmas"), noise)) * usual, FLAGS)
-        return [Clause(x, eased(peaks, pays), metric=keys.GRADIENT, span=POSITIVE)]
+        return [Clause(x, weighed(peaks, signals, signals.reward.rises), metric=keys.GRADIENT, span=POSITIVE)]
 
 
 class VanishingGradient(Rule):
@@ -130,3 +132,24 @@ class LearningRate(Rule):
             message, lambda limits: [Clause(self._run, ladder(limits, "steps"), "steps at 0", span=POSITIVE)]
         )
         return lasting(reading) if self._run else reading
+
+
+class WeightDecay(Rule):
+    """Judges the share of each weight that one update removes: AdamW subtracts rate x decay x weight (DECAY-1)."""
+
+    id = "DECAY-1"
+    needs = (keys.LEARNING_RATE,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._decay = setup.config.number(f"{ACTOR}.optim.weight_decay")
+
+    def not_applicable(self) -> str | None:
+        return "actor.optim.weight_decay is unknown" if self._decay is None else None
+
+    def rate(self, frame: Frame, x: float) -> Reading:
+        share = x * (self._decay or 0.0)
+        return self.compare(
+            f"each update removes {number(100 * share)} % of every weight",
+            lambda limits: [Clause(share, ladder(limits, "share"), "learning rate x weight decay", fixed=True)],
+        )

@@ -1,6 +1,6 @@
 """GROUP-1 and TEXT-1: what ppo-tui counted in the responses (`launcher.metrics.responses`).
 
-Their limits are not calibrated on failing runs: nothing here is more than a NOTICE.
+Their limits are not calibrated on failing runs: but for groups that are all wrong, nothing is more than a NOTICE.
 """
 
 from collections import deque
@@ -20,7 +20,10 @@ _RECENT = 5  # steps that a share is the median of
 
 
 class UnvariedGroups(Rule):
-    """Groups whose responses all score the same: an advantage that compares them is 0."""
+    """Groups whose responses all score the same: an advantage that compares them is 0.
+
+    Where nearly all are wrong, there is no signal; where nearly all are right, there is nothing left to learn.
+    """
 
     id = "GROUP-1"
     needs = (keys.UNVARIED,)
@@ -29,6 +32,7 @@ class UnvariedGroups(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=_RECENT)
+        self._wrong: deque[float] = deque(maxlen=_RECENT)
 
     def not_applicable(self) -> str | None:
         return "this estimator has no groups" if self.config.group_based is False else None
@@ -40,11 +44,16 @@ class UnvariedGroups(Rule):
         share = median(self._last)
         message = f"{number(100 * share)} % of groups have equal rewards"
         right, wrong = frame.get(keys.ALL_RIGHT), frame.get(keys.ALL_WRONG)
+        self._wrong.append(wrong or 0.0)
         if right is not None and wrong is not None:
             message += f" (now {number(100 * right)} % all right, {number(100 * wrong)} % all wrong)"
+        lost = median(self._wrong)
         return self.compare(
             message,
-            lambda limits: [Clause(share, ladder(limits, "share", ">"), f"median of {_RECENT}", keys.UNVARIED, SHARE)],
+            lambda limits: [
+                Clause(share, ladder(limits, "share", ">"), f"median of {_RECENT}", keys.UNVARIED, SHARE),
+                Clause(lost, ladder(limits, "wrong", ">"), f"all wrong, median of {_RECENT}", keys.ALL_WRONG, SHARE),
+            ],
         )
 
 

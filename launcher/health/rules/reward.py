@@ -27,6 +27,7 @@ class RewardDrop(Rule):
     """
 
     id = "REW-1"
+    worse = -1
     needs = (keys.SCORE,)
 
     def rate(self, frame: Frame, score: float) -> Reading:
@@ -85,17 +86,18 @@ class RewardLeap(PastRule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._scale = 0.0  # largest score of a response until three steps ago, while the rule was content
-        self._sizes: deque[float] = deque(maxlen=4)
+        # the highest and the lowest score of a response until three steps ago, while the rule was content
+        self._highest, self._lowest = -math.inf, math.inf
+        self._ends: deque[tuple[float, float]] = deque(maxlen=4)
 
     def rate(self, frame: Frame, score: float) -> Reading:
         reward = frame.signals.reward
-        found = (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)
-        self._sizes.append(max(abs(frame.get(names) or 0.0) for names in found))
+        found = [x for names in (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN) if (x := frame.get(names)) is not None]
+        self._ends.append((max(found), min(found)))
         refused = frame.raw.get("REW-1", Level.OK) >= Level.WARN
         if reward.count < 10:
             self._usual.add(score, refused)
-            self._scale = max(self._scale, self._sizes[0])
+            self._widen()
             return warming(10 - reward.count)
         usual, now = self._usual.median, reward.med3
         verb = "rose" if now > usual else "went"
@@ -103,15 +105,19 @@ class RewardLeap(PastRule):
             f"reward {moved(verb, usual, now)}", lambda limits: [self._leap(limits, reward, now, usual)]
         )
         if reading.raw < Level.WARN:
-            self._scale = max(self._scale, self._sizes[0])
+            self._widen()
         self._usual.add(score, refused or reading.raw >= Level.WARN)
         return reading
+
+    def _widen(self) -> None:
+        high, low = self._ends[0]
+        self._highest, self._lowest = max(self._highest, high), min(self._lowest, low)
 
     def _leap(self, limits: Mapping[str, float], reward: Reward, now: float, usual: float) -> Clause:
         leap = reward.distance(limits["notice.span"], limits["notice.sigmas"])
         above = [Rung(Level.NOTICE, ">", usual + leap)]
-        if self._scale > 0:
-            above.append(Rung(Level.WARN, ">", limits["warn.scale"] * self._scale))
+        if (span := self._highest - self._lowest) > 0:
+            above.append(Rung(Level.WARN, ">", self._lowest + limits["warn.scale"] * span))
         return Clause(now, above, "median of 3 steps", keys.SCORE)
 
 
@@ -127,6 +133,7 @@ class Signal(Rule):
         self._had = 0  # steps with signal so far
         self._flat = 0  # steps without, before the present ones in a row
         self._last: deque[bool] = deque(maxlen=10)
+        self._solved = False
 
     def judge(self, frame: Frame) -> Reading | None:
         if not any(_given(frame, *ends) for ends in _RANGES):
@@ -142,14 +149,17 @@ class Signal(Rule):
         if same_score:
             shown = number(frame.get(keys.SCORE_MAX))
             message = f"all samples have the same reward ({shown}) for {steps}"
-        solved = same_score and _solved(frame.signals.reward)
-        case = "solved" if solved else "had" if self._had >= _HAD else "never"
+        self._solved = same_score and _solved(frame.signals.reward)
+        case = "solved" if self._solved else "had" if self._had >= _HAD else "never"
         among = math.nan if flat else sum(self._last)
         reading = self.compare(message, lambda limits: self._missing(limits, case, among))
         if flat:
             return lasting(reading)
         scattered = f"{among} of the last {len(self._last)} steps had no learning signal"
         return replace(reading, message=scattered if reading.raw else "rewards differ")
+
+    def harms(self) -> bool:
+        return not self._solved  # there is nothing left to learn
 
     def _missing(self, limits: Mapping[str, float], case: str, among: float) -> Sequence[Clause]:
         """Steps without signal in a row, and at a step with signal those before it."""
@@ -165,8 +175,7 @@ class Signal(Rule):
 
 def _solved(reward: Reward) -> bool:
     """Whether equal rewards mean that every response is as good as any ever was."""
-    score, best = reward.score, reward.best
-    return score is not None and score > 0 and (best is None or score >= best)
+    return reward.score is not None and reward.lowest < reward.score >= reward.highest
 
 
 def _given(frame: Frame, high: Sequence[str], low: Sequence[str]) -> bool:

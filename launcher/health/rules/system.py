@@ -89,6 +89,7 @@ class _MemoryRule(Rule):
 
     ceiling: ClassVar[float]  # share at which the creep is over
     words: ClassVar[str]
+    own_only: ClassVar[bool] = False  # whether growth counts only where it is known to be the run's
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -146,6 +147,8 @@ class _MemoryRule(Rule):
 
     def _growth(self) -> float:
         """The least growth in the thirds of the last 30 steps; nan before there are enough."""
+        if self.own_only and not self._own:
+            return math.nan
         return min(self._rises()) if self._count >= 40 and len(self._last) == self._last.maxlen else math.nan
 
     def _left(self, used: float) -> float | None:
@@ -200,13 +203,14 @@ class GpuMemory(_MemoryRule):
 
 
 class HostMemory(_MemoryRule):
-    """Memory of the host, which all processes on it share: the growth of others is not the run's."""
+    """Memory of the host, which all processes on it share: only the growth of the run's own is judged."""
 
     id = "MEM-2"
     needs = (keys.HOST_MEMORY,)
     also = (keys.RUN_MEMORY,)
     ceiling = 0.95
     words = "of host memory in use"
+    own_only = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from launcher.console.diagnose import diagnose, errors_so_far
@@ -12,9 +12,12 @@ from launcher.core.format import SHORT_ID
 from launcher.preset.remedy import Remedy, configuration, remedy
 from launcher.record.attempt import Exit
 from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.ray_session import RaySession
 from launcher.record.state import current
 from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.source import LogFile, chunks
+
+_LATEST = "/tmp/ray/session_latest"  # as the fixes of causes name it
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         stalled_for=_age(attempt.console),
         steps_total=state.total,
     )
-    return result.of_run(source.id[:SHORT_ID])
+    return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
 
 
 def explanation(run: RunDir) -> Explanation | None:
@@ -86,10 +89,20 @@ def explanation(run: RunDir) -> Explanation | None:
     result = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
     if result is None or not result.failed:
         return None
+    result = _in_session(result, attempt)
     preset = last_settings(run)[0].preset
     config = configuration(preset or {})
     remedies = tuple(remedy(fix, config) if preset is not None else None for fix in result.fixes)
     return Explanation(result.of_run(run.id[:SHORT_ID]), remedies)
+
+
+def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
+    """The diagnosis with the folder of the run's own Ray session in its fixes: the latest may be another run's."""
+    session = RaySession.read(attempt.ray)
+    if session is None:
+        return result
+    fixes = tuple(replace(fix, do=fix.do.replace(_LATEST, session.path)) for fix in result.fixes)
+    return replace(result, fixes=fixes)
 
 
 def _age(path: Path) -> float | None:

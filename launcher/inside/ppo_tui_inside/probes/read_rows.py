@@ -2,15 +2,17 @@
 
 Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust", "media"} on stdin. Answers
 {"rows", "columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "unmapped", "media", "null",
-"unlike", "examples", "lengths"}, or {"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE
-rows one in so many is looked at: `unmapped` rows have an extra_info that is not a mapping, `untrue` rows no ground
-truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's scorer never finds in an answer. `media`: the
-one of these columns that has pictures or the like. `lengths` is {tokens: rows}.
+"unlike", "alike", "examples", "lengths", "cut", "cut_one"}, or {"problem"}, or {"missing"}: the package that is not
+there. Of more than SAMPLE rows one in so many is looked at: `unmapped` rows have an extra_info that is not a mapping,
+`untrue` rows no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's scorer never finds in
+an answer. `media`: the one of these columns that has pictures or the like. `lengths` is {tokens: rows}. `alike` rows
+have the most frequent prompt; of `cut` prompts (such as `cut_one`) the chat template leaves something out.
 """
 
 import datetime
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,7 @@ def look(request: Request) -> Request:
         "null": sum(has_truth(row.get("reward_model")) and truth(row) is None for row in sample),
         "unlike": sum(map(is_unlike, sample)),
         "unlike_one": next((str(truth(row))[:60] for row in sample if is_unlike(row)), ""),
+        "alike": max(Counter(json.dumps(chat, default=str) for chat in shaped).values(), default=0),
         "examples": [
             {name: row.get(name) for name in ("data_source", "reward_model", "extra_info", key)}
             for row in sample[:: max(1, len(sample) // EXAMPLES)][:EXAMPLES]
@@ -194,10 +197,18 @@ def measure(chats: list[Any], request: Request) -> Request:
         lengths: dict[int, int] = {}
         for length in count(texts):
             lengths[length] = lengths.get(length, 0) + 1
-        return {"lengths": lengths}
+        cut = [said for chat, text in zip(chats, texts) if (said := left_out(chat, text)) is not None]  # noqa: B905
+        return {"lengths": lengths, "cut": len(cut), "cut_one": cut[0][:80] if cut else ""}
     if problem is None:
         return {}
     return {"template_problem": described(problem).partition(". ")[0]}
+
+
+def left_out(chat: Any, text: str) -> str | None:
+    """The first message of a chat that a template leaves out or cuts; None if all are there. Spaces do not count."""
+    whole = "".join(text.split())
+    contents = [turn["content"] for turn in chat if isinstance(turn["content"], str)]
+    return next((content for content in contents if "".join(content.split()) not in whole), None)
 
 
 def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:

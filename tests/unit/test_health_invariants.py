@@ -1,0 +1,255 @@
+"""What must hold of all rules on any curve: generated ones, and the recorded runs of tests/data/logs."""
+
+import gzip
+import random
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from launcher.health.catalogue import rules
+from launcher.health.checklist import Checklist
+from launcher.health.faults import FAULTS, Fault, Step
+from launcher.metrics.records import parse_record
+from launcher.record.levels import Level
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+RUNS = ("learning", "grpo", "cpu-toy")
+CONFIG = {"data.max_response_length": 256, "algorithm.adv_estimator": "gae"}
+PERIOD = 20  # steps after which the noise of the generated run repeats
+OF_THE_CLOCK = {"THR-1", "MEM-1", "MEM-2", "STALL-1"}
+REWARDS = ("critic/score/", "critic/rewards/", "critic/returns/", "critic/values/", "val-core/")
+HEALTHY = {  # key: mean, standard deviation of a step as a share of it
+    "critic/score/mean": (0.4, 0.03),
+    "critic/score/max": (1.0, 0.0),
+    "critic/score/min": (0.0, 0.0),
+    "critic/advantages/max": (2.0, 0.0),
+    "critic/advantages/min": (-2.0, 0.0),
+    "critic/vf_loss": (0.1, 0.1),
+    "critic/vf_explained_var": (0.5, 0.05),
+    "actor/reward_kl_penalty": (0.08, 0.05),
+    "actor/ppo_kl": (0.001, 0.3),
+    "actor/pg_clipfrac": (0.005, 0.2),
+    "actor/pg_loss": (0.01, 0.3),
+    "actor/grad_norm": (0.5, 0.1),
+    "actor/entropy": (0.6, 0.03),
+    "actor/lr": (1e-6, 0.0),
+    "response_length/mean": (150.0, 0.03),
+    "response_length/max": (256.0, 0.0),
+    "response_length/clip_ratio": (0.05, 0.1),
+    "response/aborted_ratio": (0.0, 0.0),
+    "training/rollout_probs_diff_mean": (0.003, 0.1),
+    "training/rollout_probs_diff_max": (0.2, 0.1),
+    "training/rollout_actor_probs_pearson_corr": (0.999, 0.0),
+}
+# Metric, what it is at the end of a steady change for the worse, as a factor or (None) an addition, and its rules.
+WORSE: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+    ("actor/reward_kl_penalty", 60.0, ("KL-1", "KL-4")),
+    ("actor/ppo_kl", 200.0, ("KL-2",)),
+    ("actor/pg_clipfrac", 100.0, ("CLIP-1",)),
+    ("actor/entropy", 0.01, ("ENT-1",)),
+    ("actor/entropy", 12.0, ("ENT-2",)),
+    ("actor/grad_norm", 500.0, ("GRAD-1",)),
+    ("response_length/mean", 6.0, ("LEN-1",)),
+    ("response_length/mean", 0.02, ("LEN-1",)),
+    ("response_length/clip_ratio", 19.0, ("TRUNC-1",)),
+    ("critic/vf_loss", 300.0, ("CRIT-1",)),
+    ("critic/score/mean", 0.01, ("REW-1",)),
+    ("training/rollout_probs_diff_mean", 100.0, ("MIS-1",)),
+)
+
+
+@cache
+def healthy(steps: int, seed: int = 0, noise: float = 1.0) -> tuple[Mapping[str, float], ...]:
+    """A steady run whose noise repeats after PERIOD steps."""
+    rng = random.Random(seed)
+    cycle = [{key: rng.gauss(0, 1) for key in HEALTHY} for _ in range(PERIOD)]
+    return tuple(
+        {key: mean * (1 + noise * spread * cycle[n % PERIOD][key]) for key, (mean, spread) in HEALTHY.items()}
+        for n in range(steps)
+    )
+
+
+@cache
+def recorded(name: str) -> tuple[Mapping[str, float], ...]:
+    with gzip.open(LOGS / f"{name}.jsonl.gz") as lines:
+        records = [record for line in lines if (record := parse_record(line)) is not None]
+    return tuple(data for step, data in records if step > 0)
+
+
+def judged(
+    steps: Sequence[Mapping[str, float]], only: Sequence[str] = (), config: Mapping[str, object] = CONFIG
+) -> list[dict[str, Level]]:
+    """The level of every rule, or only of some, after each step."""
+    off = {rule: {"enabled": False} for rule in rules() if only and rule not in only}
+    checklist, found = Checklist(config, off, clock=False), []
+    levels = {check.rule: check.level for check in checklist.checks() if check.rule not in off}
+    for number, data in enumerate(steps, start=1):
+        levels |= {change.rule: change.after for change in checklist.step(number, data)}
+        found.append({rule: level for rule, level in levels.items() if rule not in OF_THE_CLOCK})
+    return found
+
+
+def changed(steps: Sequence[Mapping[str, float]], scale: float = 1.0, offset: float = 0.0) -> list[dict[str, float]]:
+    """The run with another scale of the reward, and a constant added to every reward and its bounds."""
+
+    def reward(key: str, x: float) -> float:
+        if key == "critic/vf_loss":
+            return x * scale**2
+        return x * scale + offset if key.startswith(REWARDS) and "num_" not in key else x
+
+    return [{key: reward(key, x) for key, x in data.items()} for data in steps]
+
+
+def rewarded(data: Mapping[str, float], gain: float) -> dict[str, float]:
+    return {**data, "critic/score/mean": min(data["critic/score/mean"] + gain, 1.0)}
+
+
+quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+
+@pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
+@quick
+@given(
+    gain=st.sampled_from([-0.004, 0.0, 0.006, 0.02]),
+    steps=st.sampled_from([8, 25, 90]),
+    late=st.sampled_from([0.0, 0.3, 0.6]),
+    seed=st.integers(0, 99),
+)
+def test_a_metric_that_keeps_getting_worse_never_lowers_its_level(
+    metric: str, factor: float, affected: tuple[str, ...], gain: float, steps: int, late: float, seed: int
+) -> None:
+    base = healthy(25 + 100, seed)
+    run = [dict(step) for step in base]
+    start = run[24][metric]
+    for n in range(100):
+        step = run[25 + n]
+        if metric != "critic/score/mean":
+            step.update(rewarded(step, gain * max(n - late * steps, 0.0)))
+        step[metric] = start * factor ** min((n + 1) / steps, 1.0)
+    found = judged(run[: 25 + steps], affected)
+    for rule in affected:
+        levels = [levels[rule] for levels in found[25:]]
+        assert levels == sorted(levels)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("scale", [1e-3, 30.0, 1000.0])
+def test_the_scale_of_the_reward_changes_no_level(name: str, scale: float) -> None:
+    assert judged(changed(recorded(name), scale=scale)) == judged(recorded(name))
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("offset", [-3.0, 0.7, 40.0])
+def test_a_constant_added_to_all_rewards_changes_no_level(name: str, offset: float) -> None:
+    assert judged(changed(recorded(name), offset=offset)) == judged(recorded(name))
+
+
+def faulty(steps: int, fault: Fault, seed: int) -> list[dict[str, Level]]:
+    run: list[Step] = [dict(step) for step in healthy(steps + 30, seed)]
+    start = {**run[steps - 1], "limit": 256.0}
+    for n in range(30):
+        fault.change(run[steps + n], n, start)
+    return judged(run, fault.rules)[steps:]
+
+
+def reached(levels: Sequence[Level], level: Level) -> int:
+    """The first step at a level or above."""
+    return next((n for n, each in enumerate(levels) if each >= level), len(levels))
+
+
+JUDGED = [fault for fault in FAULTS if not OF_THE_CLOCK.intersection(fault.rules) and "VAL-1" not in fault.rules]
+
+
+@pytest.mark.parametrize("fault", JUDGED, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("changes", [{"scale": 50.0}, {"offset": -2.0}], ids=str)
+def test_faults_are_found_on_any_scale_of_the_reward(fault: Fault, changes: dict[str, float]) -> None:
+    run: list[Step] = [dict(step) for step in healthy(60, 1)]
+    start = {**run[39], "limit": 256.0}
+    for n in range(20):
+        fault.change(run[40 + n], n, start)
+    assert judged(changed(run, **changes), fault.rules) == judged(run, fault.rules)
+
+
+@pytest.mark.parametrize("fault", JUDGED, ids=lambda fault: fault.name)
+def test_more_than_twenty_healthy_steps_before_a_fault_change_nothing(fault: Fault) -> None:
+    short = faulty(PERIOD, fault, 1)
+    for cycles in (2, 3, 7):
+        long = faulty(cycles * PERIOD, fault, 1)
+        for rule in fault.rules:
+            first, later = ([levels[rule] for levels in found] for found in (short, long))
+            assert max(first) == max(later)
+            for level in (Level.NOTICE, Level.WARN, Level.CRITICAL):
+                assert abs(reached(first, level) - reached(later, level)) <= 1
+
+
+@pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
+@quick
+@given(place=st.floats(0.05, 1.0), noise=st.sampled_from([0.05, 0.15, 0.25]), seed=st.integers(0, 999))
+def test_a_flag_changes_at_most_three_times_in_thirty_steps_of_noise(
+    metric: str, factor: float, affected: tuple[str, ...], place: float, noise: float, seed: int
+) -> None:
+    rng = random.Random(seed)
+    run = [dict(step) for step in healthy(90, seed)]
+    for step in run[25:]:
+        step[metric] = HEALTHY[metric][0] * factor**place * max(1 + noise * rng.gauss(0, 1), 0.01)
+        if metric.endswith("clip_ratio"):
+            step[metric] = min(step[metric], 1.0)
+    found = judged(run, affected)
+    for rule in affected:
+        levels = [each[rule] for each in found[30:]]
+        changes = [a != b for a, b in pairwise(levels)]
+        assert max(sum(changes[n : n + 30]) for n in range(len(changes))) <= 3
+
+
+def harm(step: dict[str, float], kind: str, n: int) -> None:
+    """Adds the n-th step of some damage, on top of what is there."""
+    if kind == "reward":
+        step["critic/score/mean"] = min(max(0.4 - 0.05 * n, 0.02), step["critic/score/mean"])
+    elif kind == "truncation":
+        share = "response_length/clip_ratio"
+        step[share] = max(min(0.05 + 0.1 * n, 1.0), step[share])
+    else:
+        step.update({"critic/score/max": 0.0, "critic/score/mean": 0.0})
+
+
+OF_A_GAIN = {"HACK-1", "HACK-2", "REW-2", "REW-4"}  # they flag a reward that rises, which harm takes away
+
+
+@pytest.mark.parametrize("kind", ["reward", "truncation", "signal"])
+@pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
+@pytest.mark.parametrize("gain", [0.0, 0.015])
+def test_harm_removes_no_flag(kind: str, metric: str, factor: float, affected: tuple[str, ...], gain: float) -> None:
+    run = [dict(step) for step in healthy(70, 3)]
+    for n in range(40):
+        run[30 + n].update(rewarded(run[30 + n], gain * n))
+        run[30 + n][metric] = run[29][metric] * factor ** min((n + 1) / 15, 1.0)
+    harmed = [dict(step) for step in run]
+    for n in range(25):
+        harm(harmed[45 + n], kind, n)
+    for before, after in zip(judged(run), judged(harmed), strict=True):
+        for rule in set(before) - OF_A_GAIN:
+            assert after[rule] >= before[rule], rule
+
+
+@pytest.mark.parametrize("name", RUNS)
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    metric=st.sampled_from(sorted(set(HEALTHY) - {"actor/lr"})),
+    factor=st.sampled_from([0.0, 0.05, 0.3, 4.0, 20.0]),
+    place=st.floats(0.5, 0.95),
+)
+def test_one_outlier_in_a_healthy_run_is_a_notice_at_most(name: str, metric: str, factor: float, place: float) -> None:
+    steps = [dict(step) for step in recorded(name)]
+    at = int(place * len(steps))
+    if metric not in steps[at]:
+        return
+    top = steps[at]["critic/score/max"] if metric == "critic/score/mean" else 1.0
+    steps[at][metric] = min(steps[at][metric] * factor, top if "score/mean" in metric or "ratio" in metric else 1e9)
+    for before, after in zip(judged(recorded(name)), judged(steps), strict=True):
+        for rule in before:
+            assert after[rule] <= max(before[rule], Level.NOTICE), rule
