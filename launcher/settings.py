@@ -8,6 +8,7 @@ A setting of the command line wins over the environment, that over config.yaml, 
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     cpu_runs: 1               # runs without a GPU that the queue has at a time
     console_size: 1 GiB       # size of a console.log on the disk; of a larger one the middle is removed
+    spans: true               # runs note what each of their processes does when, for the page of the time
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
@@ -45,7 +46,10 @@ CONSOLE_SIZE = 1 << 30  # bytes: the default
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "keys", "keep", "hosts", "clusters")
+_NAMES = (
+    *("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "spans", "keys", "keep", "hosts"),
+    "clusters",
+)
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -132,6 +136,11 @@ def console_size() -> int:
     if size < _UNITS["MiB"]:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a size such as '500 MiB', at least 1 MiB")
     return size
+
+
+def spans() -> bool:
+    """Whether new runs note what their processes do when. Raises UserError as `read` does."""
+    return _flag(_file(settings_file()), "spans", default=True)
 
 
 def read_keep() -> Keep | None:
