@@ -12,5 +12,5 @@ SECONDS = 0.05
 class SlowAgentLoop(SingleTurnAgentLoop):
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         output = await super().run(sampling_params, **kwargs)
-        time.sleep(SECONDS)  # noqa: ASYNC251 (blocking is the fault)
+        time.sleep(SECONDS)  # blocking is the fault
         return output

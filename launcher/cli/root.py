@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, upkeep
+from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, timing, upkeep
 from launcher.cli.output import Json, put_json, put_table, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.screen import Screen
@@ -94,7 +94,8 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 for command in (
     *(launch.run, launch.attach, launch.watch, launch.stop, launch.resume, launch.fork, upkeep.delete),
     *(checking.check, checking.doctor),
-    *(report.runs, report.hosts, report.status, report.metrics, report.health, report.selftest, report.diagnose),
+    *(report.runs, report.hosts, report.status, timing.time, report.metrics, report.health, report.selftest),
+    report.diagnose,
     *(preset.presets, preset.recipes, preset.command, preset.edit),
     *(launch.import_, launch.replay, comparisons.compare, report.export, upkeep.merge, upkeep.eval_),
     *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys, completion, help_),

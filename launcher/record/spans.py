@@ -3,7 +3,6 @@
 `ppo_tui_inside.plugin.spans` writes them, one file per process and the older one next to it.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,10 +68,10 @@ class SpanTail:
     def _found(self) -> list[Path]:
         """The files; the older ones first, and only where all is read."""
         try:
-            names = sorted(os.listdir(self.folder), key=lambda name: (not name.endswith(".old"), name))
+            paths = sorted(self.folder.iterdir(), key=lambda path: (path.suffix != ".old", path.name))
         except OSError:
             return []
-        return [self.folder / name for name in names if name.endswith(".jsonl") or (self.whole and ".jsonl." in name)]
+        return [path for path in paths if path.suffix == ".jsonl" or (self.whole and path.suffix == ".old")]
 
 
 def _size(path: Path) -> int:

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from launcher.record.spans import Span
@@ -30,6 +31,7 @@ from launcher.timing.stages import (
 TRAINER = "trainer"
 KINDS = (TRAINER, "rank", "replica", "agent", "reward")
 _TAIL = 0.25  # of the most requests that a replica had at once: while it has fewer, and no more come, it is the tail
+_CALL = 0.01  # seconds between two calls of a reward function, which are those of its worker
 _OWN_WORK = {OTHER, "data", VALIDATION}  # stages that need no rank
 _ALWAYS = frozenset({ROLLOUT, TAIL, AGENT, REWARD})
 
@@ -108,7 +110,7 @@ class StepTime:
 
 def step_times(spans: Iterable[Span], now: float | None = None) -> list[StepTime]:
     """Every step that the trainer's spans show whole, and with `now` the one that runs."""
-    found = list(_closed(spans))
+    found = list(closed(spans))
     trainer = sorted((s for s in found if s.lane == TRAINER), key=lambda span: span.start)
     begins = {s.step: s for s in trainer if s.name == STEP and s.step is not None}
     steps = sorted(begins, key=lambda step: begins[step].start)
@@ -137,7 +139,7 @@ def step_time(step: int, start: float, end: float, running: bool, spans: Sequenc
     return StepTime(step, start, end, running, tuple(lanes), tuple(_path(spans, lanes, start, end)), tuple(spans))
 
 
-def _closed(spans: Iterable[Span]) -> Iterator[Span]:
+def closed(spans: Iterable[Span]) -> Iterator[Span]:
     """Each span once: the line of its end replaces that of its begin."""
     begun: dict[tuple[str, str, float], Span] = {}
     for span in spans:
@@ -185,11 +187,11 @@ def _cut(stage: str, spans: Iterable[Span], start: float, end: float) -> list[Pi
     return sorted((piece for piece in pieces if piece.end > piece.start), key=lambda piece: piece.start)
 
 
-def _union(pieces: Iterable[Piece]) -> list[tuple[float, float]]:
-    """The stretches in which there is any piece."""
+def _union(pieces: Iterable[Piece], gap: float = 0.0) -> list[tuple[float, float]]:
+    """The stretches in which there is any piece; shorter gaps belong to them."""
     found: list[tuple[float, float]] = []
     for _, start, end in sorted(pieces, key=lambda piece: piece.start):
-        if found and start <= found[-1][1]:
+        if found and start <= found[-1][1] + gap:
             found[-1] = found[-1][0], max(found[-1][1], end)
         else:
             found.append((start, end))
@@ -251,7 +253,10 @@ def _path(spans: Sequence[Span], lanes: Sequence[Lane], start: float, end: float
     if trainer is None:
         return
     working: Mapping[str, list[tuple[float, float]]] = {
-        stage: _union(piece for lane in lanes if lane.kind == kind for piece in lane.pieces if piece.stage == stage)
+        stage: _union(
+            (piece for lane in lanes if lane.kind == kind for piece in lane.pieces if piece.stage == stage),
+            _CALL if stage == REWARD else 0.0,
+        )
         for kind, stage in (("replica", ROLLOUT), ("replica", TAIL), ("reward", REWARD), ("agent", AGENT))
     }
     ranks = _union(piece for lane in lanes if lane.kind == "rank" for piece in lane.pieces)
@@ -276,7 +281,7 @@ def _layered(
         edges.update(edge for stretch in stretches for edge in stretch if begin < edge < until)
     moments = sorted(edges)
     before: Piece | None = None
-    for at, following in zip(moments, moments[1:], strict=False):
+    for at, following in pairwise(moments):
         middle = (at + following) / 2
         stage = next((name for name, stretches in layers if _within(stretches, middle)), WAITING)
         if before is not None and before.stage == stage:

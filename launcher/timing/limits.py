@@ -4,9 +4,10 @@ MFU (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B): floating-point opera
 that the GPUs could do in the time. A token of an update takes 6 N + 12 L H Q T of them (N parameters, L layers, H heads
 of size Q, T tokens of its sequence); recomputation of activations does not count.
 
-MBU (Agarwal et al., "LLM Inference Performance Engineering", Databricks, 2023): bytes that generating must read at least,
-over those that the memory could give in the time. Each token of the longest response reads all weights once, for as
-many groups of responses as the engine takes one after another; each token of each response reads its own keys and values.
+MBU (Agarwal et al., "LLM Inference Performance Engineering", Databricks, 2023): bytes that generating must read at
+least, over those that the memory could give in the time. Each token of the longest response reads all weights once, for
+as many groups of responses as the engine takes one after another; each token of each response reads its own keys and
+values.
 """
 
 import functools

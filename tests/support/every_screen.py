@@ -36,6 +36,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "EntryScreen": ("s", "enter"),
     "LogScreen": ("l",),
     "GpuScreen": ("b",),
+    "TimeScreen": ("t",),
     "CompareScreen": ("c",),
     "HelpScreen": ("question_mark",),
     "ConfirmScreen": ("x",),

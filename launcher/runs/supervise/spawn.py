@@ -54,8 +54,8 @@ def write_launch(
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
 
     The GPUs that our shell names are also written: the queue needs them.
-    With the folder for spans, which a preset can take out again. `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
-    that runs already.
+    So is the folder for spans, unless the preset sets it. `cwd` is where the driver stands: the folder of the run,
+    which may not have its name yet. `job` is the id of a job that runs already.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}

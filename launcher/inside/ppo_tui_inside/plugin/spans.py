@@ -3,7 +3,8 @@
 veRL times its work for rl-insight (`utils/tracking.py: RLInsightLogger.trace_state`, since 0.9), which needs three
 services. The spans are taken at that place: a real rl-insight still gets its own. It need not be turned on, which
 would end a run with `rollout.disable_log_stats=True`. The trainer's timers (`marked_timer`) are taken as well, and what
-veRL does not time: data, agent loops, reward functions, weights, the critic's values, and micro-batches with their tokens.
+veRL does not time: data, agent loops, reward functions, weights, the critic's values, and micro-batches
+with their tokens.
 
 A process appends to its own file, which cannot grow beyond 8 MiB with the one before it. What takes long is also noted
 when it begins. A folder that is missing, or cannot be written to, turns the spans of a process off; nothing raises.
@@ -36,7 +37,7 @@ TRAINER = "trainer"
 
 
 def install() -> None:
-    """Changes nothing in processes of a run without a folder for spans, and in versions of veRL without these places."""
+    """Changes nothing without a folder for spans, and in versions of veRL without these places."""
     if os.environ.get(SPANS, "0") in ("", "0"):
         return
     after_import("verl.utils.tracking", take_states)
@@ -145,7 +146,7 @@ def take_timers(module: ModuleType) -> None:
 def take_data(module: ModuleType) -> None:
     """The trainer's data loader, and a validation, which has no timer before the first step."""
     for method, name in (("_fetch_one_gen_batch", "data"), ("_validate", "testing")):
-        _wrap(module.PPOTrainer, method, name, lambda _: TRAINER, lambda self: _step(getattr(self, "global_steps", None)))
+        _wrap(module.PPOTrainer, method, name, _trainer, _step_of)
 
 
 def take_workers(module: ModuleType) -> None:
@@ -273,9 +274,17 @@ def _rank(worker: Any) -> str:
     return f"rank_{os.environ.get('RANK', 0) if rank is None else rank}"
 
 
+def _trainer(_: Any) -> str:
+    return TRAINER
+
+
 def _process(_: Any) -> str:
     """The lane of a process that has no rank."""
     return f"process_{os.getpid()}"
+
+
+def _step_of(trainer: Any) -> str:
+    return _step(getattr(trainer, "global_steps", None))
 
 
 def _step(step: Any) -> str:
