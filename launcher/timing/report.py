@@ -132,6 +132,10 @@ class Timing:
             self._open = [span for span in closed(self._open) if (span.end or math.inf) > begin]
         return True
 
+    def seconds(self) -> dict[int, float]:
+        """The seconds of each whole step."""
+        return {step: each.seconds for step, each in self._done.items()}
+
     def steps(self, series: SeriesStore) -> list[int]:
         """Every step that can be shown, oldest first."""
         timed = series.first_of(*WHOLE)

@@ -108,7 +108,9 @@ def test_no_spans_are_no_steps() -> None:
 
 def test_only_the_end_of_a_large_file_is_read_at_first(run: RunDir) -> None:
     attempt = run.attempt(1)
-    (attempt.spans / "host-2.jsonl").write_bytes(b'{"name":"reward","lane":"process_2","start":1.0,"end":2.0}\n' * 30_000)
+    (attempt.spans / "host-2.jsonl").write_bytes(
+        b'{"name":"reward","lane":"process_2","start":1.0,"end":2.0}\n' * 30_000
+    )
     assert 15_000 < sum(span.lane == "process_2" for span in SpanTail(attempt).read()) < 20_000
     assert sum(span.lane == "process_2" for span in SpanTail(attempt, whole=True).read()) == 30_000
 
