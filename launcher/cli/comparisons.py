@@ -141,9 +141,9 @@ def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool,
     put(f"with {proof.setting} {proof.changed}: {after} s per step")
     put(f"saved: {saved} s per step ({low} to {high}), predicted {number(proof.predicted)}")
     if proof.proven:
-        put(f"kept: it is faster; 'ppo-tui resume {proof.changed} trainer.steps=N' goes on with it")
+        put(f"kept: it is faster; 'ppo-tui resume {proof.changed} trainer.steps=N' continues with it")
     else:
-        put(f"not kept: not proven faster; 'ppo-tui resume {proof.control} trainer.steps=N' goes on without it")
+        put(f"not kept: not proven faster; 'ppo-tui resume {proof.control} trainer.steps=N' continues without it")
 
 
 def trials(

@@ -1,4 +1,4 @@
-"""Proving an advice about time: the run goes on from a checkpoint with and without the change, and their steps compare.
+"""Proving an advice about time: a run continues from a checkpoint with and without the change, and their steps compare.
 
 Both see the same prompts in the same steps, so steps are compared in pairs. The change is kept where the interval of
 the saved seconds is above 0.

@@ -18,7 +18,7 @@ _NEWEST = 1 << 20  # bytes of each file that are read at first: some steps
 
 @dataclass(frozen=True, slots=True)
 class Span(Record):
-    """Work of one lane (`trainer`, `rank_0`, `replica_0`, `process_4711`) in unix seconds; without `end` it goes on.
+    """Work of one lane (`trainer`, `rank_0`, `replica_0`, `process_4711`) in unix seconds; open without `end`.
 
     `step` has the trainer alone. Of micro-batches, `count` is how many there were, `parts` are tokens and seconds of
     the first ones.

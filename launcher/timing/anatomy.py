@@ -70,7 +70,7 @@ class Lane:
 class StepTime:
     """A step from its begin to that of the next one. `path` has its time in order, each moment under one stage.
 
-    `spans` are those of the step. `running` is whether it goes on; `end` is now then.
+    `spans` are those of the step. `running` is whether it is not over; `end` is now then.
     """
 
     step: int
@@ -182,7 +182,7 @@ def _lanes(spans: Sequence[Span], start: float, end: float) -> Iterator[Lane]:
 
 
 def _cut(stage: str, spans: Iterable[Span], start: float, end: float) -> list[Piece]:
-    """Spans as pieces between two moments; one that goes on ends at the second."""
+    """Spans as pieces between two moments; one that is not over ends at the second."""
     pieces = (Piece(stage, max(s.start, start), min(end if s.end is None else s.end, end)) for s in spans)
     return sorted((piece for piece in pieces if piece.end > piece.start), key=lambda piece: piece.start)
 
