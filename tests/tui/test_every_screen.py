@@ -35,6 +35,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "EntryScreen": ("Ground truth", "esc back"),
     "LogScreen": ("Training Progress", "esc back"),
     "GpuScreen": ("GPU 7", "esc back"),
+    "TimeScreen": ("Step 62", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
     "HelpScreen": ("Keys", "Health checks with their values"),
     "QueueScreen": ("Queue", "esc back"),
