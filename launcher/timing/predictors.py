@@ -5,6 +5,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from launcher.record.spans import Span
 from launcher.runs.watch.responses import dumps, read
 from launcher.timing.anatomy import StepTime
 from launcher.timing.evidence import Evidence, Prediction, Row
@@ -17,6 +18,8 @@ _NICE = (5, 10, 20, 50, 100)  # steps between two checkpoints or validations
 _WORTH = 0.03  # of a step: what may remain of them
 _KEPT = 0.98  # of the responses that stay whole under a shorter limit
 _SPREAD = 0.15  # of the rollout: requests that end further apart than that end one by one
+_DIFFER = 0.1  # of the mean tokens: below it a fit says nothing
+_KINDS = {"update": 3.0, "critic": 3.0, "log-prob": 1.0, "reference": 1.0}  # products of a token, in forward passes
 _LINK = 25e9  # bytes per second between GPU and host: PCIe 4.0 x16, measured
 
 
@@ -65,43 +68,72 @@ def budget(row: Row, evidence: Evidence) -> Prediction | None:
 
 
 def _fewer(row: Row, evidence: Evidence, factor: float, value: str) -> Prediction | None:
-    """Seconds saved with `factor` times as many micro-batches. Their cost is fitted to tokens and seconds of each."""
+    """Seconds saved with `factor` times as many micro-batches: each costs some seconds whatever its tokens are."""
     passes = [list(_passes(step, row.stage)) for step in evidence.steps]
-    parts = [part for step in passes for _, each in step for part in each]
-    cost = _fixed_cost(parts)
+    parts = [part for step in passes for each in step for part in each.parts]
+    cost = _fixed_cost(parts, _per_token(row.stage, parts, evidence))
     if cost is None:
         return None
-    saved = [sum(max(count - max(math.ceil(count * factor), 1), 0) for count, _ in step) * cost for step in passes]
+    saved = []
+    for step in passes:
+        fewer = [(each.count - max(math.ceil(each.count * factor), 1), _around(each)) for each in step]
+        saved.append(sum(max(count, 0) * (cost + around) for count, around in fewer))
     return Prediction(value, saved)
 
 
-def _passes(step: StepTime, stage: str) -> Iterator[tuple[int, Sequence[tuple[float, ...]]]]:
-    """The passes of rank 0 in a stage: how many micro-batches, and tokens and seconds of each."""
+def _passes(step: StepTime, stage: str) -> Iterator[Span]:
+    """The passes of the first rank in a stage, with their micro-batches."""
     rank = next((lane for lane in step.lanes if lane.kind == "rank"), None)
     pieces = [piece for piece in (rank.pieces if rank else ()) if piece.stage == stage]
     for span in step.spans:
         if span.name == MICRO_BATCHES and rank and span.lane == f"rank_{rank.number}" and span.end is not None:
             middle = (span.start + span.end) / 2
             if any(piece.start <= middle <= piece.end for piece in pieces):
-                yield span.count, span.parts
+                yield span
 
 
-def _fixed_cost(parts: Sequence[tuple[float, ...]]) -> float | None:
-    """Seconds of a micro-batch without tokens, by least squares; None where their tokens hardly differ.
+def _around(span: Span) -> float:
+    """Seconds per micro-batch for cutting the batch up and joining the results."""
+    timed = [part[1] for part in span.parts if len(part) == 2]
+    if not timed or span.end is None or not span.count:
+        return 0.0
+    return max(0.0, span.end - span.start - statistics.fmean(timed) * span.count) / span.count
 
-    Slow outliers (a busy machine) are left out, and the slope is not below 0.
+
+def _fixed_cost(parts: Sequence[tuple[float, ...]], per_token: float | None) -> float | None:
+    """Seconds of a micro-batch without tokens: by least squares where their tokens differ, else by `per_token`.
+
+    Slow outliers (a busy machine) are left out, and more tokens take no less time. None where both are missing.
     """
     pairs = [(part[0], part[1]) for part in parts if len(part) == 2]
     if len(pairs) < 8:
         return None
     limit = 4 * statistics.median(seconds for _, seconds in pairs)
     pairs = [pair for pair in pairs if pair[1] <= limit]
-    tokens = [pair[0] for pair in pairs]
-    if statistics.pstdev(tokens) < 0.02 * statistics.fmean(tokens):
+    tokens, seconds = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    mean, middle = statistics.fmean(seconds), statistics.fmean(tokens)
+    if statistics.pstdev(tokens) >= _DIFFER * middle:
+        slope = max(statistics.linear_regression(tokens, seconds).slope, 0.0)
+    elif per_token is None:
         return None
-    slope, at_zero = statistics.linear_regression(tokens, [pair[1] for pair in pairs])
-    mean = statistics.fmean(pair[1] for pair in pairs)
-    return min(at_zero, mean) if slope >= 0 else mean
+    else:
+        slope = per_token
+    return max(mean - slope * middle, 0.0)
+
+
+def _per_token(stage: str, parts: Sequence[tuple[float, ...]], evidence: Evidence) -> float | None:
+    """Seconds per token in the large micro-batches of other stages, where a token costs more than its batch.
+
+    An update takes three times a forward pass: its backward pass has twice the products.
+    """
+    large = 4 * statistics.fmean([part[0] for part in parts]) if parts else 0.0
+    rates = []
+    for other in _KINDS:
+        found = [part for step in evidence.steps for span in _passes(step, other) for part in span.parts]
+        times = [part[1] / part[0] for part in found if len(part) == 2 and part[0] >= large > 0]
+        if other != stage and times:
+            rates.append(statistics.median(times) * _KINDS[stage] / _KINDS[other])
+    return min(rates, default=None)
 
 
 def limit(row: Row, evidence: Evidence) -> Prediction | None:
