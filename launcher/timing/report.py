@@ -4,7 +4,6 @@ import contextlib
 import math
 import statistics
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +98,7 @@ class Timing:
         self.run, self._whole = run, whole
         self._attempt: AttemptDir | None = None
         self._tail: SpanTail | None = None
-        self._done: OrderedDict[int, StepTime] = OrderedDict()
+        self._done: dict[int, StepTime] = {}
         self._open: list[Span] = []
         self._now: StepTime | None = None
         self._config: EffectiveConfig | None = None
@@ -121,12 +120,9 @@ class Timing:
         self._open += fresh
         found = step_times(self._open, time.time() if live else None)
         self._now = found[-1] if found and found[-1].running else None
-        for each in found:
-            if not each.running:
-                self._done[each.step] = each
-                self._done.move_to_end(each.step)
-        while len(self._done) > (_KEPT if not self._whole else 1 << 30):
-            self._done.popitem(last=False)
+        done = {**self._done, **{each.step: each for each in found if not each.running}}
+        kept = sorted(done)[0 if self._whole else -_KEPT :]
+        self._done = {step: done[step] for step in kept}  # at once: the page reads it meanwhile
         if len(found) > 2:  # the last whole one may still get spans that end after it
             begin = found[-2].start
             self._open = [span for span in closed(self._open) if (span.end or math.inf) > begin]

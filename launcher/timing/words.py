@@ -18,7 +18,7 @@ def limit_line(limits: Limits) -> str:
 def advice_line(advice: Advice | None) -> str:
     """The change that would save most, in one line."""
     if advice is None:
-        return "no single setting would save 3 % of a step"
+        return "none: no setting would save 3 % of a step, or too few steps"
     return f"{advice.setting} (now {advice.now}): {gain(advice)}"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import span_runs
+from pilots import until
 from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
@@ -98,10 +99,7 @@ async def test_new_spans_are_shown_as_they_come(make: SimpleNamespace) -> None:
         await shown(pilot)
         assert "no spans of this step" in text(pilot) and "rank 0" not in text(pilot)
         span_runs.write_spans(RunDir(path).attempt(1), span_runs.recorded())
-        app.screen.poll()
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "rank 0" in text(pilot)
+        await until(pilot, lambda: "rank 0" in text(pilot))
 
 
 async def test_a_run_without_a_step_says_what_will_come(make: SimpleNamespace) -> None:

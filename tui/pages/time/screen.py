@@ -62,23 +62,31 @@ class TimeScreen(RunPage):
 
     LEGENDS = ("Stages",)
     BINDINGS = KEYS["time"]
+    PARTS = (TimeView,)
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
         self.timing = Timing(self.reader.dir)
         self.step: int | None = None  # None: the newest
+        self._reading = False
 
     def body(self) -> ComposeResult:
         yield TimeView()
 
     def poll(self) -> None:
         self.show()
-        self.read_spans()
+        if not self._reading:
+            self._reading = True
+            self.read_spans()
 
-    @work(exclusive=True, group="spans")
+    @work(group="spans")
     async def read_spans(self) -> None:
-        """Reads in a thread: the first look may have some megabytes."""
-        if await asyncio.to_thread(self.timing.poll, self.reader.state.going) and self.whole:
+        """Reads in a thread, one look after another: the first may have some megabytes."""
+        try:
+            fresh = await asyncio.to_thread(self.timing.poll, self.reader.state.going)
+        finally:
+            self._reading = False
+        if fresh and self.whole:
             self.show_body()
 
     def show_body(self) -> None:
