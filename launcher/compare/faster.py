@@ -12,7 +12,7 @@ from typing import Any
 
 from launcher.compare.trial_runs import POLL, end, enqueue_fork, skipped
 from launcher.core.errors import UserError
-from launcher.metrics.intervals import FEWEST, of_steps
+from launcher.metrics.intervals import FEWEST, of_blocks
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.record.state import current
@@ -111,8 +111,7 @@ def prove(planned: Plan, control: RunDir, changed: RunDir) -> Proof:
             f"'ppo-tui diagnose {changed.id}' explains a run that ended early",
         )
     gaps = [before[step] - after[step] for step in shared]
-    mean, error = statistics.fmean(gaps), of_steps(gaps)
-    reach = error.reach() if error else float("inf")
+    mean, reach = statistics.fmean(gaps), of_blocks(gaps).reach()
     slow, fast = (statistics.fmean(each[step] for step in shared) for each in (before, after))
     setting, predicted = planned.advice.setting, planned.advice.saved
     return Proof(control.id, changed.id, setting, predicted, slow, fast, mean, mean - reach, mean + reach, len(shared))

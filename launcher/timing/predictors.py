@@ -101,7 +101,7 @@ def _around(span: Span) -> float:
 
 
 def _fixed_cost(parts: Sequence[tuple[float, ...]], per_token: float | None) -> float | None:
-    """Seconds of a micro-batch without tokens: by least squares where their tokens differ, else by `per_token`.
+    """Seconds of a micro-batch without tokens: by least squares where their tokens differ, otherwise by `per_token`.
 
     Slow outliers (a busy machine) are left out, and more tokens take no less time. None where both are missing.
     """
