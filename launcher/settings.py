@@ -8,6 +8,7 @@ A setting of the command line wins over the environment, that over config.yaml, 
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     cpu_runs: 1               # runs without a GPU that the queue has at a time
     console_size: 1 GiB       # size of a console.log on the disk; of a larger one the middle is removed
+    spans: true               # runs note what each of their processes does when, for the page of the time
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
@@ -57,7 +58,7 @@ OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
 _NAMES = (
-    *("theme", "mouse", "ascii", "animations", "keys"),
+    *("theme", "mouse", "ascii", "animations", "keys", "spans"),
     *("cpu_runs", "console_size", "keep", "gpu_hour", "hosts", "clusters", "alerts"),
 )
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
@@ -161,6 +162,11 @@ def console_size() -> int:
     if size < _UNITS["MiB"]:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a size such as '500 MiB', at least 1 MiB")
     return size
+
+
+def spans() -> bool:
+    """Whether new runs note what their processes do when. Raises UserError as `read` does."""
+    return _flag(_file(settings_file()), "spans", default=True)
 
 
 def read_keep() -> Keep | None:

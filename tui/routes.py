@@ -26,6 +26,7 @@ _RUN_PAGES: Mapping[RunPageName, tuple[str, str]] = {  # module and class
     "log": ("log.screen", "LogScreen"),
     "metrics": ("metrics.screen", "MetricsScreen"),
     "samples": ("samples.screen", "SamplesScreen"),
+    "time": ("time.screen", "TimeScreen"),
     "trials": ("trials.screen", "TrialsScreen"),
 }
 

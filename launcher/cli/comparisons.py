@@ -12,7 +12,7 @@ from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, p
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import number
-from launcher.record.layout import find
+from launcher.record.layout import RunDir, find
 
 if TYPE_CHECKING:
     from launcher.compare.trial_verdicts import Trials
@@ -110,6 +110,9 @@ def try_(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
     at: Annotated[int | None, typer.Option(min=0, help="Step of the checkpoint (default: before the flag).")] = None,
     most: Annotated[int, typer.Option(min=1, help="Maximum number of fixes to try.")] = 3,
+    faster: Annotated[
+        bool, typer.Option("--faster", help="Try the setting that would save most time, as 'ppo-tui time' has it.")
+    ] = False,
     yes: Yes = False,
     force: Force = False,
     json: Json = False,
@@ -118,6 +121,11 @@ def try_(
 
     The trials are runs of the queue: side by side on free GPUs, otherwise one after another.
     """
+    if faster:
+        if changes or rule:
+            raise UserError("--faster takes no KEY=VALUE and no --rule", "leave them out")
+        _try_faster(find(run), steps, at, yes=yes, force=force, json=json)
+        return
     from launcher.compare.trial_runs import carry_out, plan
     from launcher.compare.trial_verdicts import trials_of
 
@@ -134,6 +142,33 @@ def try_(
         each for each in trials_of(parent.id) if (each.rule, each.step) == (planned.onset.rule, planned.step)
     )
     _show([outcome], json)
+
+
+def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool, force: bool, json: bool) -> None:
+    from launcher.compare.faster import carry_out, plan
+    from launcher.timing.words import advice_line
+
+    planned = plan(parent, count=count, at=at)
+    say(f"{planned.advice.cause}; {planned.advice.do}:")
+    say(f"  {advice_line(planned.advice)}")
+    place = f"step {planned.step}" if planned.step else "the start"
+    say(f"two runs from {place} to step {planned.until}, one of them unchanged")
+    confirm("Start them?", yes, f"trying to make run {parent.id} faster")
+    with refusals():
+        proof = carry_out(planned, say, force=force)
+    if json:
+        put_json(proof.to_json())
+        return
+    before, after, saved, low, high = (
+        number(value) for value in (proof.before, proof.after, proof.saved, proof.low, proof.high)
+    )
+    put(f"control run {proof.control}: {before} s per step")
+    put(f"with {proof.setting} {proof.changed}: {after} s per step")
+    put(f"saved: {saved} s per step ({low} to {high}), predicted {number(proof.predicted)}")
+    if proof.proven:
+        put(f"kept: it is faster; 'ppo-tui resume {proof.changed} trainer.steps=N' continues with it")
+    else:
+        put(f"not kept: not proven faster; 'ppo-tui resume {proof.control} trainer.steps=N' continues without it")
 
 
 def trials(

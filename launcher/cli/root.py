@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, upkeep
+from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, timing, upkeep
 from launcher.cli.output import Json, put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
@@ -120,16 +120,8 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 for command in (
     *(launch.run, launch.attach, launch.watch, serve, launch.stop, launch.resume, launch.fork, upkeep.delete),
     *(checking.check, checking.tune, checking.doctor, checking.alerts),
-    *(
-        report.runs,
-        report.hosts,
-        report.status,
-        report.metrics,
-        report.health,
-        report.selftest,
-        report.diagnose,
-        samples,
-    ),
+    *(report.runs, report.hosts, report.status, timing.time, report.metrics, report.health, report.selftest),
+    *(report.diagnose, samples),
     *(preset.presets, preset.recipes, preset.command, preset.edit),
     *(
         launch.import_,

@@ -144,7 +144,14 @@ def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
     """Adds a trial to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
     chosen = [*changes, f"trainer.steps={planned.until}"]
     rule, undone = planned.onset.rule, planned.undoes(changes)
-    loaded, after = planned_fork(planned.run, chosen, step=planned.step, trial=rule, undoes=undone)
+    return enqueue_fork(planned.run, chosen, planned.step, force=force, trial=rule, undoes=undone)
+
+
+def enqueue_fork(
+    run: RunDir, chosen: Sequence[str], step: int, *, force: bool, trial: str | None = None, undoes: str | None = None
+) -> RunDir:
+    """Adds a fork to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
+    loaded, after = planned_fork(run, chosen, step=step, trial=trial, undoes=undoes)
     snapshot = loaded.snapshot()
     if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
         snapshot["env"] = {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES"}
@@ -188,19 +195,16 @@ def carry_out(
                 break
     finally:
         for run, _ in going.values():
-            _end(run)
+            end(run)
     return [run for run in runs if run.path.exists()]
 
 
 def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
     """Whether a trial has ended, was stopped as its verdict is clear, or cannot start."""
     if not run.path.exists():
-        entry = next((each for each in queued.entries() if each.id == run.id), None)
-        if run.path.exists() or (entry is not None and entry.skipped is None):
+        reason = skipped(run)
+        if reason is None:
             return False
-        reason = entry.skipped if entry else "it was removed from the queue"
-        if entry:
-            entry.remove()
         if not changes:
             raise UserError(f"the control run cannot start: {reason}")
         narrate(f"left out {' '.join(changes)}: {reason}")
@@ -217,13 +221,23 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
     return True
 
 
+def skipped(run: RunDir) -> str | None:
+    """Why a run of the queue will not start, which removes it; None while it waits or once it has started."""
+    entry = next((each for each in queued.entries() if each.id == run.id), None)
+    if run.path.exists() or (entry is not None and entry.skipped is None):
+        return None
+    if entry:
+        entry.remove()
+    return entry.skipped if entry else "it was removed from the queue"
+
+
 def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
     """Whether the control run has come to its end without the trouble."""
     facts = facts_of(control) if control.path.exists() else None
     return facts is not None and judge([facts], alarms(parent))[0].verdict == DIFFERENT
 
 
-def _end(run: RunDir) -> None:
+def end(run: RunDir) -> None:
     """Takes a trial out of the queue, or stops it."""
     while entry := next((each for each in queued.entries() if each.id == run.id), None):
         if not entry.starting:

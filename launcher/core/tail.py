@@ -44,8 +44,8 @@ class Tail:
 class LineTail:
     """Reads complete lines that were added to a file; a half line at its end waits for its newline."""
 
-    def __init__(self, path: Path) -> None:
-        self._tail = Tail(path)
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self._tail = Tail(path, offset)
         self._rest = b""
 
     @property

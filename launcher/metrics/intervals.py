@@ -53,6 +53,14 @@ def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
     return Error(_LOOSE * widest.size, widest.freedom, loose=True)
 
 
+def of_blocks(values: Sequence[float]) -> Error:
+    """The error of the mean of at least four values by the means of four consecutive blocks.
+
+    For values whose noise is short next to a block, as that of seconds per step (Ibragimov and Müller, as above).
+    """
+    return _of_independent(_block_means(values, len(values) // _BLOCKS))
+
+
 def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
     """The error of the difference between two groups' means, from one value per run; None for one run in each.
 

@@ -7,7 +7,8 @@ events.jsonl        phase changes, health rises and releases, user actions, exit
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json; ray_token while it runs
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json; ray_token while it runs;
+                    spans/ with what each process did when
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
 best/               checkpoints of the best validations, which it must not remove either
@@ -71,6 +72,7 @@ class AttemptDir:
     stall_facts = _In("stall-facts.json")
     startup = _In("startup.json")
     ray_token = _In("ray_token")
+    spans = _In("spans")
     save_now = _In("save-now")  # as ppo_tui_inside.plugin.checkpoints looks for it
 
     def __init__(self, path: Path) -> None:

@@ -37,6 +37,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "DeviceScreen": ("b", "enter"),
     "LogScreen": ("l",),
     "GpuScreen": ("b",),
+    "TimeScreen": ("t",),
     "CompareScreen": ("c",),
     "HelpScreen": ("question_mark",),
     "ReferenceScreen": ("down", "K"),

@@ -36,6 +36,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "LogScreen": ("Training Progress", "esc back"),
     "GpuScreen": ("GPU 7", "esc back"),
     "DeviceScreen": ("GPU 0 memory", "esc back"),
+    "TimeScreen": ("Step 62", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
     "HelpScreen": ("Keys", "Health checks with their values"),
     "ReferenceScreen": ("What to try", "ppo-tui help KL-"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.kit.page import Page
 
 
-RunPageName = Literal["check", "checks", "diagnosis", "events", "gpu", "log", "metrics", "samples", "trials"]
+RunPageName = Literal["check", "checks", "diagnosis", "events", "gpu", "log", "metrics", "samples", "time", "trials"]
 
 
 class RunView(NamedTuple):

@@ -11,3 +11,6 @@ because the launcher reads its constants as `launcher.inside.ppo_tui_inside`.
 
 SUPPORTED = "0.9.1"
 """The one veRL version that the CPU platform and some fixes are made for."""
+
+SPANS = "PPO_TUI_SPANS"
+"""The variable with the folder in which processes note what they do when; unset, or 0: they do not."""

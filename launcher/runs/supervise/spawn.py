@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher import settings
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
+from launcher.inside.ppo_tui_inside import SPANS
 from launcher.machine.sampler import VISIBLE
 from launcher.record import queued
 from launcher.record.attempt import JobRef, LaunchRecord
@@ -52,11 +54,14 @@ def write_launch(
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
 
     The GPUs that our shell names are also written: the queue needs them.
-    `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
-    that runs already.
+    So is the folder for spans, unless the preset sets it. `cwd` is where the driver stands: the folder of the run,
+    which may not have its name yet. `job` is the id of a job that runs already.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
+    if job is None and settings.spans():
+        attempt.spans.mkdir(mode=0o700, exist_ok=True)
+        ours[SPANS] = str(RunDir(cwd or run.path).attempt(attempt.number).spans.absolute())
     LaunchRecord(
         argv=tuple(launch.argv),
         env={**ours, **launch.env},

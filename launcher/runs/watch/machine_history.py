@@ -56,6 +56,12 @@ class MachineHistory:
         gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
         return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing)
 
+    @property
+    def gpu(self) -> GpuSample | None:
+        """A GPU of the run, the first that it uses; None without one."""
+        gpus = self._latest.gpus if self._latest else ()
+        return next((gpu for gpu in gpus if gpu.run_used), gpus[0] if gpus else None)
+
     def series(self, figure: Figure, device: Device | None = None) -> Series | None:
         """GiB (`util`: %, `power`: W) over the samples, nan where one lacks it; None when none had it."""
         return self._series.get((figure, device))

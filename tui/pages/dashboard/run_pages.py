@@ -19,7 +19,7 @@ from tui.kit.navigation import RunPageName, RunView, navigation
 from tui.kit.page import Page, run_refusal
 
 ROOMY = 110  # columns from which the footer has room for every page
-LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit")}
+LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "time", "edit")}
 
 
 class RunPages(ChartScreen):

@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
 
+from launcher.timing.stages import STAGES
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, labelled
 from tui.kit.keys import KEYS
@@ -22,6 +23,7 @@ LEGENDS: Mapping[str, Sequence[Entry]] = {
     "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEGEND["Checks"].items()],
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
     "Samples": [(word, "text", meaning) for word, meaning in legend()],
+    "Stages": [(f"{sign} {name}", role, STAGES[name].words) for name, (sign, role) in glyphs.signs("stage").items()],
     **{title: [(sign, *entry) for sign, entry in _LEGEND[title].items()] for title in ("Charts", "Memory")},
 }
 _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin

@@ -9,6 +9,7 @@ import submodules of it, and no name from its top level except `__version__`.
 * defects.py: LoRA with a critic, and the trainer separate_async.
 * polling.py: finished rollouts are noticed within 0.2 s instead of 2 s.
 * side_by_side.py: runs on one host or one Ray cluster do not take each other's weights and prompts.
+* spans.py: what each process does when, as lines in the run's folder.
 * cpu.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
 * fork_server.py, setup_worker.py (also only there): workers are forks of one process, so a run starts sooner.
 """
@@ -18,7 +19,7 @@ import os
 from verl import __version__ as INSTALLED
 
 from .. import SUPPORTED, stacks
-from . import attention, checkpoints, defects, polling, side_by_side
+from . import attention, checkpoints, defects, polling, side_by_side, spans
 
 
 class UnsupportedVerl(RuntimeError):
@@ -35,5 +36,5 @@ if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
 
     cpu.install()
 
-for part in (attention, checkpoints, defects, polling, side_by_side, stacks):
+for part in (attention, checkpoints, defects, polling, side_by_side, spans, stacks):
     part.install()

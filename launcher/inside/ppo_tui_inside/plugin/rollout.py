@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import ray
 import torch
+from verl.utils.tracking import RLInsightLogger
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
@@ -44,11 +45,18 @@ class HFServer:
     """Gathers the requests that arrive together and samples them in one batch."""
 
     def __init__(
-        self, model_path: str, prompt_length: int, response_length: int, seed: int, ignore_eos: bool = False
+        self,
+        model_path: str,
+        prompt_length: int,
+        response_length: int,
+        seed: int,
+        replica_rank: int,
+        ignore_eos: bool = False,
     ) -> None:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
         torch.manual_seed(seed)
+        self.lane = f"replica_{replica_rank}"  # as veRL's own servers name it
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_path)).eval()
         tokenizer = AutoTokenizer.from_pretrained(model_path)
         self.eos: int | None = None if ignore_eos else tokenizer.eos_token_id  # all responses are as long as allowed
@@ -88,7 +96,8 @@ class HFServer:
         self.waiting.append(request)
         if self.batch is None:
             self.batch = asyncio.create_task(self._answer_waiting())
-        return await request.answer
+        with RLInsightLogger.trace_state("hf_generate", state_lane_id=self.lane):
+            return await request.answer
 
     async def _answer_waiting(self) -> None:
         known = 0
@@ -173,6 +182,7 @@ class HFReplica(RolloutReplica):
                 self.config.prompt_length,
                 self.config.response_length,
                 self.config.seed + self.replica_rank,  # or all workers would draw the same numbers
+                self.replica_rank,
                 bool(self.config.ignore_eos),
             )
         )

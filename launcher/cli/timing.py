@@ -1,0 +1,68 @@
+"""The command that shows where the time of a step goes."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from launcher.cli.output import Json, Run, put, put_json, put_table, say
+from launcher.core.errors import UserError
+from launcher.core.format import number
+from launcher.record import layout as directory
+from launcher.record.state import current
+
+if TYPE_CHECKING:
+    from launcher.timing.report import Report
+
+
+def time(
+    run: Run,
+    step: Annotated[int | None, typer.Option("--step", help="Step to show [default: the newest].")] = None,
+    json: Json = False,
+) -> None:
+    """Show where the time of a step goes. With the setting that would save most."""
+    from launcher.runs.watch.reader import RunReader
+    from launcher.timing.report import Timing
+
+    found = directory.find(run)
+    reader = RunReader(found.path)
+    reader.poll()
+    timing = Timing(found, whole=True)
+    timing.poll(current(found, checks=False).going)
+    report = timing.report(reader.series, step, reader.machine.gpu)
+    if report is None:
+        known = timing.steps(reader.series)
+        if step is None or not known:
+            where = f"'ppo-tui status {found.id}' shows its state"
+            raise UserError(f"run {found.id} has no times of a step yet", where)
+        raise UserError(f"--step {step}: no times of this step", f"use one of {known[0]} to {known[-1]}")
+    if json:
+        put_json({"run": found.id, **report.to_json()})
+        return
+    _put(report)
+
+
+def _put(report: "Report") -> None:
+    from launcher.timing.stages import STAGES
+    from launcher.timing.words import advice_rows, limit_line
+
+    put(f"step {report.step}: {number(report.seconds)} s" + (", running" if report.running else ""))
+    if report.rough:
+        say(f"note: {report.rough}")
+    rows = [("STAGE", "SECONDS", "SHARE", "USUAL", "WHAT")]
+    for name, seconds in sorted(report.stages.items(), key=lambda item: -item[1]):
+        usual = report.usual.get(name)
+        share = f"{100 * seconds / report.seconds:.0f} %" if report.seconds else "–"
+        rows.append((name, number(seconds), share, number(usual), STAGES[name].words))
+    put_table(rows)
+    if report.time:
+        put("")
+        idle = report.time.idle()
+        lanes = [("LANE", "BUSY", "IDLE")]
+        for lane in report.time.lanes:
+            rest = f"{100 * idle[lane.number]:.0f} %" if lane.kind == "rank" else "–"
+            lanes.append((lane.name, f"{number(lane.busy)} s", rest))
+        put_table(lanes)
+    put("")
+    put(f"{'speed':<8} {limit_line(report.limits)}")
+    for label, text in advice_rows(report.advice):
+        put(f"{label:<8} {text}")

@@ -1,0 +1,70 @@
+"""What a prediction is made from, and what it is."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.check.models import ModelFacts
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.schema import FIELDS
+from launcher.record.layout import RunDir
+from launcher.timing.anatomy import StepTime
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of advice.toml."""
+
+    id: str
+    cause: str
+    do: str
+    key: str
+    predictor: str
+    stage: str
+    low: float = 1.0
+    high: float = 1.0
+    to: str = ""
+    when: str = ""
+    only: str = ""
+    mini: str = ""
+    dynamic: str = ""
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Recent whole steps with their metrics, the settings of the run, and the memory of its GPU."""
+
+    run: RunDir
+    steps: Sequence[StepTime]
+    figures: Mapping[int, Mapping[str, float]]
+    config: EffectiveConfig
+    model: ModelFacts | None
+    gpu_gb: float | None = None
+
+    def value(self, field_name: str) -> Any:
+        """The value of a preset field."""
+        return self.config.get(FIELDS[field_name].key)
+
+    def number(self, field_name: str) -> float | None:
+        """The value of a field that is a positive number."""
+        value = self.value(field_name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+    @property
+    def seconds(self) -> float:
+        """The mean step."""
+        return statistics.fmean(step.seconds for step in self.steps)
+
+    def stage(self, name: str) -> list[float]:
+        """Seconds of a stage in each step."""
+        return [step.stages.get(name, 0.0) for step in self.steps]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The value to set, and the seconds that each step would take less with it."""
+
+    value: str
+    saved: Sequence[float]

@@ -1,0 +1,105 @@
+"""Tokens per second against what the GPUs allow: MFU of the updates, MBU of the rollout.
+
+MFU (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B): floating-point operations that the model needs, over those
+that the GPUs could do in the time. A token of an update takes 6 N + 12 L H Q T of them (N parameters, L layers, H heads
+of size Q, T tokens of its sequence); recomputation of activations does not count.
+
+MBU (Agarwal et al., "LLM Inference Performance Engineering", Databricks, 2023): bytes that generating must read at
+least, over those that the memory could give in the time. Each token of the longest response reads all weights once, for
+as many groups of responses as the engine takes one after another; each token of each response reads its own keys and
+values.
+"""
+
+import functools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.check.models import ModelFacts
+from launcher.core.tables import read_tables, record
+from launcher.timing.stages import ROLLOUT, TAIL, UPDATE
+
+_BYTES = 2  # of a weight, key or value: bfloat16
+FORMULAS = {
+    "mfu": "update tokens x (6 N + 12 L H Q T) / (update seconds x GPUs x FLOPs of one)",
+    "mbu": "(longest response x groups x weights + keys and values) / (rollout seconds x bandwidth)",
+}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A row of gpus.toml."""
+
+    match: str
+    flops: float
+    bandwidth: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Tokens per second of a step's parts, and what share of the GPU's limit they use; None where it is unknown.
+
+    `gpu` is the name as NVML has it, "" without one. `why` says what is missing.
+    """
+
+    gpu: str
+    rollout_tokens: float | None
+    update_tokens: float | None
+    mfu: float | None = None
+    mbu: float | None = None
+    source: str = ""
+    why: str = ""
+
+
+@functools.cache
+def peak(name: str) -> Gpu | None:
+    """What a GPU can do, by its name; None for one that the table does not have."""
+    rows = (record(Gpu, row) for row in read_tables(Path(__file__).with_name("gpus.toml"))["gpu"])
+    return next((row for row in rows if re.search(row.match, name)), None)
+
+
+def limits(
+    metrics: Mapping[str, float],
+    stages: Mapping[str, float],
+    model: ModelFacts | None,
+    gpu: str,
+    gpus: int,
+    sequences: int | None,
+    at_once: int | None,
+    tensor_parallel: int = 1,
+) -> Limits:
+    """Of one step with these metrics and seconds by stage, on `gpus` GPUs of this name.
+
+    `sequences` are the responses of a step and `at_once` those that an engine takes at a time (None: all).
+    """
+    responses = metrics.get("response_length/mean", math.nan)
+    total = metrics.get("perf/total_num_tokens", math.nan)
+    generated = responses * sequences if sequences else math.nan
+    rollout, update = stages.get(ROLLOUT, 0.0) + stages.get(TAIL, 0.0), stages.get(UPDATE, 0.0)
+    speeds = _rate(generated, rollout), _rate(total, update)
+    known = peak(gpu) if gpu else None
+    missing = "no GPU" if not gpu else "the GPU is not in the table" if known is None else ""
+    if known is None or model is None or not gpus:
+        return Limits(gpu, *speeds, why=missing or "the size of the model is unknown")
+    sizes, prompt = model.sizes, metrics.get("prompt_length/mean", 0.0)
+    attention = 12 * sizes.layers * sizes.heads * sizes.head_dim * (prompt + responses)
+    done = total * (6 * model.parameters + attention)
+    mfu = _share(done, update * gpus * known.flops)
+    engines = max(1, gpus // max(tensor_parallel, 1))
+    groups = math.ceil((sequences or 0) / engines / at_once) if at_once else 1
+    longest = metrics.get("response_length/max", math.nan)
+    weights = longest * max(groups, 1) * model.parameters * _BYTES * engines
+    cache = generated * (prompt + responses / 2) * 2 * sizes.layers * sizes.kv * _BYTES
+    mbu = _share(weights + cache, rollout * gpus * known.bandwidth)
+    return Limits(gpu, *speeds, mfu=mfu, mbu=mbu, source=known.source)
+
+
+def _rate(tokens: float, seconds: float) -> float | None:
+    return tokens / seconds if math.isfinite(tokens) and seconds > 0 else None
+
+
+def _share(done: float, possible: float) -> float | None:
+    return done / possible if math.isfinite(done) and possible > 0 else None

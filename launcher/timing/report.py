@@ -1,0 +1,226 @@
+"""The time of a run's steps: from its spans, or roughly from veRL's timers where it has none."""
+
+import contextlib
+import math
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.check.models import ModelFacts, facts
+from launcher.core.errors import UserError
+from launcher.metrics.store import SeriesStore
+from launcher.metrics.timing import STEP as WHOLE
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.remedy import configuration
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.machine import GpuSample
+from launcher.record.spans import Span, SpanTail
+from launcher.runs.watch.run_settings import last_settings
+from launcher.timing.advice import Advice, best
+from launcher.timing.anatomy import StepTime, closed, step_times
+from launcher.timing.evidence import Evidence
+from launcher.timing.limits import FORMULAS, Limits, limits
+from launcher.timing.stages import OF_TIMER, OTHER, ordered
+from launcher.verl.config import BATCH, ENGINE, GPUS, MODEL_PATH, NODES, TENSOR, N
+
+RECENT = 20  # steps that are "usual", and that the advice is made from
+_KEPT = 60  # steps whose spans stay in memory
+_SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
+NO_SPANS = "no spans of this step: the times are those of veRL's own timers"
+SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One step. `lanes` and `idle` are empty without spans, and `rough` says why.
+
+    `stages` are its seconds, `usual` the medians of the recent steps, `history` the shares of the stages by step.
+    """
+
+    step: int
+    seconds: float
+    running: bool
+    stages: Mapping[str, float]
+    usual: Mapping[str, float]
+    time: StepTime | None
+    limits: Limits
+    advice: Advice | None
+    history: Mapping[int, Mapping[str, float]]
+    rough: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        found = self.time
+        lanes = found.lanes if found else ()
+        start = found.start if found else 0.0
+        told = self.limits
+        return {
+            "step": self.step,
+            "source": "spans" if found else "timers",
+            "rough": self.rough or None,
+            "running": self.running,
+            "seconds": round(self.seconds, 4),
+            "stages": {name: round(seconds, 4) for name, seconds in self.stages.items()},
+            "usual": {name: round(seconds, 4) for name, seconds in self.usual.items()},
+            "critical_path": [
+                {"stage": p.stage, "start": round(p.start - start, 4), "seconds": round(p.seconds, 4)}
+                for p in (found.path if found else ())
+            ],
+            "lanes": [
+                {
+                    "lane": lane.name,
+                    "busy": round(lane.busy, 4),
+                    "pieces": [[p.stage, round(p.start - start, 4), round(p.end - start, 4)] for p in lane.pieces],
+                }
+                for lane in lanes
+            ],
+            "idle": {str(rank): round(share, 4) for rank, share in (found.idle() if found else {}).items()},
+            "tokens_per_second": {"rollout": told.rollout_tokens, "update": told.update_tokens},
+            "gpu": told.gpu or None,
+            "mfu": told.mfu,
+            "mbu": told.mbu,
+            "formulas": FORMULAS,
+            "limits_source": told.source or None,
+            "limits_missing": told.why or None,
+            "advice": self.advice.to_json() if self.advice else None,
+        }
+
+
+class Timing:
+    """Follows the time of a run. `poll` reads what is new; `report` tells about one step.
+
+    `series` are the metrics of the run, which whoever reads it has anyway.
+    """
+
+    def __init__(self, run: RunDir, *, whole: bool = False) -> None:
+        self.run, self._whole = run, whole
+        self._attempt: AttemptDir | None = None
+        self._tail: SpanTail | None = None
+        self._done: dict[int, StepTime] = {}
+        self._open: list[Span] = []
+        self._now: StepTime | None = None
+        self._config: EffectiveConfig | None = None
+        self._model: ModelFacts | None = None
+        self._advice: tuple[object, Advice | None] = (None, None)
+
+    def poll(self, live: bool) -> bool:
+        """Reads new spans; whether there were any, or the running step grew."""
+        attempt = self.run.last_attempt()
+        if attempt is None:
+            return False
+        if self._attempt is None or attempt.number != self._attempt.number:
+            self._attempt, self._open = attempt, []
+            self._tail = SpanTail(attempt, whole=self._whole)
+        assert self._tail is not None
+        fresh = list(self._tail.read())
+        if not fresh and not (live and self._now):
+            return False
+        self._open += fresh
+        found = step_times(self._open, time.time() if live else None)
+        self._now = found[-1] if found and found[-1].running else None
+        done = {**self._done, **{each.step: each for each in found if not each.running}}
+        kept = sorted(done)[0 if self._whole else -_KEPT :]
+        self._done = {step: done[step] for step in kept}  # at once: the page reads it meanwhile
+        if len(found) > 2:  # the last whole one may still get spans that end after it
+            begin = found[-2].start
+            self._open = [span for span in closed(self._open) if (span.end or math.inf) > begin]
+        return True
+
+    def seconds(self) -> dict[int, float]:
+        """The seconds of each whole step."""
+        return {step: each.seconds for step, each in self._done.items()}
+
+    def steps(self, series: SeriesStore) -> list[int]:
+        """Every step that can be shown, oldest first."""
+        timed = series.first_of(*WHOLE)
+        found = {*self._done, *(timed[1].steps if timed else ())}
+        if self._now:
+            found.add(self._now.step)
+        return sorted(found)
+
+    def report(self, series: SeriesStore, step: int | None = None, gpu: GpuSample | None = None) -> Report | None:
+        """About a step, the newest one when None; None where there is nothing of it. `gpu` is one of the run's."""
+        known = self.steps(series)
+        if not known or (step is not None and step not in known):
+            return None
+        step = known[-1] if step is None else step
+        found = self._now if self._now and self._now.step == step else self._done.get(step)
+        history = {each: share for each in known[-200:] if (share := rough(series, each))}
+        stages = found.stages if found else history.get(step) or rough(series, step)
+        if not stages:
+            return None
+        others = [each.stages for each in list(self._done.values())[-RECENT:]] if found else []
+        others = others or [history[each] for each in list(history)[-RECENT:]]
+        usual = {name: statistics.median(each.get(name, 0.0) for each in others) for name in stages} if others else {}
+        config, model = self._settings()
+        sequences = (config.whole(BATCH) or 0) * (config.whole(N) or 1) if config else None
+        gpus = (config.whole(GPUS) or 1) * (config.whole(NODES) or 1) if config else 0
+        engine = config is not None and config.text(ENGINE) in ("vllm", "sglang")
+        at_once = config.whole(_SEQUENCES) if config and engine else None
+        parallel = (config.whole(TENSOR) or 1) if config else 1
+        figures = _at(series, step)
+        told = limits(figures, stages, model, gpu.name if gpu else "", gpus, sequences, at_once, parallel)
+        return Report(
+            step=step,
+            seconds=found.seconds if found else sum(stages.values()),
+            running=found.running if found else False,
+            stages=stages,
+            usual=usual,
+            time=found,
+            limits=told,
+            advice=self.advice(series, gpu),
+            history=history,
+            rough="" if found else self._why(),
+        )
+
+    def advice(self, series: SeriesStore, gpu: GpuSample | None = None) -> Advice | None:
+        """The setting that would save most time, from the recent steps; None without spans or settings."""
+        config, model = self._settings()
+        recent = [each for each in self._done.values() if each.step > min(self._done)][-RECENT:]
+        if config is None or len(recent) < 2:
+            return None
+        key = tuple(each.step for each in recent)
+        if self._advice[0] != key:
+            memory = gpu.total / 1e9 if gpu and gpu.total else None
+            figures = {each.step: _at(series, each.step) for each in recent}
+            self._advice = key, best(Evidence(self.run, recent, figures, config, model, memory))
+        return self._advice[1]
+
+    def _settings(self) -> tuple[EffectiveConfig | None, ModelFacts | None]:
+        if self._config is None:
+            info = last_settings(self.run)[0]
+            if info.preset is None:
+                return None, None
+            self._config = configuration(info.preset)
+            with contextlib.suppress(OSError, UserError):
+                self._model = facts(str(self._config.get(MODEL_PATH)))
+        return self._config, self._model
+
+    def _why(self) -> str:
+        switch = self._attempt.read_launch().env.get("PPO_TUI_SPANS") if self._attempt else None
+        return SWITCHED_OFF if switch in ("0", "") else NO_SPANS
+
+
+def rough(series: SeriesStore, step: int) -> dict[str, float]:
+    """The seconds of a step's stages by veRL's timers; empty where it logs none."""
+    timed = series.first_of(*WHOLE)
+    whole = timed[1].at(step) if timed else None
+    if whole is None or not math.isfinite(whole):
+        return {}
+    found: dict[str, float] = {}
+    for name, stage in OF_TIMER.items():
+        one = series.get(f"timing_s/{name}")
+        value = one.at(step) if one else None
+        if value is not None and math.isfinite(value):
+            found[stage] = found.get(stage, 0.0) + value
+    inside = sum(seconds for stage, seconds in found.items() if stage != "validation")
+    found[OTHER] = found.get(OTHER, 0.0) + max(whole - inside, 0.0)
+    return ordered(found)
+
+
+def _at(series: SeriesStore, step: int) -> dict[str, float]:
+    """All metrics of a step."""
+    found = ((key, series.get(key)) for key in series.keys())  # noqa: SIM118 (not a mapping)
+    return {key: value for key, one in found if one is not None and (value := one.at(step)) is not None}

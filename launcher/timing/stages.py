@@ -1,0 +1,35 @@
+"""The stages of a step, and the stage of each of veRL's timers and spans."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.core.tables import read_tables, record
+
+ROLLOUT, TAIL, REWARD, AGENT = "rollout", "tail", "reward", "agent"
+CRITIC, UPDATE, SYNC, CHECKPOINT, VALIDATION = "critic", "update", "sync", "checkpoint", "validation"
+OTHER, WAITING = "other", "waiting"
+STEP = "step"  # the timer around a step
+MICRO_BATCHES = "micro_batches"  # a span inside the others
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A row of stages.toml."""
+
+    words: str
+    timers: tuple[str, ...] = ()
+    spans: tuple[str, ...] = ()
+
+
+STAGES: Mapping[str, Stage] = {
+    name: record(Stage, table) for name, table in read_tables(Path(__file__).with_suffix(".toml")).items()
+}
+OF_TIMER = {timer: name for name, stage in STAGES.items() for timer in stage.timers}
+OF_SPAN = {span: name for name, stage in STAGES.items() for span in stage.spans}
+GENERATE = frozenset(STAGES[ROLLOUT].spans)
+
+
+def ordered(seconds: Mapping[str, float]) -> dict[str, float]:
+    """The stages that took time, in their order."""
+    return {name: seconds[name] for name in STAGES if seconds.get(name, 0.0) > 0}

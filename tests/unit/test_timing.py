@@ -1,0 +1,209 @@
+"""Where the time of a step goes, from recorded spans of the CPU toy and made-up ones of several GPUs."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import span_runs
+
+from launcher.check.models import facts
+from launcher.metrics.store import SeriesStore
+from launcher.preset.files import load
+from launcher.record.attempt import LaunchRecord
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir
+from launcher.record.machine import GpuSample
+from launcher.record.spans import Span, SpanTail
+from launcher.record.state import RunState
+from launcher.timing.anatomy import StepTime, step_times
+from launcher.timing.limits import limits, peak
+from launcher.timing.report import NO_SPANS, SWITCHED_OFF, Timing, rough
+from launcher.timing.stages import OF_SPAN, OF_TIMER, STAGES
+from tui.kit.drawing.glyphs import SIGNS
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    """The recorded toy run, ended."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    found = RunDir(tmp_path / "home" / "runs" / "1550b6-toy-cpu")
+    found.attempts.mkdir(parents=True)
+    attempt = found.add_attempt()
+    settings = ("trainer.save_every=3", "trainer.validate_every=3")
+    RunInfo(id=found.id, name="toy-cpu", created=1.0, preset=load("toy-cpu", settings).snapshot()).write(found.run_yaml)
+    RunState("finished", attempt=1, created=1.0, step=6, total=6).write(found.state)
+    LaunchRecord(created=1.0).write(attempt.launch)
+    attempt.steps.write_bytes(b"".join(record.to_line() for record in span_runs.recorded_steps()))
+    span_runs.write_spans(attempt, span_runs.recorded())
+    return found
+
+
+def series() -> SeriesStore:
+    store = SeriesStore()
+    store.add_all(span_runs.recorded_steps(), 1)
+    return store
+
+
+def recorded() -> dict[int, StepTime]:
+    return {each.step: each for each in step_times(span_runs.recorded())}
+
+
+def test_every_moment_of_a_step_is_under_one_stage() -> None:
+    for step in (*recorded().values(), *step_times(span_runs.made_up(5))):
+        assert sum(step.stages.values()) == pytest.approx(step.seconds, rel=1e-6)
+        assert all(a.end == pytest.approx(b.start) for a, b in zip(step.path, step.path[1:], strict=False))
+        for lane in step.lanes:
+            assert all(a.end <= b.start + 1e-9 for a, b in zip(lane.pieces, lane.pieces[1:], strict=False)), lane.name
+
+
+def test_the_recorded_toy_has_its_lanes_and_stages() -> None:
+    steps = recorded()
+    assert sorted(steps) == [1, 2, 3, 4, 5, 6]
+    assert [lane.name for lane in steps[4].lanes] == ["trainer", "rank 0", "replica 0", "agent 0", "reward 0"]
+    for step, time in steps.items():
+        assert ("validation" in time.stages) == ("checkpoint" in time.stages) == (step in (3, 6))
+        assert {"rollout", "log-prob", "reference", "critic", "update", "sync", "waiting"} < set(time.stages)
+    logged = series()
+    for name, timers in (("update", ["update_actor"]), ("critic", ["values", "update_critic"])):
+        whole = sum(logged.get(f"timing_s/{timer}").at(4) or 0.0 for timer in timers)  # type: ignore[union-attr]
+        assert 0.5 * whole < steps[4].stages[name] <= whole, "without the waiting in it"
+
+
+def test_a_tail_a_slow_rank_and_idle_gpus_are_seen() -> None:
+    last = step_times(span_runs.made_up(8))[-1]
+    assert 0.15 < last.stages["tail"] / last.seconds < 0.35
+    assert last.stages["checkpoint"] == pytest.approx(2.7, abs=0.01)
+    idle = last.idle()
+    assert sorted(idle) == [*range(8)]
+    assert min(idle, key=lambda rank: idle[rank]) == 7, "the slow rank is the one that works most"
+    assert all(0.05 < share < 0.4 for share in idle.values())
+
+
+def test_a_running_step_grows() -> None:
+    spans = span_runs.made_up(3, running=True)
+    assert [step.step for step in step_times(spans)] == [1, 2]
+    begun = max(span.start for span in spans)
+    for later in (1.0, 2.0):
+        step = step_times(spans, begun + later)[-1]
+        assert step.running and step.step == 3 and step.path[-1].stage == "critic"
+        assert step.path[-1].end == pytest.approx(begun + later)
+        assert step.lanes[1].pieces[-1].stage == "critic", "the rank works on"
+
+
+def test_a_killed_run_and_damaged_lines_hide_nothing_else(run: RunDir) -> None:
+    path = run.attempt(1).spans / "host-1.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"name":"gen"}\n\xff\xfe\n{"name":1,"lane":"x","start":"y"}\n{"na')
+    timing = Timing(run, whole=True)
+    assert timing.poll(False)
+    assert timing.steps(series()) == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_spans_are_no_steps() -> None:
+    assert step_times([]) == [] == step_times([Span("reward", "process_1", 1.0, 2.0)])
+
+
+def test_only_the_end_of_a_large_file_is_read_at_first(run: RunDir) -> None:
+    attempt = run.attempt(1)
+    (attempt.spans / "host-2.jsonl").write_bytes(
+        b'{"name":"reward","lane":"process_2","start":1.0,"end":2.0}\n' * 30_000
+    )
+    assert 15_000 < sum(span.lane == "process_2" for span in SpanTail(attempt).read()) < 20_000
+    assert sum(span.lane == "process_2" for span in SpanTail(attempt, whole=True).read()) == 30_000
+
+
+def test_reading_as_it_is_written_is_reading_at_once(run: RunDir) -> None:
+    attempt, spans = run.attempt(1), sorted(span_runs.recorded(), key=lambda span: span.end or span.start)
+    whole = Timing(run, whole=True)
+    whole.poll(False)
+    span_runs.write_spans(attempt, [])
+    timing, logged = Timing(run), series()
+    for size in range(0, len(spans) + 40, 40):
+        span_runs.write_spans(attempt, spans[:size])
+        timing.poll(False)
+    for step in (2, 3, 4, 5, 6):
+        one, other = (each.report(logged, step) for each in (timing, whole))
+        assert one and other and one.stages == pytest.approx(other.stages, abs=2e-3), step
+
+
+def test_without_spans_the_timers_give_a_rough_picture(run: RunDir) -> None:
+    for path in run.attempt(1).spans.iterdir():
+        path.unlink()
+    timing = Timing(run)
+    timing.poll(False)
+    report = timing.report(series())
+    assert report is not None and report.time is None and report.rough == NO_SPANS and report.advice is None
+    assert report.step == 6 and report.stages == rough(series(), 6)
+    assert report.seconds == pytest.approx(5.2, abs=0.5) and report.stages["validation"] > 2
+    LaunchRecord(created=1.0, env={"PPO_TUI_SPANS": "0"}).write(run.attempt(1).launch)
+    again = Timing(run)
+    again.poll(False)
+    told = again.report(series())
+    assert told is not None and told.rough == SWITCHED_OFF
+
+
+def test_mfu_and_mbu_by_hand() -> None:
+    model = facts("Qwen/Qwen2.5-0.5B-Instruct", {})
+    assert model is not None
+    metrics = {"response_length/mean": 100.0, "response_length/max": 200.0, "prompt_length/mean": 50.0}
+    metrics |= {"perf/total_num_tokens": 150_000.0}
+    stages = {"rollout": 4.0, "tail": 1.0, "update": 2.0}
+    h100 = peak("NVIDIA H100 80GB HBM3")
+    assert h100 is not None and (h100.flops, h100.bandwidth) == (989e12, 3.35e12)
+    told = limits(metrics, stages, model, "NVIDIA H100 80GB HBM3", 2, 1000, 250)
+    sizes = model.sizes
+    assert (told.rollout_tokens, told.update_tokens) == (20_000, 75_000)
+    flops = 150_000 * (6 * model.parameters + 12 * sizes.layers * sizes.heads * sizes.head_dim * 150)
+    assert told.mfu == pytest.approx(flops / (2 * 2 * 989e12))
+    weights = 200 * 2 * model.parameters * 2 * 2  # tokens, groups of 250, parameters, bytes, engines
+    cache = 100_000 * (50 + 50) * 2 * sizes.layers * sizes.kv * 2
+    assert told.mbu == pytest.approx((weights + cache) / (5 * 2 * 3.35e12))
+
+
+@pytest.mark.parametrize(
+    ("name", "flops"),
+    [
+        ("NVIDIA H200", 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA H20", 148e12),
+        ("NVIDIA A100-SXM4-80GB", 312e12),
+        ("NVIDIA L40S", 362e12),
+        ("NVIDIA L4", 121e12),
+        ("NVIDIA GeForce RTX 4090", 165.2e12),
+        ("Tesla T4", 65e12),
+        ("Apple M7", None),
+    ],
+)
+def test_gpus_are_known_by_their_names(name: str, flops: float | None) -> None:
+    found = peak(name)
+    assert (found and found.flops) == flops
+    if flops is None:
+        told = limits({}, {"update": 1.0}, facts("Qwen/Qwen2.5-0.5B", {}), name, 1, None, None)
+        assert (told.mfu, told.mbu, told.why) == (None, None, "the GPU is not in the table")
+
+
+def test_stages_have_signs_and_no_timer_has_two() -> None:
+    assert list(STAGES) == list(SIGNS["stage"])
+    assert len(OF_TIMER) == sum(len(stage.timers) for stage in STAGES.values())
+    assert len(OF_SPAN) == sum(len(stage.spans) for stage in STAGES.values())
+
+
+def test_the_command_prints_what_the_page_shows(run: RunDir, ppo_tui: Command) -> None:
+    done = ppo_tui("time", "1550", "--step", "4")
+    assert done.returncode == 0, done.stderr
+    assert "step 4: 3.28 s" in done.stdout and "rank 0" in done.stdout and "MFU, MBU unknown: no GPU" in done.stdout
+    told = json.loads(ppo_tui("time", "1550", "--json").stdout)
+    assert (told["step"], told["source"], told["lanes"][1]["lane"]) == (6, "spans", "rank 0")
+    assert sum(told["stages"].values()) == pytest.approx(told["seconds"], abs=0.01)
+    wrong = ppo_tui("time", "1550", "--step", "99")
+    assert wrong.returncode == 2 and "no times of this step" in wrong.stderr and "1 to 6" in wrong.stderr
+
+
+def test_a_gpu_of_the_run_is_taken_for_the_limits(run: RunDir) -> None:
+    timing = Timing(run, whole=True)
+    timing.poll(False)
+    report = timing.report(series(), 4, GpuSample(0, "NVIDIA H200", run_used=1, total=141 << 30))
+    assert report is not None and report.limits.gpu == "NVIDIA H200"

@@ -1,0 +1,198 @@
+"""The time of a step as rows: its lanes over the seconds, its stages, how they changed, what would save most."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from launcher.core.format import number
+from launcher.timing.anatomy import Lane, Piece, StepTime
+from launcher.timing.report import Report
+from launcher.timing.stages import WAITING
+from launcher.timing.words import advice_rows, limit_line
+from tui.kit.drawing.glyphs import signs
+from tui.kit.drawing.rows import Row, crop, joined, labelled, paragraph, put, spread, width
+
+_SIGNS = signs("stage")
+_NAME = 11  # cells of a lane's name
+_IDLE = 11  # cells of ` idle 53 %` at its end
+_BAR = 24  # cells of the longest bar of a stage
+_HEAD = 12  # columns of the names of stages
+
+
+def title_row(report: Report, columns: int) -> Row:
+    """Which step, how long, against what is usual."""
+    row: Row = [(f" Step {report.step}", "title"), (f"  {number(report.seconds)} s", "text")]
+    if report.running:
+        row.append(("  running", "live"))
+    usual = sum(report.usual.values())
+    if usual:
+        row.append((f"  usual {number(usual)} s", "dim"))
+    shares = report.time.idle() if report.time else {}
+    idle = sum(shares.values()) / len(shares) if shares else None
+    right: Row = [] if idle is None or width(row) + 16 > columns else [(f"GPUs idle {100 * idle:.0f} % ", "text")]
+    return spread(row, right, columns)
+
+
+def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
+    """A line for what the step waited for, one per lane as far as there is room, and the seconds below."""
+    idle = time.idle()
+    bar = max(columns - _NAME - _IDLE - 1, 8)
+    drawn = [_lane("step", time.path, time, bar, None)]
+    lanes = [lane for lane in time.lanes if lane.kind != "trainer"]
+    shown = _chosen(lanes, max(rows - 2, 1))
+    for lane in shown:
+        drawn.append(_lane(lane.name, lane.pieces, time, bar, idle.get(lane.number) if lane.kind == "rank" else None))
+    if len(shown) < len(lanes):
+        drawn[-1] = spread(drawn[-1], [(f" +{len(lanes) - len(shown)} lanes", "dim")], columns)
+    return [*drawn, _axis(time.seconds, bar)][: max(rows, 1)]
+
+
+def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
+    """Some lanes of each kind, in their order."""
+    if len(lanes) <= most:
+        return list(lanes)
+    kinds = list(dict.fromkeys(lane.kind for lane in lanes))
+    each = max(most // len(kinds), 1)
+    kept = [lane for kind in kinds for lane in [lane for lane in lanes if lane.kind == kind][:each]]
+    return kept[:most]
+
+
+def _lane(name: str, pieces: Sequence[Piece], time: StepTime, bar: int, idle: float | None) -> Row:
+    """The name, the stages over the time with their names where they are long enough, the idle share."""
+    row: Row = [(f" {name:<{_NAME - 1}}", "text"), *_bar(pieces, time, bar)]
+    return row if idle is None else [*row, (f" idle {100 * idle:2.0f} %", "dim")]
+
+
+def _bar(pieces: Sequence[Piece], time: StepTime, bar: int) -> Row:
+    """Each cell is of the stage that has most of its time; blank where the lane does nothing."""
+    whole = time.seconds or 1.0
+    shares: list[dict[str, float]] = [{} for _ in range(bar)]
+    for stage, start, end in pieces:
+        first, last = (start - time.start) / whole * bar, (end - time.start) / whole * bar
+        for cell in range(max(int(first), 0), min(int(last), bar - 1) + 1):
+            part = min(last, cell + 1) - max(first, cell)
+            if part > 0:
+                shares[cell][stage] = shares[cell].get(stage, 0.0) + part
+    cells = [max(share, key=lambda stage: share[stage]) if _most(share) else "" for share in shares]
+    row: Row = []
+    at = 0
+    while at < bar:
+        stage, until = cells[at], at
+        while until < bar and cells[until] == stage:
+            until += 1
+        row += _stretch(stage, until - at)
+        at = until
+    return row
+
+
+def _most(share: Mapping[str, float]) -> bool:
+    return sum(share.values()) >= 0.5
+
+
+def _stretch(stage: str, size: int) -> Row:
+    """Signs of a stage with its name in the middle."""
+    if not stage:
+        return [(" " * size, "text")]
+    sign, role = _SIGNS[stage]
+    if stage == WAITING or size < len(stage) + 4:
+        return [(sign * size, role)]
+    left = (size - len(stage) - 2) // 2
+    return [(sign * left, role), (f" {stage} ", role), (sign * (size - left - len(stage) - 2), role)]
+
+
+def _axis(seconds: float, bar: int) -> Row:
+    """0 at the left, the step's seconds at the right, a half between."""
+    middle, end = f"{number(seconds / 2, 2)} s", f"{number(seconds, 3)} s"
+    row: Row = [(" " * _NAME + "0", "dim")]
+    if bar > 30:
+        row = put(row, _NAME + bar // 2 - len(middle) // 2, [(middle, "dim")])
+    return put(row, _NAME + bar - len(end), [(end, "dim")])
+
+
+def stage_rows(report: Report, columns: int, rows: int) -> list[Row]:
+    """The stages, the longest first: a bar, seconds, the share of the step, and the usual seconds where they differ."""
+    found = sorted(report.stages.items(), key=lambda item: -item[1])
+    longest = found[0][1] if found else 0.0
+    room = min(_BAR, max(columns - _HEAD - 30, 4))
+    drawn: list[Row] = []
+    for name, seconds in found[:rows]:
+        sign, role = _SIGNS[name]
+        cells = max(round(seconds / longest * room), 1) if longest else 0
+        share = 100 * seconds / report.seconds if report.seconds else 0.0
+        row: Row = [(f" {name:<{_HEAD - 1}}", "text"), (sign * cells, role)]
+        row = put(row, _HEAD + room + 1, [(f"{number(seconds):>6} s {share:3.0f} %", "text")])
+        usual = report.usual.get(name)
+        if usual is not None and abs(usual - seconds) > 0.2 * max(usual, seconds) and seconds > 0.02 * report.seconds:
+            row.append((f"  usual {number(usual)}", "dim"))
+        drawn.append(crop(row, columns))
+    return drawn
+
+
+def history_rows(report: Report, columns: int, rows: int) -> list[Row]:
+    """The shares of the stages over the steps, the longest stage at the bottom; the steps below."""
+    if len(report.history) < 2 or rows < 3:
+        return []
+    steps = list(report.history)[-(columns - 8) :]
+    totals: dict[str, float] = {}
+    for step in steps:
+        for stage, seconds in report.history[step].items():
+            totals[stage] = totals.get(stage, 0.0) + seconds
+    order = sorted(totals, key=lambda stage: -totals[stage])
+    high = rows - 2
+    wide = max((columns - 8) // len(steps), 1)
+    stacks = [_stack(report.history[step], order, high) for step in steps]
+    drawn: list[Row] = [[(" Shares over the steps", "title")]]
+    for level in reversed(range(high)):
+        label = "100 %" if level == high - 1 else "0 %" if level == 0 else ""
+        row: Row = [(f" {label:>5} ", "dim")]
+        for stack in stacks:
+            row.append(((_SIGNS[stack[level]][0]) * wide, _SIGNS[stack[level]][1]))
+        drawn.append(joined([(letter, role) for text, role in row for letter in text]))
+    first, last = f"{steps[0]}", f"step {steps[-1]}"
+    return [*drawn, put([(" " * 7 + first, "dim")], 7 + wide * len(steps) - len(last), [(last, "dim")])]
+
+
+def _stack(seconds: Mapping[str, float], order: Sequence[str], high: int) -> list[str]:
+    """Which stage is at each of `high` levels, from the bottom."""
+    whole = sum(seconds.values()) or 1.0
+    edges, total = [], 0.0
+    for stage in order:
+        total += seconds.get(stage, 0.0) / whole
+        edges.append((total, stage))
+    return [next((stage for edge, stage in edges if edge >= (level + 0.5) / high), order[-1]) for level in range(high)]
+
+
+def limit_row(report: Report, columns: int) -> Row:
+    """Tokens per second against what the GPU allows."""
+    return crop([(" speed", "dim"), (f"    {limit_line(report.limits)}", "text")], columns)
+
+
+def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
+    """The change that would save most, with what it would save; then the next ones."""
+    drawn: list[Row] = []
+    for at, (label, text) in enumerate(advice_rows(report.advice)):
+        role = "live" if label == "advice" and report.advice else "text" if at < 2 else "dim"
+        drawn += labelled([(f" {label}", "dim")], text, role, 10, columns)
+    return drawn[:rows]
+
+
+def rough_rows(report: Report, columns: int) -> Iterator[Row]:
+    """Why there are no lanes, and a bar of the stages in their order."""
+    yield from paragraph(f"{report.rough}.", "notice", columns)
+    whole = report.seconds or 1.0
+    bar = max(columns - _NAME - 2, 8)
+    row: Row = [(f" {'step':<{_NAME - 1}}", "text")]
+    begun, drawn = 0.0, 0
+    for stage, seconds in report.stages.items():
+        begun += seconds
+        cells = round(begun / whole * bar) - drawn
+        drawn += cells
+        row += _stretch(stage, cells)
+    yield crop(row, columns)
+    yield _axis(report.seconds, bar)
+
+
+def apart(left: Sequence[Row], right: Sequence[Row], column: int) -> list[Row]:
+    """Two blocks next to each other, the second from `column` on."""
+    rows = max(len(left), len(right))
+    blank: Row = []
+    pairs = ((left[at] if at < len(left) else blank, right[at] if at < len(right) else blank) for at in range(rows))
+    return [[*one, (" " * max(column - width(one), 0), "text"), *other] for one, other in pairs]

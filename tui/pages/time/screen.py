@@ -1,0 +1,112 @@
+"""Where the time of a step goes: lanes, stages, the limits of the GPU and the setting that would save most."""
+
+import asyncio
+
+from textual import work
+from textual.app import ComposeResult
+
+from launcher.timing.report import Report, Timing
+from tui.kit.drawing.rows import Row, paragraph
+from tui.kit.keys import KEYS
+from tui.kit.navigation import RunView
+from tui.kit.run_page import RunPage
+from tui.kit.widgets.painted import Painted
+from tui.pages.time.rows import (
+    advice_block,
+    apart,
+    history_rows,
+    lane_rows,
+    limit_row,
+    rough_rows,
+    stage_rows,
+    title_row,
+)
+
+NOTHING = "No step has ended yet. This page shows where the time of a step goes, on each rank and replica."
+_WIDE = 110  # columns from which the shares over the steps stand next to the stages
+_LANES = 0.4  # of the height, for the lanes
+
+
+class TimeView(Painted):
+    """One step; `report` is None until one has ended."""
+
+    report: Report | None = None
+
+    def show(self, report: Report | None) -> None:
+        self.report = report
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        report = self.report
+        if report is None:
+            return paragraph(NOTHING, "dim", columns)
+        gap: list[Row] = [[]] if rows >= 18 else []
+        lanes = max(round(rows * _LANES), 3)
+        top = [title_row(report, columns), *gap]
+        top += lane_rows(report.time, columns, lanes) if report.time else [*rough_rows(report, columns)]
+        wide = columns >= _WIDE
+        end = [*gap, limit_row(report, columns), *advice_block(report, columns, 5 if rows >= 30 else 3)]
+        room = rows - len(top) - len(end) - len(gap)
+        if room < 3:  # the advice matters more than a list of two stages
+            return [*top, *end][:rows]
+        middle = stage_rows(report, columns // 2 if wide else columns, room)
+        if wide:
+            middle = apart(middle, history_rows(report, columns - columns // 2 - 1, min(room, 20)), columns // 2)
+        elif room - len(middle) >= 6:
+            middle = [*middle, [], *history_rows(report, columns, room - len(middle) - 1)]
+        return [*top, *gap, *middle, *end][:rows]
+
+
+class TimeScreen(RunPage):
+    """Follows the newest step; the arrows show another one."""
+
+    LEGENDS = ("Stages",)
+    BINDINGS = KEYS["time"]
+    PARTS = (TimeView,)
+
+    def __init__(self, run: RunView) -> None:
+        super().__init__(run)
+        self.timing = Timing(self.reader.dir)
+        self.step: int | None = None  # None: the newest
+        self._reading = False
+
+    def body(self) -> ComposeResult:
+        yield TimeView()
+
+    def poll(self) -> None:
+        self.show()
+        if not self._reading:
+            self._reading = True
+            self.read_spans()
+
+    @work(group="spans")
+    async def read_spans(self) -> None:
+        """Reads in a thread, one look after another: the first may have some megabytes."""
+        try:
+            fresh = await asyncio.to_thread(self.timing.poll, self.reader.state.going)
+        finally:
+            self._reading = False
+        if fresh and self.whole:
+            self.show_body()
+
+    def show_body(self) -> None:
+        report = self.timing.report(self.reader.series, self.step, self.reader.machine.gpu)
+        self.query_one(TimeView).show(report)
+
+    def action_step(self, distance: int) -> None:
+        known = self.timing.steps(self.reader.series)
+        if not known:
+            return
+        now = self.step if self.step in known else known[-1]
+        at = min(max(known.index(now) + distance, 0), len(known) - 1)
+        self.step = None if at == len(known) - 1 else known[at]
+        self.show_body()
+
+    def action_newest(self) -> None:
+        self.step = None
+        self.show_body()
+
+    def refusal(self, action: str) -> str | None:
+        if action in ("step", "newest") and not self.timing.steps(self.reader.series):
+            return "no step has ended yet"
+        return super().refusal(action)
