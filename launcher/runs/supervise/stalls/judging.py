@@ -165,9 +165,9 @@ def _user(facts: Facts, busy: bool) -> Judgement | None:
             for frames in waits_of(seen, busy):
                 role = first_call(frames, reason)
                 inside = frames[: frames.index(role)] if role is not None else ()
-                place = own_frame(inside) or (
-                    role if reason == "reward" and role and "/reward_score/" in role else None
-                )
+                place = own_frame(inside)
+                if place is None and reason == "reward":
+                    place = first_call(frames, "scores-of-verl")
                 if place is not None:
                     return _code(reason, seen, frames, short(place))
     for seen in facts.processes:
