@@ -160,16 +160,16 @@ def _by_call(reason: str, pattern: str, facts: Facts, busy: bool) -> Judgement |
 
 def _user(facts: Facts, busy: bool) -> Judgement | None:
     """A reward function, tool or data set of the user's, called by veRL or torch; veRL's own scores as well."""
-    for reason in ("reward", "tool", "data-loader"):
+    for kind in ("reward", "tool", "data-loader"):
         for seen in facts.processes:
             for frames in waits_of(seen, busy):
-                role = first_call(frames, reason)
+                role = first_call(frames, kind)
                 inside = frames[: frames.index(role)] if role is not None else ()
-                place = own_frame(inside) or (
-                    role if reason == "reward" and role and "/reward_score/" in role else None
-                )
+                place = own_frame(inside)
+                if place is None and kind == "reward":
+                    place = first_call(frames, "scores-of-verl")
                 if place is not None:
-                    return _code(reason, seen, frames, short(place))
+                    return _code(kind, seen, frames, short(place))
     for seen in facts.processes:
         for frames in waits_of(seen, busy):
             if (call := first_call(frames, "batch")) is not None:

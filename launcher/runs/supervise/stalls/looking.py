@@ -93,7 +93,7 @@ def _could_run(before: Mapping[int, Counter], after: Mapping[int, Counter], pid:
 
 
 def _moved(before: Counter | None, after: Counter | None) -> bool:
-    """Whether a process read or wrote anything beside its answers."""
+    """Whether a process read or wrote more than its answers."""
     if before is None or after is None:
         return False
     return after.fetched > before.fetched or after.written - before.written > _ANSWERS
