@@ -60,6 +60,7 @@ class TimeView(Painted):
 class TimeScreen(RunPage):
     """Follows the newest step; the arrows show another one."""
 
+    PAGE_NAME = "Time"
     LEGENDS = ("Stages",)
     BINDINGS = KEYS["time"]
     PARTS = (TimeView,)
