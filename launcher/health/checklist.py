@@ -155,9 +155,9 @@ class Checklist:
         return changes
 
     def _harm(self) -> str:
-        """The damage of this step in words: that of the worst flag, or of a limit that was crossed; "" for none."""
+        """The damage of this step in words, that of the worst flag; "" for none."""
         seen = {
-            max(entry.state.level, entry.raw): entry.data.harm
+            entry.state.level: entry.data.harm
             for entry in reversed(self._entries.values())
             if entry.data.harm and not entry.off and not entry.muted and entry.rule.harms()
         }

@@ -85,7 +85,8 @@ def test_a_jump_of_memory_is_no_slope() -> None:
     used = [50 + 0.032 * i + (20 if i > 44 else 0) for i in range(60)]
     checklist = Checklist(host_total_gb=100.0, clock=False)
     for step, value in enumerate(used, start=1):
-        checklist.step(step, {"actor/pg_loss": 0.1, "actor/perf/cpu_memory_used_gb": value})
+        held = {"actor/perf/cpu_memory_used_gb": value, "machine/run_memory_gb": value - 20}
+        checklist.step(step, {"actor/pg_loss": 0.1} | held)
     assert "full in about 722 steps" in row(checklist, "MEM-2").message
     assert row(checklist, "MEM-2").level == Level.NOTICE
 

@@ -115,14 +115,14 @@ class PastRule(Rule):
 
 
 def weighed(rungs: Sequence[Rung], signals: Signals, gains: bool = False) -> list[Rung]:
-    """The limits of a change, by what it does to the run: CRITICAL only with harm, less while the reward gains.
+    """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it gains.
 
-    Without a reward, or with too few, both are unknown.
+    Where the reward is missing or young, harm is unknown, and CRITICAL stays.
     """
-    if signals.harm or not signals.reward.judged:
-        return list(rungs)
-    lower = {Level.CRITICAL: Level.WARN, Level.WARN: Level.NOTICE if gains else Level.WARN}
-    return [rung._replace(level=lower.get(rung.level, rung.level)) for rung in rungs]
+    levels = {Level.WARN: Level.NOTICE} if gains else {}
+    if not signals.harm and signals.reward.judged:
+        levels[Level.CRITICAL] = Level.WARN
+    return [rung._replace(level=levels.get(rung.level, rung.level)) for rung in rungs]
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:

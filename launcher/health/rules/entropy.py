@@ -103,16 +103,15 @@ class EntropyRise(PastRule):
             return early
         usual, back = self._usual.low, x <= self._usual.high
         top = f" (highest possible {number(self._top)})" if x >= self.limits.raising["warn.top"] * self._top else ""
-        noise = frame.signals.entropy.noise
         reading = self.compare(
             f"entropy {number(x)} vs usual {number(usual)}{top}",
-            lambda limits: [self._above(limits, x, usual, back, noise)],
+            lambda limits: [self._above(limits, x, usual, back, frame.signals)],
         )
         self._usual.add(x, refused=reading.raw > Level.OK and not back)  # nothing is learned from a rise
         return reading
 
-    def _above(self, limits: Mapping[str, float], x: float, usual: float, back: bool, noise: float) -> Clause:
-        start, found = self._usual.first, list[Rung]()
+    def _above(self, limits: Mapping[str, float], x: float, usual: float, back: bool, signals: Signals) -> Clause:
+        start, noise, found = self._usual.first, signals.entropy.noise, list[Rung]()
         for level, name in FLAGS:
             offset, beyond = limits[f"{name}.offset"], swing(limits[f"{name}.sigmas"], noise)
             above = max(limits[f"{name}.ratio"] * usual + offset, beyond * usual)
@@ -124,7 +123,7 @@ class EntropyRise(PastRule):
                 found.append(Rung(level, ">=", max(limits[f"{name}.top"] * self._top, _BABBLE * start)))
         if math.isfinite(self._top):
             found.append(Rung(Level.WARN, ">=", limits["warn.noise"] * self._top))
-        return Clause(x, found, metric=keys.ENTROPY)
+        return Clause(x, weighed(found, signals), metric=keys.ENTROPY)
 
 
 class LowEntropy(Rule):

@@ -188,7 +188,7 @@ class UnrewardedDrift(_ReferenceRule):
             figure = f"KL rise (reward gain < {number(worth)})"
             counted = rise if gain < worth else math.nan
             full = reward.room(reward.ema) < worth  # a reward at its ceiling cannot gain as much
-            at_most = min(level, Level.WARN) if full else level
+            at_most = min(level, Level.WARN) if full or reward.gained_slowly else level
             rungs = weighed([Rung(at_most, ">=", max(limits[f"{name}.rise"], least))], signals, full or reward.rises)
             found.append(Clause(counted, rungs, figure, span=POSITIVE))
         return found
