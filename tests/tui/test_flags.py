@@ -122,13 +122,8 @@ async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blow
         assert {limit.label.split()[0] for limit in chart.plot.limits} == {"WARN", "CRITICAL"}
         assert "WARN while > 0.063 ╌" in text(chart) and "CRITICAL while > 0.240 ╌" in text(chart)
         assert "✖ CRITICAL while > 0.240, crossed" in page(app)
-<<<<<<< HEAD
         await pilot.press("left_square_bracket", "left_square_bracket")  # from the first to the last
-        assert "40/40" in head(app)
-=======
-        await pilot.press("left", "left")  # from the first to the last
         assert "45/45" in head(app)
->>>>>>> part-judge
 
 
 async def test_a_check_is_chosen_on_the_dashboard(make: SimpleNamespace, warned: Path) -> None:
