@@ -2,15 +2,15 @@
 
 import json
 import re
-from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple
 
 from console_logs import DATA
 from page_words import cell, code, sentence, table
 from ruamel.yaml import YAML
 
 import launcher.record
+from launcher.cli.schemas import words_of
 from launcher.console import causes as catalogue_files
 from launcher.console.causes import FAMILIES, Cause, Sample, catalogue, read_causes
 from launcher.core.tables import read_tables, record
@@ -20,6 +20,7 @@ from launcher.record.check import Bound, Check
 from launcher.record.control import Request
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.info import Origin, RunInfo
+from launcher.record.json import written
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.queued import Checked, Queued
 from launcher.record.standstill import Standstill
@@ -157,26 +158,9 @@ def records() -> str:
             event = getattr(kind, "kind", "")
             words = meanings["events"] if event else meanings[kind.__name__]
             about = meanings["event_kinds"][event] if event else words["about"]
-            hints = get_type_hints(kind)
             rows = [
-                (code(key := _key(each)), _type(hints[each.name]), words.get(key) or words.get(each.name, ""))
-                for each in fields(kind)
+                (code(each.key), words_of(each.hint), words.get(each.key) or words.get(each.name, ""))
+                for each in written(kind)
             ]
             lines += [f"**{event or kind.__name__}.** {about}\n", table(("field", "type", "meaning"), rows)]
     return "\n".join(lines)
-
-
-def _key(field: Field[Any]) -> str:
-    return str(field.metadata.get("key", field.name))
-
-
-def _type(hint: Any) -> str:
-    if args := get_args(hint):
-        words = [_type(each) for each in args if each not in (type(None), Ellipsis)]
-        null = " or null" if type(None) in args else ""
-        kind = getattr(hint, "__origin__", None)
-        if kind is tuple:
-            return f"list of {words[0]}"
-        return ("object" if kind is dict else " or ".join(words)) + null
-    names = {str: "text", int: "integer", float: "number", bool: "true or false"}
-    return names.get(hint) or (hint.__name__ if is_dataclass(hint) else "text")

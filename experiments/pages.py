@@ -10,6 +10,7 @@ from pathlib import Path
 import cure_page
 import matrix
 import page_fields
+import page_json
 import page_program
 import page_rules
 import page_runs
@@ -32,6 +33,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "stalls": page_runs.stalls,
     "stalls-planted": page_runs.planted,
     "metrics": page_runs.metrics,
+    "json": page_json.json,
     "records": page_runs.records,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
     **{f"advice-{name}": part for name, part in cure_page.PARTS.items()},

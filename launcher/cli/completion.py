@@ -80,6 +80,10 @@ def _candidates(known: Mapping[str, Any], path: str, given: Sequence[str], part:
         from launcher.preset.files import available
 
         yield from ((name, "preset") for name in available())
+    elif kind == "COMMAND":
+        below = [name.split()[len(given) :] for name in known if name.split()[: len(given)] == [*given]]
+        with_json = {words[0] for words in below if words and "--json" in known[" ".join([*given, *words])]["options"]}
+        yield from ((word, "") for word in sorted(with_json))
     elif kind == "KEY=VALUE":
         yield from _settings(part)
 

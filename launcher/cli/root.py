@@ -105,6 +105,18 @@ def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -
     print(SCRIPTS[shell], end="")
 
 
+def schema(
+    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="A command with --json.")] = None,
+) -> None:
+    """Print the JSON Schema of what a command prints with --json. Without COMMAND, list the commands."""
+    from launcher.cli.schemas import printed, schema_of
+
+    if command:
+        put_json(schema_of(" ".join(command)))
+    else:
+        put_table([("COMMAND", "OBJECTS"), *((name, ", ".join(objects)) for name, objects in printed().items())])
+
+
 def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="TOPIC")] = None) -> None:
     """Print the reference text of a rule, field, cause or command."""
     from launcher.topics import listed, text_of
@@ -132,7 +144,8 @@ for command in (
         upkeep.merge,
         upkeep.eval_,
     ),
-    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean, keys, mcp, completion, help_),
+    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean),
+    *(keys, mcp, schema, completion, help_),
 ):
     app.command(command.__name__.rstrip("_"))(command)
 for name, commands in (("data", data.app), ("preset", library.app), ("queue", queueing.app), ("reward", data.rewards)):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from launcher.core.files import read_json, write_json
 from launcher.record.levels import Level
@@ -103,6 +103,27 @@ class Record:
                 if field.old is not None:
                     values[field.old] = values[field.key]
         return values
+
+
+class Written(NamedTuple):
+    """A field as JSON has it: `always` unless it is left out at its default; `old` is its alias."""
+
+    name: str
+    key: str
+    hint: Any
+    always: bool
+    old: str | None
+
+
+def written(kind: Any) -> list[Written]:
+    """The fields of a record, of another dataclass or of a named tuple, in their order."""
+    marks = {field.name: field.metadata for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
+    found = []
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is not ClassVar:
+            mark: Mapping[str, Any] = marks.get(name, {})
+            found.append(Written(name, mark.get(_KEY, name), hint, _RARE not in mark, mark.get(_OLD)))
+    return found
 
 
 class _Field(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from terminal import Terminal
+from valid_json import validate
 from waiting import PATIENCE, wait_for
 
 from launcher.core.format import number
@@ -37,7 +38,9 @@ def env(tmp_path_factory: pytest.TempPathFactory, toy_build: Any) -> dict[str, s
 
 
 def ppo_tui(env: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    done = subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    validate(words, done.stdout)
+    return done
 
 
 def status(env: dict[str, str], run: str) -> dict[str, Any]:

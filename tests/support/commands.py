@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from unittest.mock import patch
 
+from valid_json import validate
+
 from launcher.cli.main import main
 
 RUN, OTHER = "7f3a1c", "0ld111"
@@ -47,4 +49,5 @@ def call(words: Sequence[str]) -> tuple[bytes, bytes, object]:
     for stream in streams:
         stream.flush()
     out, err = (stream.buffer.getvalue() for stream in streams)  # type: ignore[attr-defined]
+    validate(words, out.decode(errors="surrogateescape"))
     return out, err, code

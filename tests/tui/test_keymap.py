@@ -12,6 +12,7 @@ from owners import owners, page_of, pages_beside
 from pilots import drawn, message, until
 from textual.binding import Binding
 from textual.screen import Screen
+from valid_json import validate
 
 from launcher.core.paths import settings_file
 from launcher.settings import Key
@@ -154,6 +155,7 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
         check=True,
         cwd=Path(__file__).parents[2],
     )
+    validate(["keys", "--json"], told.stdout)
     found = {key["id"]: key for key in map(json.loads, told.stdout.splitlines())}
     assert found.keys() == commands().keys()
     log = found["dashboard.log"]

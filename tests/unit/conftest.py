@@ -10,6 +10,7 @@ from types import ModuleType
 
 import caches
 import pytest
+from valid_json import validate
 from verl_process import Parent, parent
 from waiting import PATIENCE
 
@@ -21,7 +22,7 @@ def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.Completed
     caches.share(tmp_path / "home", shared)
 
     def run(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", "from tui.entry import main; main()", *words],
             env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), **more},
             cwd=tmp_path,
@@ -31,6 +32,8 @@ def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.Completed
             stdin=subprocess.DEVNULL,
             check=False,
         )
+        validate(words, done.stdout)
+        return done
 
     return run
 

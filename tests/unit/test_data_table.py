@@ -108,6 +108,7 @@ def test_the_command(ppo_tui, tmp_path):
     assert "set reward.path" in done.stderr
     assert "set reward.path" not in ppo_tui(*words, "--reward", "gsm8k").stderr
     assert ppo_tui(*words, "--reward", "code").returncode == 2
+    assert json.loads(ppo_tui(*words, "--json").stdout) == {"dir": "out", "rows": {"train": 18, "test": 2}}
 
 
 def test_a_missing_file_is_named(tmp_path):

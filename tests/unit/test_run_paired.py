@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from valid_json import validate
 
 from launcher.compare.paired import Paired, last_validation, paired
 from launcher.core.errors import UserError
@@ -37,6 +38,7 @@ def test_the_difference_is_of_the_same_prompts(tmp_path: Path) -> None:
     assert found.low < 1 / 6 < found.high
     written = json.loads(json.dumps(found.to_json()))
     assert written["gained"][0] == {"prompt": "p3", "before": 0.0, "after": 1.0}
+    validate(["eval", "--json"], json.dumps({"run": "x", "scores": {"val-core": "nan"}, "base": written}))
     assert written["difference"] == pytest.approx(1 / 6)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import call
 from fake_nvml import FakeGpu, FakeNvml
 
 from launcher.check.subject import subject
@@ -13,7 +14,7 @@ from launcher.check.tuning import Measured, Point, Space, best_of
 from launcher.core.errors import UserError
 from launcher.core.format import GIB
 from launcher.preset.files import load
-from launcher.record.layout import RunDir, create
+from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.state import RunState
 from launcher.runs.act import tune as tuning
 from launcher.runs.act.tune import COURSE, measured, preset_text, tune
@@ -181,3 +182,10 @@ def test_responses_that_were_not_filled_are_mentioned(runs: list[list[str]]) -> 
     space = Space(subject(load("toy-cpu")))
     short = Measured(Point(), "x", 10.0, length=3.0)
     assert "3 tokens on average" in preset_text(load("toy-cpu"), {}, [short], short, space)
+
+
+def test_the_command_prints_the_preset_and_its_probes(runs: list[list[str]]) -> None:
+    out, err, _ = call(["tune", "toy-cpu", "--name", "fast", "--probes", "2", "--json"])
+    found = json.loads(out)
+    assert found["preset"] == "fast" and Path(found["file"]).is_file(), err
+    assert {each["run"] for each in found["probes"]} == {run.id for run in all_runs()}

@@ -1,0 +1,27 @@
+"""Whether commands print with --json what their schemas say, and nothing else."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jsonschema
+
+from launcher.cli.schemas import printed, schema_of
+
+
+def validate(words: Sequence[str], output: str) -> None:
+    """Compares the lines of a command with its schema, if it was called with --json. An unknown field is an error."""
+    if "--json" in words and (command := command_of(words)):
+        for line in output.splitlines():
+            _validator(command).validate(json.loads(line))
+
+
+def command_of(words: Sequence[str]) -> str:
+    """The command that the words call; empty for one without a schema, or on another host."""
+    return next((name for size in (2, 1) if (name := " ".join(words[:size])) in printed()), "")
+
+
+@cache
+def _validator(command: str) -> Any:
+    return jsonschema.Draft202012Validator(schema_of(command, closed=True))
