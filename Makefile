@@ -25,7 +25,7 @@ VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
-BENCHES := $(filter-out bench/health% bench/rivals% bench/screenshot%,$(wildcard bench/*.py))
+BENCHES := $(filter-out bench/health% bench/rivals%,$(wildcard bench/*.py))
 EXPERIMENT := PYTHONPATH=tests/support:. $(PYTHON) experiments
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
@@ -134,8 +134,9 @@ bench-million: setup
 corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
 	@$(EXPERIMENT)/corpus_run.py $(ARGS)
 
-pictures: setup  # draw the README pictures, and every page into .pictures/; ARGS="queue --size 80x24" selects
-	@PPO_TUI_HOME=$$(mktemp -d) bench/pictures.sh
+pictures: setup  # draw pictures and animations of the docs, and every page into .pictures/; ARGS="queue --size 80x24" selects
+	@PPO_TUI_HOME=$$(mktemp -d) experiments/pictures.sh
+	@$(EXPERIMENT)/casts.py docs/casts
 	@$(EXPERIMENT)/page_pictures.py .pictures $(ARGS)
 
 strings: setup  # print every string that users read, file by file

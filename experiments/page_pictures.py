@@ -23,10 +23,10 @@ from console_logs import diagnosis_of, stored
 from every_screen import MAKERS, ROADS, settled, walk
 from rich.color import Color, ColorSystem
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+from screenshot import painted
 from textual.screen import Screen
 from whole_run import whole_run
 
-from bench.screenshot import painted
 from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
 from launcher.preset.files import load

@@ -129,7 +129,7 @@ def _cause(cause: Cause) -> list[str]:
 
 def _fix(text: str) -> str:
     """A fix with its settings as code: they begin with a block of veRL's configuration."""
-    return re.sub(rf"(?<![`\w.])(\+*(?:{_BLOCKS})\.[\w.]+(?:=[^\s,:]+)?)", r"`\1`", text)
+    return re.sub(rf"(?<![`\w.])(\+*(?:{_BLOCKS})\.[\w.]+(?:=(?:\[[^\]\s]*\]|[^\s,:]+))?)", r"`\1`", text)
 
 
 def _place(sample: Sample) -> str:

@@ -91,14 +91,15 @@ def eval_(
 
     if base and detach:
         raise UserError("--base waits for both evaluations", "leave out --detach")
+    target = find(run)  # before there is a newer one: it may be 'last'
     with refusals():
-        begun = evaluate(find(run), settings or [], step, say, force=force)
+        begun = evaluate(target, settings or [], step, say, force=force)
     if detach:
         put_run(begun, json)
         return
     code = follow(begun, out=sys.stderr)
     values = scores(begun)
-    gained = _gained(find(run), begun, settings or [], force=force) if base and not code and values else None
+    gained = _gained(target, begun, settings or [], force=force) if base and not code and values else None
     if json:
         found = {} if gained is None else {"base": gained.to_json()}
         put_json({"run": begun.id, "scores": jsonable(values), **found})
@@ -141,7 +142,7 @@ def _put_gained(found: Paired) -> None:
     )
     for word, changes in (("gained", found.gained), ("lost", found.lost)):
         for each in changes[:_SHOWN]:
-            put(f"{word}: {number(each.before)} to {number(each.after)}  {_one_line(each.prompt)}")
+            put(f"{word}: {number(each.before)} to {number(each.after)}  {_one_line(found.question(each))}")
         if len(changes) > _SHOWN:
             say(f"see all {len(changes)} prompts {word} with --json")
 

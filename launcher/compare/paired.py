@@ -4,6 +4,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from launcher.core.errors import UserError
@@ -38,6 +39,13 @@ class Paired(NamedTuple):
     high: float
     gained: list[Change]
     lost: list[Change]
+    around: tuple[int, int]
+
+    def question(self, change: Change) -> str:
+        """The lines of its prompt without those `around`, which all prompts have: roles, a system prompt."""
+        lines = change.prompt.splitlines()
+        before, after = self.around
+        return " ".join(lines[before : len(lines) - after] or lines)
 
     def to_json(self) -> dict[str, Any]:
         """With the changed prompts, without their responses."""
@@ -68,6 +76,7 @@ def paired(before: Dump, after: Dump) -> Paired:
     differences = [each.after - each.before for each in changes]
     middle, freedom = statistics.fmean(differences), len(changes) - 1
     reach = statistics.stdev(differences) / math.sqrt(len(changes)) * quantile((1 + LEVEL) / 2, freedom)
+    lines = [prompt.splitlines() for prompt, _ in common]
     ordered = sorted(changes, key=lambda each: each.before - each.after)
     return Paired(
         len(changes),
@@ -77,7 +86,13 @@ def paired(before: Dump, after: Dump) -> Paired:
         middle + reach,
         [each for each in ordered if each.after > each.before],
         [each for each in reversed(ordered) if each.after < each.before],
+        (_shared(lines), _shared([each[::-1] for each in lines])),
     )
+
+
+def _shared(prompts: Sequence[list[str]]) -> int:
+    """How many lines all prompts begin with."""
+    return sum(1 for _ in takewhile(lambda lines: len(set(lines)) == 1, zip(*prompts, strict=False)))
 
 
 def _by_prompt(dump: Dump) -> dict[tuple[str, str], list[Sample]]:

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from cast_svg import Frame, animated
 from console_logs import stored
 from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
 from page_program import EXAMPLES, tree
 from pages import PARTS, filled, parts
+from terminal_cells import Cell
 
 from launcher.console.causes import catalogue
 from launcher.core.tables import read_tables
@@ -25,6 +28,7 @@ from launcher.settings import _NAMES
 
 WITH_CONSOLE = [page for page in PAGES if any(each.language == "console" and not each.marked for each in blocks(page))]
 ON_THE_TOY = [page for page in PAGES if any(each.before == MINUTES for each in blocks(page))]
+DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
 GROUPS = {"data", "preset", "queue", "reward"}
 
 
@@ -117,6 +121,29 @@ def test_counts_are_right(page: Path) -> None:
     text = prose(page)
     assert set(re.findall(r"(\d+) health rules", text)) <= {str(len(rules()))}
     assert set(re.findall(r"(\d+) causes", text)) <= {str(len(catalogue()))}
+
+
+def test_every_tutorial_has_its_recording() -> None:
+    """Small, without a script, and embedded in its page."""
+    casts = {path.stem: path.read_text("utf-8") for path in (DOCS / "casts").iterdir()}
+    pages = {page.stem: page.read_text("utf-8") for page in (DOCS / "tutorials").iterdir()}
+    pages["readme"] = (ROOT / "README.md").read_text("utf-8")
+    assert set(casts) == set(pages) == set(read_tables(ROOT / "experiments/casts.toml"))
+    for which, svg in casts.items():
+        assert len(svg.encode()) < 200_000, which
+        assert {each.tag.rpartition("}")[2] for each in ElementTree.fromstring(svg).iter()} <= DRAWN, which
+        assert f"casts/{which}.svg)" in pages[which], which
+
+
+def test_a_recording_draws_a_row_once_and_shows_it_while_its_frames_last() -> None:
+    def row(text: str) -> list[Cell]:
+        return [(sign, "#d0d0d0", False, None) for sign in text]
+
+    svg = animated([Frame([row("stays"), row("first")], "", 1), Frame([row("stays"), row("a < b ⣿█")], "", 3)], 9, 2)
+    assert svg.count("stays") == svg.count("first") == svg.count("a &lt; b") == 1
+    assert "0.00%{visibility:visible}25.00%{visibility:hidden}" in svg and "4.0s step-end infinite" in svg
+    assert svg.count("h0M") == 7 and "⣿" not in svg and "█" not in svg, "dots and bars are drawn"
+    assert svg.count(";visibility:hidden}") == 1, "without movement, it shows the last frame"
 
 
 def test_the_readme_is_short() -> None:

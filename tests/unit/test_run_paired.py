@@ -42,6 +42,16 @@ def test_the_difference_is_of_the_same_prompts(tmp_path: Path) -> None:
     assert written["difference"] == pytest.approx(1 / 6)
 
 
+def test_a_question_is_what_the_prompts_do_not_share(tmp_path: Path) -> None:
+    def prompts(score: float) -> dict[str, list[float]]:
+        return {f"system\nYou are kind.\nuser\n{asked}?\nassistant\n": [score] for asked in ("1 + 1", "2 + 2")}
+
+    found = paired(dump(tmp_path / "a", prompts(0)), dump(tmp_path / "b", prompts(1)))
+    assert [found.question(each) for each in found.gained] == ["1 + 1?", "2 + 2?"]
+    only = found.gained[0]._replace(prompt="whole")
+    assert found._replace(around=(1, 0)).question(only) == "whole", "of equal prompts nothing would be left"
+
+
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
 def test_the_interval_is_around_the_difference_and_turns_with_the_order(
     tmp_path_factory: pytest.TempPathFactory, scores: list[tuple[float, float]]
