@@ -101,3 +101,17 @@ async def test_a_report_is_written_from_the_dashboard_and_the_list(
         await pilot.press("enter")
         await until(pilot, lambda: "Report: " in message(app))
         assert "<h2" in (tmp_path / "r.html").read_text()
+
+
+async def test_a_bundle_is_written_from_the_dashboard(make: SimpleNamespace, warned: Path, tmp_path: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=(80, 24)) as pilot:
+        field = await asked(pilot, "a", "b")
+        assert field.value.endswith("-bundle.zip")
+        field.value = "b.tar"
+        await pilot.press("enter")
+        await until(pilot, lambda: "ZIP file" in str(app.screen.query_one("#wrong", Static).content))
+        field.value = str(tmp_path / "b.zip")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Bundle: " in message(app))
+        assert (tmp_path / "b.zip").read_bytes().startswith(b"PK")

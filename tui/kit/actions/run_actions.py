@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +182,24 @@ async def report_runs(page: Page[Any], *runs: RunDir) -> None:
     """Asks for the file of a report and writes it, and replaces one of the same name. Runs in a worker."""
     from launcher.report.page import check, write
 
+    name = f"{runs[0].id}.html" if len(runs) == 1 else "report.html"
+    ask = (f"Report of {_which(runs)} to", name, "One HTML file for any browser")
+    await _written(page.app, "Report", ask, check, lambda to: write(runs, to))
+
+
+async def bundle_run(page: Page[Any], run: RunDir) -> None:
+    """Asks for the file of a bundle and writes it, as `report_runs`."""
+    from launcher.report.bundle import check, write
+
+    ask = (f"Bundle of {_which([run])} to", f"{run.id}-bundle.zip", "For an issue; look into it before you send it")
+    await _written(page.app, "Bundle", ask, check, lambda to: write(run, to))
+
+
+async def _written(
+    app: App[Any], what: str, ask: tuple[str, str, str], check: Callable[[Path], None], write: Callable[[Path], object]
+) -> None:
+    """Writes a file with the name that the user gives; `ask` is the question, a name and a note."""
+
     def wrong(to: str) -> str | None:
         try:
             check(Path(to.strip()))
@@ -189,14 +207,13 @@ async def report_runs(page: Page[Any], *runs: RunDir) -> None:
             return str(error)
         return None
 
-    app, name = page.app, f"{runs[0].id}.html" if len(runs) == 1 else "report.html"
-    question = f"Report of {_which(runs)} to"
-    reply = await app.push_screen_wait(AskScreen(question, name, wrong, "One HTML file for any browser"))
+    question, name, note = ask
+    reply = await app.push_screen_wait(AskScreen(question, name, wrong, note))
     if reply is not None:
-        with reported(app, "No report"):
+        with reported(app, f"No {what.lower()}"):
             target = Path(reply.strip())
-            await asyncio.to_thread(write, runs, target)
-            app.notify(str(target.expanduser().absolute()), title="Report", markup=False)
+            await asyncio.to_thread(write, target)
+            app.notify(str(target.expanduser().absolute()), title=what, markup=False)
 
 
 def _without_option(error: UserError, to: str) -> str:

@@ -90,6 +90,11 @@ class RunPages(ChartScreen):
 
         self._change(report_runs, "report")
 
+    def action_bundle(self) -> None:
+        from tui.kit.actions.run_actions import bundle_run
+
+        self._change(bundle_run, "report")
+
     def action_note(self) -> None:
         from tui.kit.actions.run_actions import note_run
 

@@ -1,0 +1,277 @@
+"""What maintainers ask for in an issue about a run, as one archive: text files, and an issue text ready to paste."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+import shlex
+import zipfile
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from launcher.console.diagnosis import Diagnosis
+from launcher.core.errors import UserError
+from launcher.core.files import write_atomic
+from launcher.core.format import gib
+from launcher.preset.remedy import configuration
+from launcher.preset.yaml_text import text_of
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.ray_session import RaySession
+from launcher.record.state import RunState
+from launcher.report.anonymous import Anonymous
+from launcher.report.nearest import Nearest, nearest
+from launcher.runs.watch.history import stall_report
+from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.run_diagnosis import diagnosis
+from launcher.runs.watch.run_settings import last_settings
+from launcher.runs.watch.source import chunks
+
+if TYPE_CHECKING:
+    from launcher.report.minimal import Minimal
+
+AROUND = 200  # lines around the first cause
+_LINE = 2000  # characters of one
+_PART = 256 << 10  # characters of one file
+_ISSUE = 60_000  # characters; GitHub takes 65,536
+_EXCERPT, _SHORT = 12, 400  # lines of the issue text before and after the cause, and characters of one
+_RAY_LINES = 80  # of the console
+_LOG_TAIL = 16 << 10  # bytes of each log of Ray
+_RAY_LOGS = ("raylet.err", "raylet.out", "gcs_server.err", "gcs_server.out")
+_RAY = re.compile(r"raylet|Actor\w*Died|Actor\w*Error|WorkerCrashed|NodeDied|died|placement group|\bGCS\b|OutOfMemory")
+_DUMP = re.compile(r"Fatal Python error|(?:Current thread|Thread) 0x[0-9a-f]+|^\S*(?:\([^)]*\) )?Stack \(most recent")
+_IN_DUMP = re.compile(
+    r"^(?:\([^)]*pid=\d+[^)]*\) ?)?(?:\s+File \"|(?:Current thread|Thread) 0x|\s*$|Extension modules)"
+)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the parts are made of."""
+
+    run: RunDir
+    info: RunInfo
+    settings: tuple[str, ...]
+    state: RunState
+    attempt: AttemptDir | None
+    machine: MachineSample | None
+    found: Diagnosis
+
+
+def write(run: RunDir, to: Path, minimal: Minimal | None = None) -> Path:
+    """Writes the archive of a run, replacing the file. Raises UserError."""
+    check(to)
+    target = to.expanduser()
+    try:
+        write_atomic(target, packed(parts(run, minimal), target.stem))
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror or error}", "use another file with --to") from None
+    return target
+
+
+def check(to: Path) -> None:
+    """Raises UserError for a name that is not one of a ZIP file."""
+    if to.suffix != ".zip":
+        raise UserError(f"{to}: a bundle is a ZIP file", "use a name that ends in .zip")
+
+
+def packed(files: Mapping[str, str], folder: str) -> bytes:
+    """A ZIP archive with the files in a folder."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(f"{folder}/{name}", text)
+    return out.getvalue()
+
+
+def parts(run: RunDir, minimal: Minimal | None = None) -> dict[str, str]:
+    """The files of the archive by name, the issue text first. Raises UserError for a run that cannot be read."""
+    facts = _read(run)
+    near = nearest(configuration(facts.info.preset)) if facts.info.preset is not None else None
+    raw = {
+        "versions.txt": _versions(facts),
+        "config.yaml": _config(facts),
+        "example.txt": _example(near),
+        "console.txt": "\n".join(_around(facts, AROUND // 2, _LINE)),
+        "stacks.txt": "\n".join(_stacks(facts)),
+        "ray.txt": "\n".join(_ray(facts)),
+        "gpus.txt": "\n".join(_gpus(facts.machine)),
+    }
+    hidden = Anonymous(_users(facts), _hosts(facts), filter(None, [str(facts.info.env.get("HOME") or "")]))
+    hidden.learn(raw.values())
+    hidden.learn(facts.info.argv)
+    files = {name: hidden.text(text)[:_PART] + "\n" for name, text in raw.items() if text.strip()}
+    return {"issue.md": hidden.text(_issue(facts, raw, near, minimal, list(files)))[:_ISSUE], **files}
+
+
+def _read(run: RunDir) -> _Facts:
+    reader = RunReader(run.path)
+    while reader.poll() - {"log"}:
+        pass
+    info, settings = last_settings(run)
+    return _Facts(run, info, settings, reader.state, run.last_attempt(), reader.machine.latest, diagnosis(run))
+
+
+def _issue(facts: _Facts, raw: dict[str, str], near: Nearest | None, minimal: Minimal | None, files: list[str]) -> str:
+    env = Environment(loader=PackageLoader("launcher.report", ""), undefined=StrictUndefined, trim_blocks=True)
+    return env.get_template("issue.md").render(
+        title=_title(facts),
+        versions=raw["versions.txt"],
+        gpus=raw["gpus.txt"],
+        example=near,
+        minimal=minimal,
+        command=_command(facts),
+        happened=_happened(facts),
+        excerpt="\n".join(_around(facts, _EXCERPT, _SHORT)).replace("```", "'''"),
+        files=files,
+        version=metadata.version("ppo-tui"),
+    )
+
+
+def _title(facts: _Facts) -> str:
+    if facts.found.failed:
+        return f"[Bug] {facts.found.title}"
+    return f"[Bug] {facts.info.name or facts.run.id}: {facts.found.title}"
+
+
+def _happened(facts: _Facts) -> str:
+    step = f" The last step was {facts.state.step}." if facts.state.step is not None else " No step was finished."
+    code = f" The exit code is {facts.found.exit_code}." if facts.found.exit_code is not None else ""
+    return f"{facts.found.title}. {facts.found.meaning}{step}{code}"
+
+
+def _command(facts: _Facts) -> str:
+    """The command of the run, an override per line."""
+    argv = facts.info.argv or (facts.attempt.read_launch().argv if facts.attempt else ())
+    at = next((place + 1 for place, word in enumerate(argv) if word.startswith("verl.")), len(argv))
+    lines = [" ".join(map(shlex.quote, argv[:at])), *map(shlex.quote, argv[at:])]
+    return " \\\n  ".join(filter(None, lines)) or "# the command is not known"
+
+
+def _versions(facts: _Facts) -> str:
+    """Versions at the start of the run; those of a run that was made elsewhere are not known."""
+    host = [f"{name}: {facts.info.host[name]}" for name in ("system", "cpus") if facts.info.host.get(name)]
+    return "\n".join([*(f"{name}: {version}" for name, version in facts.info.versions.items()), *host])
+
+
+def _config(facts: _Facts) -> str:
+    """What the run was asked for, and what Hydra resolved where veRL got that far."""
+    from ruamel.yaml import YAML
+
+    resolved = facts.attempt.hydra / "config" / "config.yaml" if facts.attempt else None
+    out = io.StringIO()
+    YAML().dump(
+        {"preset": facts.info.preset, "settings": [*facts.info.overrides, *facts.settings], "env": facts.info.env}, out
+    )
+    try:
+        text = resolved.read_text("utf-8", "replace") if resolved else ""
+    except OSError:
+        text = ""
+    return f"# What the run was asked for\n{out.getvalue()}" + (f"\n# What Hydra resolved\n{text}" if text else "")
+
+
+def _example(near: Nearest | None) -> str:
+    if near is None:
+        return ""
+    rows = [f"{edit.key}: {_value(edit.before)} -> {_value(edit.now)}" for edit in near.diff]
+    return "\n".join([f"{near.url}", "key: its value (or veRL's default) -> the run's", "", *rows])
+
+
+def _value(value: object) -> str:
+    return "unset" if value is None else text_of(value)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    rest = b""
+    for chunk in chunks(path):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace")
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+def _around(facts: _Facts, reach: int, longest: int) -> Iterable[str]:
+    """The lines around the first cause with their numbers, it marked; without a cause the last lines."""
+    if facts.attempt is None:
+        return []
+    numbered = ((at, line[:longest]) for at, line in enumerate(_lines(facts.attempt.console), 1))
+    first = facts.found.evidence[0].line if facts.found.evidence else None
+    if first is None:
+        return [f"  {at:>6}  {line}" for at, line in deque(numbered, maxlen=2 * reach)]
+    kept = itertools.islice(numbered, max(0, first - reach - 1), first + reach)
+    return [f"{'>' if at == first else ' '} {at:>6}  {line}" for at, line in kept]
+
+
+def _stacks(facts: _Facts) -> Iterator[str]:
+    """The stall report, and what faulthandler printed into the console."""
+    stalled = stall_report(facts.run)
+    if stalled is not None:
+        yield from stalled[1]
+    inside = False
+    for line in _lines(facts.attempt.console) if facts.attempt else ():
+        began = _DUMP.search(line) is not None
+        if began and not inside:
+            yield "\n## Printed into the console\n"
+        inside = began or (inside and _IN_DUMP.match(line) is not None)
+        if inside:
+            yield line[:_LINE]
+
+
+def _ray(facts: _Facts) -> Iterator[str]:
+    """Ray's session, what the console says of its processes, and the ends of its logs where they are left."""
+    if facts.attempt is None:
+        return
+    session = RaySession.read(facts.attempt.ray)
+    yield f"session: {Path(session.path).name if session else 'not recorded'}"
+    for line in deque(filter(_RAY.search, _lines(facts.attempt.console)), maxlen=_RAY_LINES):
+        yield line[:_LINE]
+    for name in _RAY_LOGS if session is not None and session.left else ():
+        text = _tail(Path(session.path) / "logs" / name) if session else ""
+        if text.strip():
+            yield f"\n## {name}\n"
+            yield text
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, 2) - _LOG_TAIL))
+            return stream.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _gpus(sample: MachineSample | None) -> list[str]:
+    if sample is None:
+        return ["GPUs: no samples were taken"]
+    lines = [f"GPU {gpu.index}: {_gpu(gpu)}" for gpu in sample.gpus]
+    lines = lines or [f"GPUs: {sample.missing or 'none'}"]
+    return [*lines, f"host memory: {gib(sample.host.used)} of {gib(sample.host.total)} GiB"]
+
+
+def _gpu(gpu: GpuSample) -> str:
+    parts = [gpu.name or "GPU", f"{gib(gpu.used)} of {gib(gpu.total)} GiB", f"the run's {gib(gpu.run_used)}"]
+    others = [each for each in gpu.holders or () if each.whose != "run"]
+    return ", ".join([*parts, *([f"{len(others)} other processes"] if others else [])])
+
+
+def _users(facts: _Facts) -> list[str]:
+    """The users that the files of a run name, but for those in paths."""
+    env = [str(facts.info.env.get(name) or "") for name in ("USER", "LOGNAME", "SLURM_JOB_USER")]
+    gpus = facts.machine.gpus if facts.machine else ()
+    return list(filter(None, [*env, *(each.user or "" for gpu in gpus for each in gpu.holders or ())]))
+
+
+def _hosts(facts: _Facts) -> list[str]:
+    launch = facts.attempt.read_launch() if facts.attempt else None
+    nodes = [node.name for node in facts.machine.nodes] if facts.machine else []
+    return list(filter(None, [str(facts.info.host.get("name") or ""), (launch and launch.host) or "", *nodes]))

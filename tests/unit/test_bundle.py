@@ -1,0 +1,173 @@
+"""A bundle: what an issue needs, and nothing of who ran it where."""
+
+import getpass
+import json
+import socket
+import zipfile
+from pathlib import Path
+
+import orjson
+import pytest
+from whole_run import whole_run
+
+from launcher.core.errors import UserError
+from launcher.preset.effective import of_draft
+from launcher.preset.files import load
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir
+from launcher.record.ray_session import RaySession
+from launcher.report.anonymous import Anonymous
+from launcher.report.bundle import AROUND, packed, parts, write
+from launcher.report.nearest import nearest
+from launcher.runs.act.import_logs import import_logs
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyzABCDEF"
+PLANTED = (
+    "margaux",
+    "gpu-box-17",
+    "10.31.4.7",
+    "fe80::1c2d:3eff:fe4f:5a6b",
+    TOKEN,
+    "margaux@example.org",
+    "hunter2hunter2",
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+@pytest.fixture
+def planted(home: Path) -> RunDir:
+    """A failed run with names and secrets in every file that a bundle reads."""
+    run = whole_run(home / "home")
+    attempt = run.attempt(1)
+    line = (
+        "(TaskRunner pid=7, ip=10.31.4.7) /mnt/home/margaux/verl/x.py: HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEF "
+        "on gpu-box-17.cluster.example.org by margaux@example.org in /scratch/margaux_run [fe80::1c2d:3eff:fe4f:5a6b] "
+        "postgres://margaux:hunter2hunter2@gpu-box-17/db raylet died"
+    )
+    attempt.console.write_text(
+        f"{line}\n{attempt.console.read_text()}{line}\nFatal Python error: Aborted\n\nThread 0x7f\n"
+    )
+    attempt.stall.write_text(f"## Stacks\n{line}\n")
+    (attempt.hydra / "config").mkdir(parents=True)
+    (attempt.hydra / "config" / "config.yaml").write_text(f"data:\n  files: /Users/margaux/a.parquet # {line}\n")
+    logs = home / "ray" / "session_1" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "raylet.err").write_text(line)
+    status = logs.parent.stat()
+    RaySession(str(logs.parent), status.st_dev, status.st_ino).write(attempt.ray)
+    told = run.read_info().to_json()
+    told |= {"host": {"name": "gpu-box-17.cluster.example.org", "system": "Linux"}, "env": {"HOME": "/nfs/margaux"}}
+    told["argv"] = ["/home/margaux/.venv/bin/python", "-m", "verl.trainer.main_ppo", "data.train_files=/nfs/margaux/a"]
+    RunInfo.from_json(told).write(run.run_yaml)
+    gpu = {"index": 0, "name": "H200", "holders": [{"pid": 7, "whose": "others", "user": "margaux", "name": "python"}]}
+    run.machine.write_bytes(orjson.dumps({"t": 1.0, "gpus": [gpu], "nodes": [{"name": "gpu-box-17"}]}) + b"\n")
+    return run
+
+
+def test_nothing_in_a_bundle_names_a_person_a_machine_or_a_secret(planted: RunDir) -> None:
+    files = parts(planted)
+    assert next(iter(files)) == "issue.md" and len(files) == 8
+    for name, text in files.items():
+        for secret in (*PLANTED, socket.gethostname(), str(Path.home())):
+            assert secret not in text, f"{secret} in {name}"
+    together = "".join(files.values())
+    for shown in ("~/verl/x.py", "<host-1>", "<ip-1>", "<email>", "/scratch/<user>_run", "HF_TOKEN=***"):
+        assert shown in together
+
+
+def test_the_parts_hold_what_maintainers_ask_for(planted: RunDir) -> None:
+    files = parts(planted)
+    assert "verl: 0.9.1" in files["versions.txt"]
+    assert "files: ~/a.parquet" in files["config.yaml"]
+    assert "## Stacks" in files["stacks.txt"] and "Fatal Python error: Aborted" in files["stacks.txt"]
+    assert "session: session_1" in files["ray.txt"] and "## raylet.err" in files["ray.txt"]
+    assert "GPU 0: H200" in files["gpus.txt"] and "1 other processes" in files["gpus.txt"]
+    assert "examples/ppo_trainer/run_qwen3_8b_fsdp.sh" in files["example.txt"]
+    issue = files["issue.md"]
+    for part in ("### System Info", "### Reproduction", "~/.venv/bin/python -m verl.trainer.main_ppo", "KeyError"):
+        assert part in issue
+    assert issue.count("```") % 2 == 0
+
+
+def test_the_cause_is_in_the_middle_of_200_lines(home: Path) -> None:
+    run = import_logs([str(LOGS / "fail-oom.log.gz")])[0]
+    lines = parts(run)["console.txt"].splitlines()
+    (marked,) = [line for line in lines if line.startswith(">")]
+    assert "torch.OutOfMemoryError: CUDA out of memory" in marked
+    assert lines.index(marked) == AROUND // 2 and len(lines) <= AROUND + 1
+
+
+def test_a_bundle_is_a_small_zip_file_that_replaces_the_last_one(planted: RunDir, home: Path) -> None:
+    noise = "x" * 100_000
+    planted.attempt(1).console.write_text("\n".join(f"raylet {noise} {at}" for at in range(50)) + "\nKeyError: 'a'\n")
+    target = home / "b.zip"
+    for _ in range(2):
+        assert write(planted, target) == target
+    with zipfile.ZipFile(target) as archive:
+        assert "b/issue.md" in archive.namelist()
+        assert sum(each.file_size for each in archive.infolist()) < 1 << 20
+        assert len(archive.read("b/issue.md")) < 65_536
+    with pytest.raises(UserError, match=r"ends in \.zip"):
+        write(planted, home / "b.tar")
+    with pytest.raises(UserError, match="cannot write"):
+        write(planted, home / "nowhere" / "b.zip")
+
+
+def test_damaged_and_empty_runs_can_be_packed(home: Path) -> None:
+    run = RunDir(home / "home" / "runs" / "abc123-empty")
+    run.path.mkdir(parents=True)
+    run.run_yaml.write_bytes(b"\xff: [")
+    assert packed(parts(run), "b")
+
+
+def test_the_command_writes_to_the_current_folder(planted: RunDir, home: Path, ppo_tui) -> None:  # type: ignore[no-untyped-def]
+    done = ppo_tui("bundle", planted.id, "--json", PPO_TUI_HOME=str(home / "home"))
+    assert json.loads(done.stdout)["file"] == f"{planted.id}-bundle.zip"
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        (["gsm8k-0.5b-h800"], "examples/ppo_trainer/run_qwen3_8b_fsdp.sh"),
+        (["gsm8k-0.5b-h800", "algorithm=grpo", "kl.in_loss=true"], "examples/grpo_trainer/"),
+        (["gsm8k-0.5b-h800", "algorithm=rloo"], "examples/r"),
+    ],
+)
+def test_the_nearest_example_has_the_same_algorithm(settings: list[str], path: str) -> None:
+    found = nearest(of_draft(load(settings[0], settings[1:]).values()))
+    assert found.path.startswith(path)
+    assert "algorithm.adv_estimator" not in [edit.key for edit in found.diff]
+    assert found.url.startswith("https://github.com/verl-project/verl/blob/v0.9.0/examples/")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("/home/zoe/a and /home/zoe", "~/a and ~"),
+        ('File "/Users/zoe/verl/a.py"', 'File "~/verl/a.py"'),
+        ("user zoe, ZOE_runs, zoey", "user <user>, <user>_runs, zoey"),
+        ("/root/x, rooted, root", "~/x, rooted, root"),
+        ("node1.hpc.example.org node1 node10", "<host-1> <host-1> node10"),
+        ("10.0.0.1:8265 10.0.0.2 10.0.0.1", "<ip-1>:8265 <ip-2> <ip-1>"),
+        ("127.0.0.1 0.0.0.0:80 nvidia-cublas-cu12==12.8.4.1", "127.0.0.1 0.0.0.0:80 nvidia-cublas-cu12==12.8.4.1"),
+        ("verl 0.9.1 at 12:30:45, 1.2.3.4.5", "verl 0.9.1 at 12:30:45, 1.2.3.4.5"),
+        ("2001:db8:1:2:3:4:5:6 ip-10-1-2-3.ec2.internal", "<ip-1> <ip-2>"),
+        ("\x1b[31mred api_key='abc'", "red api_key='***'"),
+    ],
+)
+def test_text_is_made_anonymous(before: str, after: str) -> None:
+    hidden = Anonymous(["zoe"], ["node1.hpc.example.org"])
+    hidden.learn([before])
+    assert hidden.text(before) == after
+
+
+def test_own_names_are_hidden_without_being_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(getpass, "getuser", lambda: "quentin")
+    monkeypatch.setattr(socket, "gethostname", lambda: "tower-of-quentin")
+    assert Anonymous().text("quentin at tower-of-quentin") == "<user> at <host-1>"
