@@ -242,10 +242,10 @@ class Monitor:
                 self._notice(notable, None)
 
     def _track(self, event: console.Tracked) -> None:
-        """Keeps the address of a tracker, else the folder; without logins and other secrets."""
+        """Keeps the address of a tracker, and its folder; without logins and other secrets."""
         before = self.trackers.get(event.tracker)
-        url = redact(clean(without_login(event.url))) if event.url else before and before.url
-        folder = redact(clean(event.folder)) if event.folder else before and before.folder
+        url = redact(clean(without_login(event.url))) if event.url else (before.url if before else None)
+        folder = redact(clean(event.folder)) if event.folder else (before.folder if before else None)
         command = event.show.format(folder=shlex.quote(folder)) if folder and not url and event.show else None
         self.trackers[event.tracker] = TrackedRun(event.tracker, url, folder, command)
 
