@@ -24,7 +24,7 @@ from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.watch.source import LogFile, chunks, log_file
 from launcher.runs.watch.steps import earlier_steps, scored, steps
-from launcher.runs.watch.tracker_files import TrackerClock, TrackerFiles, is_tracker, read
+from launcher.runs.watch.tracker_files import TrackerClock, TrackerFiles, is_tracker, no_metrics, read
 
 
 @dataclass
@@ -81,7 +81,7 @@ def _of_tracker(tracked: TrackerFiles, metrics: Path) -> _Attempt:
             console = log_file(str(tracked.console)).path
     first, last = (records[0].step, records[-1].step) if records else (None, None)
     if console is None and not records:
-        raise UserError(f"{tracked.path} has no metrics", "; ".join(tracked.notes))
+        raise no_metrics(tracked.path, tracked.notes)
     return _Attempt(console, metrics if records else None, first, last, tracked)
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,8 +84,14 @@ def read(path: Path) -> list[TrackerFiles]:
         raise of_file(f"cannot read {path}", error) from None
     good = [each for each in found if each.steps or each.console]
     if not good:
-        raise UserError(f"{path} has no metrics", "; ".join(note for each in found for note in each.notes))
+        raise no_metrics(path, [note for each in found for note in each.notes])
     return good
+
+
+def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
+    """The error of files without a step, and why they have none."""
+    why = f" ({'; '.join(notes)})" if notes else ""
+    return UserError(f"{path} has no metrics{why}", "use another run, or the console log of this one")
 
 
 def _wandb_folders(path: Path) -> list[Path]:
@@ -168,7 +174,7 @@ def _read_wandb(file: Path, into: TrackerFiles) -> None:
             elif kind == "exit":
                 into.exit_code = record.exit.exit_code
     if damaged:
-        into.notes.append(f"{file.name} is damaged ({damaged[0]}): the rest was read")
+        into.notes.append(f"{file.name} is damaged ({damaged[0]}); only its readable part counts")
     into.config = flatten({key: value for key, value in config.items() if not key.startswith("_")})
 
 
@@ -269,5 +275,5 @@ def _events(file: Path) -> TrackerFiles:
                     data[value.tag] = float(make_ndarray(value.tensor).item())
         found.add(event.step, event.wall_time, data)
     if damaged or size < file.stat().st_size:
-        found.notes.append(f"{file.name} is damaged behind byte {size}: the steps before it were read")
+        found.notes.append(f"{file.name} is damaged behind byte {size}; only the part before it counts")
     return found
