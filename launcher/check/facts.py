@@ -11,6 +11,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -46,6 +47,7 @@ class Packages:
     oldest_vllm: tuple[tuple[str, str], ...]
     queue: str
     transfers: dict[str, list[str]]
+    online: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@ Every version of veRL is checked against the requirements of its own package met
 """
 
 import contextlib
+import http.client
 import os
+import urllib.error
+import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -17,6 +20,7 @@ from launcher.check.finding import Finding, of_software
 from launcher.check.machine import Machine
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.core.text import clean, without_login
 from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.verl import env as verl_env
 from launcher.verl import versions
@@ -28,6 +32,7 @@ LIGER = "actor_rollout_ref.model.use_liger"
 SGLANG_ATTENTION = f"{OPTIONS}.attention_backend"
 TRACE = "actor_rollout_ref.rollout.trace.backend"
 ENGINES = ("vllm", "sglang")
+_PATIENCE = 5.0  # seconds for a tracker's answer
 
 
 @dataclass(frozen=True)
@@ -239,12 +244,38 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
         if name in known_names().software.trackers and name not in env.packages:
             message = f"trainer.logger names {name}, which is not installed"
             yield of_software.error("SW-8", message, _install(env, name), ("trainer.logger",))
-    offline = use.env.get("WANDB_MODE") in ("offline", "disabled")
-    login = "WANDB_API_KEY" in use.env or (Path(use.env.get("HOME", "/")) / ".netrc").exists()
-    if "wandb" in use.loggers and not offline and not login:
-        message = "wandb has no login: the run would fail after the entire start-up"
-        fix = "run `wandb login`, or set WANDB_MODE: offline under env in the preset"
-        yield of_software.error("SW-9", message, fix, ("trainer.logger",))
+        if name in known_names().software.online:
+            yield from _online(name, known_names().software.online[name], use.env)
+
+
+def _online(name: str, needs: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Finding]:
+    """SW-9, SW-12: a login and a network for a tracker that is not offline."""
+    (mode, *modes), (variable, usual) = needs["mode"], needs["url"]
+    if env.get(mode, "").lower() in modes:
+        return
+    offline = f"set {mode}: {modes[0]} under env in the preset"
+    home = Path(env.get("HOME", "/"))
+    if "login" in needs and not any(env.get(each) or (home / each).exists() for each in needs["login"]):
+        message = f"{name} has no login: the run would fail after the entire start-up"
+        yield of_software.error("SW-9", message, f"run `{needs['command']}`, or {offline}", ("trainer.logger",))
+        return
+    url = without_login(env.get(variable) or usual)
+    if url.startswith(("http://", "https://")) and (why := _unreachable(url)):
+        message = f"{name} cannot be reached at {clean(url)} ({clean(why)})"
+        yield of_software.warning("SW-12", message, offline, ("trainer.logger",))
+
+
+def _unreachable(url: str) -> str | None:
+    """Why no connection to the server, or to the proxy in front of it, can be made; None where it can."""
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=_PATIENCE).close()
+    except urllib.error.HTTPError:
+        return None  # it answered
+    except (ValueError, http.client.HTTPException):
+        return "not a valid URL"
+    except OSError as error:
+        return str(getattr(error, "reason", error)) or type(error).__name__
+    return None
 
 
 def _ours() -> Iterator[Finding]:

@@ -25,6 +25,8 @@ from launcher.cli.output import (
 )
 from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
+from launcher.core.text import clean
+from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir, find
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
@@ -136,7 +138,7 @@ def fork(
 def import_(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz; - for a pasted log."),
+        typer.Argument(metavar="LOG", help="Console logs, metrics.jsonl, runs of wandb, tfevents; - for a pasted log."),
     ],
     json: Json = False,
 ) -> None:
@@ -152,6 +154,8 @@ def import_(
         return
     for run in import_logs(logs):
         put_run(run, json)
+        for note in read_kind(run.events, Note):
+            say(f"note: {clean(note.text)}")
 
 
 def replay(

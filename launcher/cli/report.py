@@ -154,6 +154,8 @@ def status(run: Run, json: Json = False) -> None:
         if check.rule in state.flags:
             since = f" (since step {check.since})" if check.since is not None else ""
             put(f"         {check.level} {check.rule} {check.name}: {check.message}{since}")
+    for index, tracked in enumerate(state.trackers):
+        put(f"{'' if index else 'tracker':<9}{tracked.words}")
     put(f"folder   {target.path}")
 
 

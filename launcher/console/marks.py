@@ -21,6 +21,8 @@ class Mark:
     name: str
     phrases: tuple[str, ...]
     phase: str = ""
+    tracker: str = ""
+    show: str = ""
     hints: tuple[bytes, ...] = ()
 
     @property

@@ -1,11 +1,12 @@
 """Reads the events of a console log while it grows."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from launcher.console.lines import Line
-from launcher.console.marks import marked_places, step_places
+from launcher.console.marks import Mark, marked_places, step_places
 from launcher.console.phases import PhaseTracker
 from launcher.console.scanner import Marked, Scanner
 
@@ -73,6 +74,16 @@ class ConfigDump:
 
 
 @dataclass(frozen=True)
+class Tracked:
+    """A tracker has the run at an address, or in a folder; `show` is the command for a run that is only there."""
+
+    tracker: str
+    url: str | None
+    folder: str | None
+    show: str
+
+
+@dataclass(frozen=True)
 class Notable:
     """A line that reports an error. Of repeated lines only the first ones are reported."""
 
@@ -83,7 +94,7 @@ _REPEATS = 20  # reported lines between two steps that differ only in their digi
 _KINDS = 1024  # kinds of lines that are counted at a time
 _BEGIN = 300  # bytes of a line that make its kind
 
-Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed | ConfigDump | Notable
+Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed | ConfigDump | Tracked | Notable
 
 
 class ConsoleReader:
@@ -126,6 +137,8 @@ class ConsoleReader:
             step, (number, offset, _, _) = line.step, line.piece
             add(StepLine(step.step, step.data, number, offset, step.three_decimals))
             self._enter(tracker.step(self._total is not None and step.step >= self._total), line)
+        elif mark.tracker:
+            add(_tracked(mark, match))
         elif mark.trouble:
             if not self._repeats(line.piece[2]):
                 add(Notable(line.line))
@@ -150,3 +163,9 @@ class ConsoleReader:
     def _enter(self, phase: str | None, line: Marked) -> None:
         if phase:
             self._events.append(PhaseChange(phase, *line.piece[:2]))
+
+
+def _tracked(mark: Mark, match: re.Match[bytes]) -> Tracked:
+    found = {name.rpartition("_")[2]: value for name, value in match.groupdict().items() if value is not None}
+    text = {kind: value.decode(errors="replace").strip() for kind, value in found.items()}
+    return Tracked(mark.tracker, text.get("url"), text.get("folder"), mark.show)

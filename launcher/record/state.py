@@ -40,14 +40,29 @@ class Rollout(Record):
     total: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TrackedRun(Record):
+    """The run in a tracker: its address, or of an offline one the folder and the `command` that uploads or shows it."""
+
+    tracker: str
+    url: str | None = field(default=None, metadata=RARE)
+    folder: str | None = field(default=None, metadata=RARE)
+    command: str | None = field(default=None, metadata=RARE)
+
+    @property
+    def words(self) -> str:
+        """`wandb https://...`, or of an offline run `wandb sync FOLDER`."""
+        return f"{self.tracker} {self.url}" if self.url else self.command or f"{self.tracker} {self.folder}"
+
+
 @dataclass(frozen=True)
 class RunState(Record):
     """How a run is doing. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
 
     `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still, `standstill` with evidence. `verdict` is the highest level that is on, `flags` the
-    rules that are, the worst first. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of
-    the supervisor, at `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the
+    rules that are, the worst first. `trackers` have the run too. The scores are those of `watch.steps.Scores`.
+    `heartbeat` is the last sign of the supervisor, at `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the
     run damaged. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a
     reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for so many
     minutes, an ended run took so many seconds; what of its files is damaged, file and field; that a later ppo-tui
@@ -78,6 +93,7 @@ class RunState(Record):
     standstill: Standstill | None = field(default=None, metadata=RARE)
     verdict: str | None = None
     flags: tuple[str, ...] = ()
+    trackers: tuple[TrackedRun, ...] = field(default=(), metadata=RARE)
     best_score: float | None = field(default=None, metadata=RARE)
     last_score: float | None = field(default=None, metadata=RARE)
     checks: tuple[Check, ...] = ()

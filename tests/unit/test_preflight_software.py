@@ -1,9 +1,11 @@
 """Software, hardware and login: judged for this machine and for ones that are described."""
 
 import dataclasses
+import http.server
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,11 +134,28 @@ def test_trackers(judged: Callable[..., list[Finding]], tmp_path: Path) -> None:
     mlflow = dataclasses.replace(USE, loggers=("console", "mlflow"))
     assert [each.id for each in judged(mlflow)] == ["SW-8"]
     wandb = dataclasses.replace(USE, loggers=("wandb",), env={"HOME": str(tmp_path)})
-    assert [each.id for each in judged(wandb)] == ["SW-9"]
+    (only,) = judged(wandb)
+    assert only.id == "SW-9" and "WANDB_MODE: offline" in only.fix and "wandb login" in only.fix
     assert judged(dataclasses.replace(wandb, env={"WANDB_MODE": "offline"})) == []
-    assert judged(dataclasses.replace(wandb, env={"WANDB_API_KEY": "x"})) == []
-    (tmp_path / ".netrc").touch()
-    assert judged(wandb) == []
+
+
+def test_a_tracker_without_a_network(judged: Callable[..., list[Finding]], tmp_path: Path) -> None:
+    def with_server(url: str, logger: str = "wandb", variable: str = "WANDB_BASE_URL") -> list[Finding]:
+        env = {"HOME": str(tmp_path), variable: url, "WANDB_API_KEY": "x", "no_proxy": "*"}
+        return judged(dataclasses.replace(USE, loggers=(logger,), env=env), mlflow="3.1")
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    assert with_server(address) == [] and with_server(address, "mlflow", "MLFLOW_TRACKING_URI") == []
+    server.shutdown()
+    server.server_close()
+    (only,) = with_server(address.replace("//", "//me:pw@"))
+    assert (only.id, only.level) == ("SW-12", "warning") and "me:pw" not in only.message
+    assert only.fix == "set WANDB_MODE: offline under env in the preset"
+    (only,) = with_server(address, "mlflow", "MLFLOW_TRACKING_URI")
+    assert only.fix == "set MLFLOW_TRACKING_URI: sqlite:////tmp/mlruns.db under env in the preset"
+    assert with_server("sqlite:////data/mlruns.db", "mlflow", "MLFLOW_TRACKING_URI") == []
 
 
 def test_the_cpu_asks_for_no_gpu_software(judged: Callable[..., list[Finding]]) -> None:

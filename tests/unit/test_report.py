@@ -1,5 +1,6 @@
 """The report of a run: one file that a browser, a printer and a phone show, and that nobody's text can act on."""
 
+import dataclasses
 import json
 import math
 import re
@@ -16,6 +17,7 @@ from whole_run import whole_run
 
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
+from launcher.record.state import RunState, TrackedRun
 from launcher.report.page import render, write
 from launcher.report.run_report import gather
 from launcher.runs.act.import_logs import import_logs
@@ -68,6 +70,16 @@ def test_a_whole_run_has_samples_settings_time_and_flags(home: Path) -> None:
     text = text_of(render([gather(run)]))
     for part in ("Curves", "In numbers", "Time of a usual step", "Health", "Responses", "First, step", "Settings"):
         assert part in text
+
+
+def test_links_of_trackers_are_of_the_web_only(home: Path) -> None:
+    run = imported("cpu-toy")
+    state = RunState.read(run.state)
+    assert state is not None
+    link, odd = TrackedRun("wandb", "https://wandb.ai/x"), TrackedRun("swanlab", "javascript:alert(1)")
+    dataclasses.replace(state, trackers=(link, odd)).write(run.state)
+    html = render([gather(run)])
+    assert 'href="https://wandb.ai/x"' in html and 'href="javascript' not in html
 
 
 def test_energy_and_cost_are_those_of_the_gpus(home: Path) -> None:

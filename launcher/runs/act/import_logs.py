@@ -1,5 +1,6 @@
 """Takes in logs from elsewhere, as runs that have ended, or played through the whole path of a live run."""
 
+import contextlib
 import dataclasses
 import tempfile
 import time
@@ -10,10 +11,10 @@ from pathlib import Path
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
-from launcher.preset.resolved import Resolved
+from launcher.preset.resolved import Resolved, from_config
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit, LaunchRecord
-from launcher.record.events import EventLog
+from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, appearing
 from launcher.record.state import RunState, StateFile
@@ -23,25 +24,68 @@ from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.watch.source import LogFile, chunks, log_file
 from launcher.runs.watch.steps import earlier_steps, scored, steps
+from launcher.runs.watch.tracker_files import TrackerClock, TrackerFiles, is_tracker, no_metrics, read
 
 
 @dataclass
 class _Attempt:
-    """The files of one attempt and the steps they span."""
+    """The files of one attempt and the steps they span; `tracked` is the tracker's run from which they come."""
 
     console: Path | None
     metrics: Path | None
     first: int | None = None
     last: int | None = None
+    tracked: TrackerFiles | None = None
+
+    @property
+    def sources(self) -> list[str]:
+        paths = [self.tracked.path] if self.tracked else [self.console, self.metrics]
+        return [str(path.absolute()) for path in paths if path]
+
+    def clock(self) -> LogClock | TrackerClock:
+        return self.tracked.clock() if self.tracked else LogClock(self.console, self.metrics)
+
+    def settings(self) -> Resolved:
+        """The preset of the tracker's configuration, else of that in the console."""
+        if self.tracked and (found := from_config(self.tracked.config, self.tracked.folder)).preset:
+            return found
+        return settings_of(self.console) if self.console else Resolved()
 
     @property
     def name(self) -> str:
+        if self.tracked:
+            return self.tracked.name
         return stem(self.console or self.metrics or Path("run"))
 
 
 def import_logs(words: Sequence[str]) -> list[RunDir]:
-    """Makes runs of these logs; logs whose steps continue, or that have one name, are attempts of one run."""
-    attempts = _pair([log_file(word) for word in words])
+    """Makes runs of these logs and files of trackers.
+
+    Those whose steps continue, or logs that have one name, are attempts of one run.
+    """
+    paths = [Path(word).expanduser() for word in words]
+    attempts = _pair([log_file(word) for word, path in zip(words, paths, strict=True) if not is_tracker(path)])
+    with tempfile.TemporaryDirectory(prefix="ppo-tui-tracker-") as folder:
+        for tracked in (each for path in paths if is_tracker(path) for each in read(path)):
+            attempts.append(_of_tracker(tracked, Path(folder) / f"{len(attempts)}.jsonl"))
+        return [_import_run(group) for group in _group(attempts)]
+
+
+def _of_tracker(tracked: TrackerFiles, metrics: Path) -> _Attempt:
+    """Writes the metrics as veRL's file logger does; the console counts if it is veRL's."""
+    records = sorted(tracked.steps.values(), key=lambda record: record.step)
+    metrics.write_bytes(b"".join(record.to_line() for record in records))
+    console = None
+    if tracked.console:
+        with contextlib.suppress(UserError):
+            console = log_file(str(tracked.console)).path
+    first, last = (records[0].step, records[-1].step) if records else (None, None)
+    if console is None and not records:
+        raise no_metrics(tracked.path, tracked.notes)
+    return _Attempt(console, metrics if records else None, first, last, tracked)
+
+
+def _group(attempts: Sequence[_Attempt]) -> list[list[_Attempt]]:
     runs: list[list[_Attempt]] = []
     for attempt in attempts:
         before = runs[-1][-1] if runs else None
@@ -49,7 +93,7 @@ def import_logs(words: Sequence[str]) -> list[RunDir]:
             runs[-1].append(attempt)
         else:
             runs.append([attempt])
-    return [_import_run(group) for group in runs]
+    return runs
 
 
 def import_text(log: str) -> RunDir:
@@ -102,25 +146,29 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
                 _copy(path, target)
         console = attempt.console if source.console else None
         metrics = attempt.metrics if source.metrics else None
-        clock = LogClock(source.console, source.metrics)
+        clock, keys = source.clock(), source.tracked.config if source.tracked else {}
         sink, checklist = DiskSink(attempt, events), checklist_maker(RunInfo(), {})
-        monitor = Monitor(sink, checklist, {}, file_logger=bool(console and metrics), clock=clock)
+        monitor = Monitor(sink, checklist, keys, file_logger=bool(console and metrics), clock=clock)
         started = clock.now
         resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
         monitor.history(earlier_steps(run, attempt.number, resumed))
         read_attempt(monitor, console, metrics, clock)
-        LaunchRecord(created=started, resume_step=resumed).write(attempt.launch)
-        Exit(t=clock.now).write(attempt.exit)
+        code = source.tracked.exit_code if source.tracked else None
+        LaunchRecord(created=started, resume_step=resumed, keys=keys).write(attempt.launch)
+        Exit(code=code, t=clock.now).write(attempt.exit)
         state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
         if console:
             result = diagnose(chunks(attempt.console))
             outcome = "failed" if result.failed else result.cause
             error = result.title if result.failed else None
             state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
+        if code is not None and state.outcome in (None, "running"):
+            state = dataclasses.replace(state, outcome="failed" if code else "finished")
+        for note in source.tracked.notes if source.tracked else ():
+            events.add(Note(note), clock.now)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
-    sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
-    consoles = [source.console for source in reversed(group) if source.console]
-    settings = next((result for result in map(settings_of, consoles) if result.preset), Resolved())
+    sources = [path for source in group for path in source.sources]
+    settings = next((found for source in reversed(group) if (found := source.settings()).preset), Resolved())
     info = RunInfo(
         run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )

@@ -4,19 +4,22 @@ The supervisor runs it live; `import`, `replay` and `health` run the same code o
 """
 
 import dataclasses
+import shlex
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from launcher.console import reader as console
+from launcher.core.secrets import redact
+from launcher.core.text import clean, without_login
 from launcher.health.checklist import Checklist
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, parse_record
 from launcher.metrics.timing import ROLLOUT
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.record.state import Rollout, RunState
+from launcher.record.state import Rollout, RunState, TrackedRun
 
 RECENT = 20  # steps whose durations carry the ETA
 _PAUSE = 10  # times the median: longer is a pause, not the pace
@@ -73,6 +76,7 @@ class Monitor:
         self.step: int | None = None
         self.total: int | None = None
         self.rollout: Rollout | None = None
+        self.trackers: dict[str, TrackedRun] = {}
         self.last_output: float | None = None
         self._clock, self._tell = clock, tell
         self.pinned = dict(pinned or {})
@@ -172,6 +176,7 @@ class Monitor:
             verdict=str(self.checklist.verdict),
             flags=tuple(check.rule for check in checks if check.on and not check.muted),
             checks=tuple(checks),
+            trackers=tuple(({each.tracker: each for each in known.trackers} | self.trackers).values()),
         )
 
     @property
@@ -219,6 +224,8 @@ class Monitor:
                 self.rollout = Rollout(event.finished, event.failed, total)
             case console.ConfigDump():
                 self._learn(event.keys)
+            case console.Tracked():
+                self._track(event)
             case console.Notable() if not self._trained:
                 if self.step is None:
                     self._before_steps.append(event)
@@ -242,6 +249,14 @@ class Monitor:
             self.history(self._history)
             for notable in self._before_steps:
                 self._notice(notable, None)
+
+    def _track(self, event: console.Tracked) -> None:
+        """Keeps the address of a tracker, and its folder; without logins and other secrets."""
+        before = self.trackers.get(event.tracker)
+        url = redact(clean(without_login(event.url))) if event.url else (before.url if before else None)
+        folder = redact(clean(event.folder)) if event.folder else (before.folder if before else None)
+        command = event.show.format(folder=shlex.quote(folder)) if folder and not url and event.show else None
+        self.trackers[event.tracker] = TrackedRun(event.tracker, url, folder, command)
 
     def _start_over(self) -> None:
         """The steps that follow repeat earlier ones, and hold in their place."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from launcher.check.models import folder_of
 from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
@@ -162,6 +162,12 @@ def _size(name: str, value: Any) -> float:
 _STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
 
 
+class Clock(Protocol):
+    """The time of a log that has been read so far."""
+
+    now: float
+
+
 class LogClock:
     """When the steps of a finished log happened: its first time stamp, then the durations that it reports.
 
@@ -193,7 +199,7 @@ def settings_of(console: Path) -> Resolved:
     return Resolved()
 
 
-def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, clock: LogClock) -> None:
+def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, clock: Clock) -> None:
     """Feeds a whole attempt to a monitor."""
     alone = console is None or metrics is None
     for chunk in chunks(console) if console else ():

@@ -45,6 +45,8 @@ def resolve(word: str) -> RunDir | LogFile:
 def log_file(word: str) -> LogFile:
     """A file from elsewhere, as `import` and `replay` need it."""
     path = Path(word).expanduser()
+    if path.is_dir():
+        raise UserError(f"'{word}' is a folder without a run of wandb or events of TensorBoard", _EXPECTED)
     if not path.is_file():
         raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), f"{_EXPECTED}, plain or .gz"))
     return _of_verl(path)

@@ -8,7 +8,7 @@ from textual.geometry import Size
 
 from launcher.core.format import duration, roughly
 from launcher.core.text import clean
-from launcher.record.state import RunState
+from launcher.record.state import RunState, TrackedRun
 from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST, ELLIPSIS
@@ -106,6 +106,20 @@ class AwayPanel(Painted):
             words = f"  step {change.step}  {change.message}"
             drawn.append([(f" {sign} {change.after!s:<9} {clean(change.rule):<8}", role), (clean(words), "text")])
         return drawn
+
+
+class TrackerLine(Grown):
+    """The run in its trackers, one line each: an address, or a command. Hidden without one, and on a low screen."""
+
+    trackers: tuple[TrackedRun, ...] = ()
+
+    def show(self, trackers: tuple[TrackedRun, ...]) -> None:
+        self.trackers = trackers
+        self.set_class(not trackers, HIDDEN)
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        return [[(f" {clean(each.words)}", "dim")] for each in self.trackers[:rows]]
 
 
 MOST = 3  # lines

@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.binding import ActiveBinding
 
+from launcher.core.text import clean
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.watch.reader import RunReader
@@ -57,6 +58,8 @@ class RunPages(ChartScreen):
         }
 
     def refusal(self, action: str) -> str | None:
+        if action == "tracker" and self.reader is not None and not self.reader.state.trackers:
+            return "no tracker has printed an address or a folder"
         return run_refusal(action, self.reader, read_only=self.read_only)
 
     @property
@@ -99,6 +102,18 @@ class RunPages(ChartScreen):
         from tui.kit.actions.run_actions import note_run
 
         self._change(note_run, "note")
+
+    def action_tracker(self) -> None:
+        from tui.kit.terminal import copy
+
+        assert self.reader is not None
+        first, *_ = trackers = self.reader.state.trackers
+        try:
+            copy(self.app, "tracker", first.url or first.command or first.folder or "")
+        except OSError as error:
+            self.notify(f"Not copied: {error}", severity="error", markup=False)
+        else:
+            self.notify("Copied: " + "\n".join(clean(each.words) for each in trackers), markup=False)
 
     def action_evaluate(self) -> None:
         from tui.kit.actions.checkpoints import evaluate_run

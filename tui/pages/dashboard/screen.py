@@ -27,7 +27,7 @@ from tui.kit.widgets.painted import Grown
 from tui.pages.dashboard.attention import Attention
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
-from tui.pages.dashboard.head_lines import MOST, AwayPanel, Banner, ProgressLine
+from tui.pages.dashboard.head_lines import MOST, AwayPanel, Banner, ProgressLine, TrackerLine
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.room import DIAGNOSED, SHARES, Share, share
 from tui.pages.dashboard.run_pages import RunPages
@@ -52,8 +52,8 @@ class DashboardScreen(RunPages):
     LEGENDS = ("Checks", "Charts")
     BINDINGS = KEYS["dashboard"]
     PARTS = (
-        *(HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine, Figures, PinnedCharts, StartupList, DiagnosisPanel),
-        *(Checklist, MemoryChart, TimingSplit, Memory, LogTail),
+        *(HeaderLine, ProgressLine, Banner, TrackerLine, AwayPanel, ViewLine, Figures, PinnedCharts, StartupList),
+        *(DiagnosisPanel, Checklist, MemoryChart, TimingSplit, Memory, LogTail),
     )
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
@@ -77,6 +77,7 @@ class DashboardScreen(RunPages):
         yield HeaderLine()
         yield ProgressLine()
         yield Banner()
+        yield TrackerLine(classes=HIDDEN)
         yield AwayPanel(classes=HIDDEN)
         yield ViewLine(classes=HIDDEN)
         yield Figures(id="charts")
@@ -261,6 +262,7 @@ class DashboardScreen(RunPages):
             self.show_view()
         if "state" in changed:
             self.query_one(Banner).show(state)
+            self.query_one(TrackerLine).show(state.trackers)
             self.query_one(Checklist).show(state.checks)
             self._show_diagnosis()
         if "machine" in changed:

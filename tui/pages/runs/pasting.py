@@ -1,6 +1,7 @@
 """What is pasted, or named by its path, in the list: a script becomes a preset, a log a run, a thread is explained."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -8,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import clean
+from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir
+from launcher.runs.watch.tracker_files import is_tracker
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.navigation import navigation
 from tui.kit.page import Page
-from tui.pages.runs.preset_actions import import_preset, is_path, named_file, no_script
+from tui.pages.runs.preset_actions import import_preset, is_path, named_file, no_script, unquoted
 
 if TYPE_CHECKING:
     from launcher.runs.watch.pasted_text import Reading
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 _LARGEST_SCRIPT = 1 << 20  # bytes
 _SAID = (
     "Paste a veRL command, a script, a log or a whole thread, or type a path: a script (and its arguments) becomes "
-    "a preset, a log a run. Nothing is executed."
+    "a preset, a log or a run of wandb or TensorBoard a run. Nothing is executed."
 )
 
 
@@ -99,7 +102,12 @@ def _names_file(text: str) -> bool:
 
 
 def _log(text: str) -> Path | None:
-    """The log that a text names: a file, and no script."""
+    """The log that a text names: a file, and no script; or what a tracker has written."""
+    line = text.strip()
+    for word in (line, unquoted(line)) if len(line.splitlines()) == 1 else ():
+        with contextlib.suppress(RuntimeError):  # nobody's home
+            if is_tracker(path := Path(word).expanduser()):
+                return path
     found = named_file(text)
     if found is None or found[1]:
         return None
@@ -114,6 +122,8 @@ async def _import_log(page: Page[Any], name: str, make: Callable[[], RunDir]) ->
     page.app.notify(f"Importing {name}", markup=False)
     with reported(page.app, "Not imported"):
         run = await asyncio.to_thread(make)
+        if notes := read_kind(run.events, Note):
+            page.app.notify(clean("\n".join(note.text for note in notes)), severity="warning", markup=False)
         navigation(page.app).show_run(run.path, page, read_only=False)
         return True
     return False

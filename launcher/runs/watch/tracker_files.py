@@ -1,0 +1,279 @@
+"""Reads what trackers have written, by their own packages: run folders of wandb and event files of TensorBoard."""
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from launcher.console.config_dump import flatten
+from launcher.core.errors import UserError, of_file
+from launcher.core.text import clean
+from launcher.metrics.records import StepRecord, is_step
+from launcher.metrics.timing import seconds_of
+from launcher.record.info import mapping_of
+
+_WANDB, _EVENTS = "*.wandb", "*tfevents*"
+_DEPTHS = ("", "*/", "*/*/")  # veRL: tensorboard_log/PROJECT/EXPERIMENT/
+_INSTALL = "run pip install 'ppo-tui[trackers]'"
+_LARGEST = 1 << 22  # bytes of a configuration
+
+
+@dataclass
+class TrackerFiles:
+    """One run, or attempt, as a tracker has it. `config` is by veRL key; relative paths in it are meant from `folder`.
+
+    `notes` say what could not be read.
+    """
+
+    path: Path
+    name: str
+    folder: Path
+    started: float | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    steps: dict[int, StepRecord] = field(default_factory=dict)
+    console: Path | None = None
+    exit_code: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
+        """Metrics of a step; those of one step may come in parts."""
+        if is_step(step) and data:
+            t = float(t) if isinstance(t, (int, float)) and math.isfinite(t) else self.started or 0.0
+            record = self.steps.setdefault(step, StepRecord(step, t, None, {}))
+            record.data |= data
+            record.t = t
+
+    def clock(self) -> "TrackerClock":
+        """When its steps were done."""
+        times = {step: record.t for step, record in self.steps.items()}
+        return TrackerClock(times, self.started or min(times.values(), default=self.path.stat().st_mtime))
+
+
+@dataclass
+class TrackerClock:
+    """As `LogClock`, with the times that the tracker wrote down."""
+
+    times: dict[int, float]
+    now: float
+
+    def __call__(self, record: StepRecord) -> float:
+        self.now = self.times.get(record.step, self.now + seconds_of(record.data))
+        return self.now
+
+
+def is_tracker(path: Path) -> bool:
+    """Whether a path names a run of wandb or events of TensorBoard."""
+    try:
+        return bool(_wandb_folders(path) or _event_files(path))
+    except (OSError, ValueError):  # a NUL
+        return False
+
+
+def read(path: Path) -> list[TrackerFiles]:
+    """The runs of a file or folder, the oldest first. Raises UserError where there is nothing to read."""
+    found: list[TrackerFiles] = []
+    try:
+        found += map(_wandb, _wandb_folders(path))
+        found += map(_events, _event_files(path))
+    except OSError as error:
+        raise of_file(f"cannot read {path}", error) from None
+    good = [each for each in found if each.steps or each.console]
+    if not good:
+        raise no_metrics(path, [note for each in found for note in each.notes])
+    return good
+
+
+def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
+    """The error of files without a step, and why they have none."""
+    why = f" ({'; '.join(notes)})" if notes else ""
+    return UserError(f"{path} has no metrics{why}", "use another run, or the console log of this one")
+
+
+def _wandb_folders(path: Path) -> list[Path]:
+    """A run's folder, or those in a folder `wandb`; `latest-run` in it links to one of them."""
+    if path.suffix == ".wandb" and path.is_file():
+        return [path.parent]
+    if not path.is_dir():
+        return []
+    runs = [path, *sorted(path.glob("*run-*"), key=lambda run: run.name.removeprefix("offline-"))]
+    return [run for run in runs if any(run.glob(_WANDB)) or (run / "files" / "wandb-summary.json").is_file()]
+
+
+def _event_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.match(_EVENTS) else []
+    found = (file for depth in _DEPTHS for file in path.glob(f"{depth}{_EVENTS}")) if path.is_dir() else ()
+    return sorted(file for file in found if file.is_file())
+
+
+def _wandb(folder: Path) -> TrackerFiles:
+    """The records of run-ID.wandb; for what they lack, the files that wandb also writes, or offers for download."""
+    above = folder.absolute().parent
+    found = TrackerFiles(folder, folder.name, above.parent if above.name == "wandb" else above)
+    for file in sorted(folder.glob(_WANDB)):
+        _read_wandb(file, found)
+    files = folder / "files"
+    if not found.config:
+        document = mapping_of(_text(files / "config.yaml"))
+        found.config = flatten({key: _wanted(value) for key, value in document.items() if not key.startswith("_")})
+    if not found.steps:
+        with suppress(ValueError):
+            summary = json.loads(_text(files / "wandb-summary.json"))
+            if isinstance(summary, dict):
+                found.add(summary.get("_step"), summary.get("_timestamp"), _numbers(summary.items()))
+                found.notes.append(f"{folder.name} has no history: only the last values were read")
+    output = files / "output.log"
+    found.console = output if output.is_file() and output.stat().st_size else None
+    return found
+
+
+def _wanted(value: Any) -> Any:
+    return value["value"] if isinstance(value, dict) and "value" in value else value
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace") if file.stat().st_size <= _LARGEST else ""
+    except OSError:
+        return ""
+
+
+def _read_wandb(file: Path, into: TrackerFiles) -> None:
+    try:
+        from google.protobuf.message import DecodeError
+        from wandb.proto import wandb_internal_pb2
+    except ImportError:
+        raise UserError(f"{file} requires the package wandb", _INSTALL) from None
+    reader: Any = getattr(wandb_internal_pb2, "Record")  # noqa: B009 (its types lack it)
+    config: dict[str, Any] = {}
+    damaged: list[str] = []
+    with file.open("rb") as stream:
+        for content in _records(stream, damaged.append):
+            try:
+                record = reader.FromString(content)
+            except DecodeError:
+                damaged.append("a record")
+                continue
+            kind = record.WhichOneof("record_type")
+            if kind == "run":
+                run = record.run
+                into.name = clean(run.display_name) or into.name
+                into.started = into.started or run.start_time.seconds + run.start_time.nanos / 1e9 or None
+                _update(config, run.config)
+            elif kind == "config":
+                _update(config, record.config)
+            elif kind == "history":
+                items = {_key(item): _value(item.value_json) for item in record.history.item}
+                step = items.get("_step", record.history.step.num)
+                into.add(step, items.get("_timestamp"), _numbers(items.items()))
+            elif kind == "exit":
+                into.exit_code = record.exit.exit_code
+    if damaged:
+        into.notes.append(f"{file.name} is damaged ({damaged[0]}); only its readable part counts")
+    into.config = flatten({key: value for key, value in config.items() if not key.startswith("_")})
+
+
+def _key(item: Any) -> str:
+    return item.key or ".".join(item.nested_key)
+
+
+def _value(text: str) -> Any:
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return None
+
+
+def _update(config: dict[str, Any], record: Any) -> None:
+    """Changes of the configuration; a key that was changed alone is named by its path."""
+    for item in record.update:
+        *path, last = item.nested_key or [item.key]
+        block = config
+        for name in path:
+            inner = block.get(name)
+            block[name] = block = inner if isinstance(inner, dict) else {}
+        block[last] = _value(item.value_json)
+
+
+def _numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    """The metrics among values; wandb writes words for those that JSON cannot."""
+    found = {}
+    for key, value in items:
+        if value in ("NaN", "Infinity", "-Infinity"):
+            value = float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and not key.startswith("_"):
+            with suppress(OverflowError):
+                found[key] = float(value)
+    return found
+
+
+_BLOCK, _HEAD = 1 << 15, struct.Struct("<IHB")
+_WHOLE, _FIRST, _LAST = 1, 2, 4
+
+
+def _records(stream: IO[bytes], damaged: Callable[[str], None]) -> Iterator[bytes]:
+    """The records of a log of LevelDB, as which wandb frames them. What is behind damage in a block is skipped.
+
+    The package of wandb has the types of the records, but no reader of the log: only `wandb-core`, a binary, has one.
+    """
+    begun: list[bytes] = []
+    cut = False
+    at = len(stream.read(_HEAD.size))  # ":W&B" and a version
+    while block := stream.read(_BLOCK - at % _BLOCK):
+        at, place = at + len(block), 0
+        while place + _HEAD.size <= len(block):
+            checksum, size, kind = _HEAD.unpack_from(block, place)
+            part = block[place + _HEAD.size : place + _HEAD.size + size]
+            if not (checksum or size or kind):
+                break  # padding
+            if len(part) < size:
+                break
+            if zlib.crc32(part, zlib.crc32(bytes([kind]))) != checksum:
+                damaged(f"at byte {at - len(block) + place}")
+                begun, place = [], len(block)
+                break
+            begun = [part] if kind in (_WHOLE, _FIRST) else [*begun, part]
+            if kind in (_WHOLE, _LAST):
+                yield b"".join(begun)
+                begun = []
+            place += _HEAD.size + size
+        cut = at % _BLOCK != 0 and place < len(block)
+    if begun or cut:
+        damaged("its end is missing")
+
+
+def _events(file: Path) -> TrackerFiles:
+    """The scalars of an event file, those of TensorFlow 2 included, by TensorBoard's reader of records."""
+    try:
+        from google.protobuf.message import DecodeError
+        from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.util.tensor_util import make_ndarray
+    except ImportError:
+        raise UserError(f"{file} requires the package tensorboard", _INSTALL) from None
+    folder = file.absolute().parent
+    found = TrackerFiles(file, folder.name or "tensorboard", folder)
+    size, damaged = 0, False
+    for content in RawEventFileLoader(str(file)).Load():
+        size += len(content) + 16  # length and checksums
+        try:
+            event = Event.FromString(content)
+        except DecodeError:
+            damaged = True
+            continue
+        found.started = found.started or event.wall_time
+        data = {}
+        for value in event.summary.value:
+            if value.HasField("simple_value"):
+                data[value.tag] = value.simple_value
+            elif value.HasField("tensor") and value.metadata.plugin_data.plugin_name in ("scalars", ""):
+                with suppress(ValueError, TypeError):  # of words, or of another size
+                    data[value.tag] = float(make_ndarray(value.tensor).item())
+        found.add(event.step, event.wall_time, data)
+    if damaged or size < file.stat().st_size:
+        found.notes.append(f"{file.name} is damaged behind byte {size}; only the part before it counts")
+    return found
