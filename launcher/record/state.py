@@ -59,14 +59,14 @@ class TrackedRun(Record):
 class RunState(Record):
     """How a run is doing. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
 
-    `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
-    seems to stand still, `standstill` with evidence. `verdict` is the highest level that is on, `flags` the
-    rules that are, the worst first. `trackers` have the run too. The scores are those of `watch.steps.Scores`.
-    `heartbeat` is the last sign of the supervisor, at `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the
-    run damaged. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a
-    reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for so many
-    minutes, an ended run took so many seconds; what of its files is damaged, file and field; that a later ppo-tui
-    wrote it, so that it can only be looked at.
+    `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run seems to stand
+    still, `standstill` with evidence. `verdict` is the highest level that is on, `flags` the rules that are, the worst
+    first. `trackers` have the run too. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of
+    the supervisor, at `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the run
+    damaged. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader
+    and never written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an
+    ended run took so many seconds; what of its files is damaged, file and field; that a later ppo-tui wrote it, so that
+    it can only be looked at.
     """
 
     state: str
