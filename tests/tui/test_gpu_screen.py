@@ -1,7 +1,6 @@
 """The GPU page: devices, who holds their memory, and its history on the steps' axis."""
 
 import dataclasses
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from nvml_records import GIB, replayed
 from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
@@ -33,46 +33,7 @@ from tui.pages.dashboard.timing_split import TimingSplit
 from tui.pages.gpu.device import DeviceScreen
 from tui.pages.gpu.devices import DeviceDetail, DeviceList
 
-GIB = 1 << 30
-RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
-NAMES = ["ray::WorkerDict", "VLLM::EngineCor", "python"]
 NO_NVML = "no GPU figures: NVML does not start here (Driver Not Loaded)"
-
-
-def replayed(count: int) -> list[MachineSample]:
-    """Samples of `count` GPUs, from what NVML said during real runs on four."""
-    rows = [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
-    begun, seconds = rows[0]["t"], {}
-    for row in rows:
-        seconds.setdefault(round((row["t"] - begun) / 4), {})[row["gpu"]] = row
-    return [
-        MachineSample(
-            begun + 4 * k,
-            HostSample((40 + k % 7) * GIB, 512 * GIB),
-            ProcessesSample((12 + k % 5) * GIB),
-            tuple(gpu(index, found[index % 4]) for index in range(count)),
-        )
-        for k, found in sorted(seconds.items())
-        if len(found) == 4
-    ]
-
-
-def gpu(index: int, row: dict[str, Any]) -> GpuSample:
-    return GpuSample(
-        index,
-        row["name"],
-        row["used"],
-        row["total"],
-        row["util"],
-        power=row["power"] // 1000,
-        temp=row["temp"],
-        run_used=sum(size for _, size in row["procs"]),
-        power_limit=row["plimit"] // 1000,
-        slow_at=87,
-        holders=tuple(
-            Holder(pid, "run", name, "ada", size) for (pid, size), name in zip(row["procs"], NAMES, strict=False)
-        ),
-    )
 
 
 def made(make: SimpleNamespace, machine: list[MachineSample], **more: Any) -> Path:
