@@ -40,7 +40,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "TimeScreen": ("t",),
     "CompareScreen": ("c",),
     "HelpScreen": ("question_mark",),
-    "ReferenceScreen": ("down", "K"),
+    "ReferenceScreen": ("h", "K"),
     "ConfirmScreen": ("x",),
     "ActionsScreen": ("a",),
     "RunsScreen": ("a r",),
