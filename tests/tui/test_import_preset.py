@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pilots import until
+from pilots import message, until
 from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import Static, TextArea
@@ -165,7 +165,7 @@ async def test_a_pasted_thread_is_explained_and_its_command_imported(make: Simpl
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
         assert load("imported").preset.data.train_batch_size == 48
-        assert any("temperature" in each.message for each in pilot.app._notifications)
+        await until(pilot, lambda: "temperature" in message(pilot.app))
     assert "hf_AbC" not in "".join(path.read_text() for path in home.rglob("*.yaml"))
 
 

@@ -78,9 +78,9 @@ async def import_preset(app: App[Any], text: str) -> None:
         return
     path, found = made
     wrong = [each.message for each in await asyncio.to_thread(wrong_keys, str(path))]
-    if wrong:
+    if wrong:  # of two messages the later one would hide this one; the notes are in the preset, too
         app.notify("\n".join(map(clean, wrong)), title="Wrong keys", severity="warning", markup=False, timeout=20)
-    if found.notes:
+    elif found.notes:
         app.notify("\n".join(map(clean, found.notes)), title="Notes at the top of the preset", markup=False, timeout=20)
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
 
