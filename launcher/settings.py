@@ -62,7 +62,7 @@ _NAMES = (
     *("cpu_runs", "console_size", "keep", "gpu_hour", "hosts", "clusters", "alerts"),
 )
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
-_PRICE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?: ?([A-Za-z]{3}|[€$£¥]))?")
+_PRICE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?: ?([A-Za-z]{3}))?")
 _ADDRESS = re.compile(r"[a-z]+:|\$\{\w+\}")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -61,7 +61,7 @@ def alerts(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Targets to use (default: all).")] = None,
     json: Json = False,
 ) -> None:
-    """List the targets of alerts in config.yaml, or send each a test message."""
+    """List or test the targets of alerts in config.yaml."""
     from launcher.machine.targets import service
 
     known = read_alerts()
@@ -207,7 +207,7 @@ def tune(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Find the fastest memory settings by short runs, and write a preset.
+    """Find the fastest memory settings by short runs. Writes a preset.
 
     All responses have their full length. Ctrl-C stops; the same command continues.
     """

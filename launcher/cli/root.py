@@ -100,7 +100,7 @@ def serve(
 def mcp(
     write: Annotated[bool, typer.Option("--write", help="Offer start, stop, resume, fork and try; each asks.")] = False,
 ) -> None:
-    """Serve these commands to an agent over MCP, on stdin and stdout. Read-only by default."""
+    """Serve these commands to an agent over MCP. Read-only by default."""
     try:
         from launcher.agents.server import serve as serve_agent
     except ModuleNotFoundError as error:

@@ -21,7 +21,7 @@ def samples(
     count: Annotated[int, typer.Option("--count", min=1, max=1000, help="Responses to print.")] = 3,
     json: Json = False,
 ) -> None:
-    """Print responses of the model with their scores, the best and the worst first."""
+    """Print responses of the model. The best and the worst come first."""
     from launcher.runs.watch.responses import dumps, read
 
     if kind not in _KINDS:

@@ -176,7 +176,7 @@ def test_no_share_has_a_limit_above_one(log: str) -> None:
     """TRUNC-1 once said `CRITICAL > 1.33` beside a WARN at 99 %."""
     checklist = judged(resolve(str(LOGS / log)), []).checklist
     for rule in ("TRUNC-1", "CLIP-1", "ABORT-1"):
-        assert all(0 <= bound.value <= 1 for bound in row(checklist, rule).bounds if "steps" not in bound.figure)
+        assert all(0 <= bound.value <= 1 for bound in row(checklist, rule).bounds if "steps" not in bound.metric)
 
 
 def test_a_limit_that_cannot_be_reached_or_that_a_worse_one_covers_is_not_shown() -> None:

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from ppo_tui_inside.plugin.rollout import HFServer, Sampling
 
 for ignore_eos in (False, True):
-    server = HFServer(sys.argv[1], 64, 8, 1, ignore_eos)
+    server = HFServer(sys.argv[1], 64, 8, 1, 0, ignore_eos)
     server.model = AutoModelForCausalLM.from_pretrained(sys.argv[1]).eval()
     found = server._sample([[5, 6, 7]] * 50, Sampling(1.0, 1.0, 0, 8))
     print("lengths", *sorted({len(each.token_ids) == len(each.log_probs) == 8 for each in found}))

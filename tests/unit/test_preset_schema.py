@@ -128,7 +128,7 @@ def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
     assert {spec.key for spec in FIELDS.values() if flag_advice(spec.key)} == fixed
     entropy = flag_advice(FIELDS["actor.entropy_coeff"].key)
     assert "when ENT-1 is on: set 0.001 to 0.01" in entropy
-    assert "when ENT-2 is on: lower or 0" in entropy
+    assert "when ENT-2 is on: lower or set it to 0" in entropy
     assert flag_advice("") == []
 
 

@@ -28,6 +28,8 @@ from launcher.record import (
     process,
     queued,
     ray_session,
+    spans,
+    standstill,
     state,
 )
 from launcher.record.attempt import Exit
@@ -61,6 +63,8 @@ MODULES = (
     rehearse,
     reward,
     row_rules,
+    spans,
+    standstill,
     startup,
     state,
 )

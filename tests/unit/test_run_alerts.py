@@ -26,8 +26,8 @@ CRITICAL, OK = Level.CRITICAL, Level.OK
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"on_alert": "notify-send x"}, "must be a list of words"),
-        ({"on_alert": ["x", 1]}, "must be a list of words"),
+        ({"on_alert": "notify-send x"}, "use a list of words"),
+        ({"on_alert": ["x", 1]}, "use a list of words"),
         ({"stop_on": ["NUM1"]}, "did you mean 'NUM-1'"),
         ({"stop_on": "NUM-1"}, "a list of"),
         ({"stop_on": ["LEN-1"]}, "a list of"),
