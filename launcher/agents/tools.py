@@ -19,7 +19,7 @@ TIME_LIMIT = 300.0  # seconds; a check that loads a model takes one or two minut
 _SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*=.*", re.DOTALL)
 _PARTS = {"settings": _SETTING}
 _PAGE_FIELDS = {
-    "offset": {"type": "integer", "minimum": 0, "description": "Where the page begins, as the page before it says."}
+    "offset": {"type": "integer", "minimum": 0, "description": "First character of the page, from the page before."}
 }
 
 

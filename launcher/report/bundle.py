@@ -78,7 +78,7 @@ def write(run: RunDir, to: Path, minimal: Minimal | None = None) -> Path:
 
 
 def check(to: Path) -> None:
-    """Raises UserError for a name that is not one of a ZIP file."""
+    """Raises UserError for a name that does not end in .zip."""
     if to.suffix != ".zip":
         raise UserError(f"{to}: a bundle is a ZIP file", "use a name that ends in .zip")
 
