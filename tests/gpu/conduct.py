@@ -155,7 +155,8 @@ def _its_turn(experiment: Experiment, run: str, result: dict[str, Any]) -> tuple
         launch = folder / "attempts/1/launch.json"
         if launch.exists():
             result["waited"] = round(time.time() - BEGAN - result["begun"])
-            named = json.loads(launch.read_text())["env"].get("CUDA_VISIBLE_DEVICES") or ""
+            started = json.loads(launch.read_text())
+            result["launched"], named = started["created"], started["env"].get("CUDA_VISIBLE_DEVICES") or ""
             return (run, folder), Lane(tuple(int(gpu) for gpu in named.split(",") if gpu.isdecimal()))
         if time.monotonic() - looked > 10:
             listed = told(Lane(), "queue")

@@ -78,7 +78,7 @@ def _until_it_is_retried(lane: Lane, run: str, found: dict[str, Any]) -> None:
     found["retried"]["seconds"] = round(time.monotonic() - began, 1)
 
 
-RANK, NOTICED = "WorkerDict", 240.0  # in the command line of a rank; seconds in which a hang is waited for
+RANK, NOTICED = "WorkerDict", 270.0  # in the command line of a rank; seconds in which a hang is waited for
 _Undo = Callable[[], None]
 
 
