@@ -37,7 +37,7 @@ SHAPES = {
 }
 
 ASKED = 'Write the sum on one line and then the number after "####".'
-LIST = "Which numbers does this text contain? Answer with the numbers alone, separated by commas, as in: 3, 12, 7.5"
+LIST = "List every number that appears in the problem, in order, separated by commas. Write nothing else."
 
 
 def sums(kit: Path) -> None:
