@@ -7,7 +7,7 @@ for _ in $(seq $((${1:-0} / 5))); do
     [ -e "$KIT/done" ] && break
     sleep 5
 done
-PPO_TUI_HOME=$KIT/home timeout 40 "$KIT/app/bin/ppo-tui" report list-numbers --to "$KIT/results/so-far.html"
+PPO_TUI_HOME=$KIT/home timeout 40 "$KIT/app/bin/ppo-tui" report list-numbers --to "$KIT/results/so-far.html" 2> /dev/null
 cp "$KIT/log" "$OUT/log.txt"
 cd "$KIT" && tar -cz --exclude=runs.tgz results early.log 2> /dev/null | split -b 15000000 - "$OUT/results.tgz."
 find home*/runs home*/queue -type f -size -8M \( -not -path '*/samples/*' -o -path '*list-numbers*' \) \
