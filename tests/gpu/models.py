@@ -50,11 +50,11 @@ def sums(kit: Path) -> None:
 
 
 def lists(kit: Path) -> None:
-    """Questions of GSM8K with two to eight numbers: 7,000 to train on and 256 others."""
+    """Short questions of GSM8K with two to four numbers, to train on and 256 others."""
     for split, most in (("train", 10_000), ("test", 256)):
         with gzip.open(kit / f"parts/{split}.jsonl.gz", "rt") as file:
             texts = [json.loads(line)["question"] for line in file]
-        chosen = [text for text in texts if 2 <= len(numbers(text)) <= 8 and len(text) < 500][:most]
+        chosen = [text for text in texts if 2 <= len(numbers(text)) <= 4 and len(text) < 300][:most]
         _write(kit, "lists", split, ((f"{text}\n\n{LIST}", " ".join(numbers(text))) for text in chosen))
 
 
