@@ -117,11 +117,17 @@ QUEUED: Sequence[Experiment] = tuple(
 )
 
 TOY = ("trainer.steps=60", "trainer.validate_first=false", "trainer.validate_every=-1", "trainer.save_every=2")
+TWO = ("trainer.gpus=2", *(f"{part}.ppo_micro_batch_size_per_gpu=16" for part in ("actor", "critic")))
 REHEARSED: Sequence[Experiment] = (
     replace(
         _of("hang-ranks", (), *TOY, *SCORED, "env.VERL_USE_EXTERNAL_MODULES=asleep", step=1, at=4),
         preset="toy-cpu",
         first=hanging("reward", "rank", "stopped"),
+    ),
+    replace(
+        _of("hang-two", (), *TOY, *TWO, "env.VERL_USE_EXTERNAL_MODULES=asleep", step=1, at=4),
+        preset="toy-cpu",
+        first=hanging("rank", "stopped"),
     ),
     replace(_of("slow-micro", (), *TOY, TINY[1], step=6, apart=True), preset="toy-cpu", after=faster),
     replace(_of("show", (), *TOY, step=3), preset="toy-cpu", after=reported),
