@@ -37,7 +37,11 @@ SHAPES = {
 }
 
 ASKED = 'Write the sum on one line and then the number after "####".'
-LIST = "List every number that appears in the problem, in order, separated by commas. Write nothing else."
+LIST = "List every number in this text, in order."
+SHOWN = (  # two examples before each question: a model of this size follows them, not the words
+    ("Tom has 3 apples and buys 12 more. How many apples does he have?", "3, 12"),
+    ("A shirt costs $45, which is 20% less than last year. Anna buys 2 of them. What did she save?", "45, 20, 2"),
+)
 
 
 def sums(kit: Path) -> None:
@@ -45,7 +49,7 @@ def sums(kit: Path) -> None:
     pairs = [(a, b) for a in range(2, 50) for b in range(2, 50)]
     random.Random(0).shuffle(pairs)
     for split, chosen in (("train", pairs[:2048]), ("test", pairs[-128:])):
-        rows = ((f"What is {a} + {b}? {ASKED}", str(a + b)) for a, b in chosen)
+        rows = (([f"What is {a} + {b}? {ASKED}"], str(a + b)) for a, b in chosen)
         _write(kit, "sums", split, rows)
 
 
@@ -55,20 +59,22 @@ def lists(kit: Path) -> None:
         with gzip.open(kit / f"parts/{split}.jsonl.gz", "rt") as file:
             texts = [json.loads(line)["question"] for line in file]
         chosen = [text for text in texts if 2 <= len(numbers(text)) <= 4 and len(text) < 300][:most]
-        _write(kit, "lists", split, ((f"{text}\n\n{LIST}", " ".join(numbers(text))) for text in chosen))
+        before = [turn for text, answer in SHOWN for turn in (f"{text}\n\n{LIST}", answer)]
+        rows = (([*before, f"{text}\n\n{LIST}"], " ".join(numbers(text))) for text in chosen)
+        _write(kit, "lists", split, rows)
 
 
-def _write(kit: Path, name: str, split: str, asked: Iterator[tuple[str, str]]) -> None:
-    """Prompts with their answers, in veRL's schema."""
+def _write(kit: Path, name: str, split: str, asked: Iterator[tuple[list[str], str]]) -> None:
+    """Prompts, which are turns of user and assistant, with their answers, in veRL's schema."""
     rows = [
         {
             "data_source": name,
-            "prompt": [{"role": "user", "content": prompt}],
+            "prompt": [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)],
             "ability": "math",
             "reward_model": {"style": "rule", "ground_truth": answer},
-            "extra_info": {"split": split, "index": at},
+            "extra_info": {"split": split, "index": number},
         }
-        for at, (prompt, answer) in enumerate(asked)
+        for number, (turns, answer) in enumerate(asked)
     ]
     pandas.DataFrame(rows).to_parquet(kit / f"{name}-{split}.parquet")
 
