@@ -35,6 +35,7 @@ SHARED = (  # several on one GPU: vLLM is told its KV cache, or it would measure
     "rollout.gpu_memory_utilization=0.02",
     "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=1073741824",
     "rollout.enforce_eager=true",
+    "rollout.free_cache_engine=false",  # vLLM's sleep fails when another run takes memory at that moment
     "model.use_remove_padding=false",  # there is no flash-attn on the host
 )
 SUMS = (f"data.train={KIT}/sums-train.parquet", f"data.val={KIT}/sums-test.parquet")
@@ -48,7 +49,7 @@ SHORT = (
     "data.max_response_length=96",
     "data.train_batch_size=32",
     "actor.ppo_mini_batch_size=16",
-    "actor.ppo_max_token_len_per_gpu=4096",
+    "actor.ppo_max_token_len_per_gpu=2048",
     "actor.lr=5e-6",
 )
 PAIRS = (*SHORT, "critic.lr=5e-5")  # with a critic
@@ -84,8 +85,8 @@ def _long(name: str, gpu: int, recipe: str, lr: str, *settings: str) -> Experime
 
 SAVED = ("trainer.save_every=2", "trainer.max_actor_ckpt_to_keep=2", "trainer.max_critic_ckpt_to_keep=2")
 SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
-    _broken("break-blow-up", BREAKS, *SAVED, after=tried()),
-    _broken("break-collapse", "actor.entropy_coeff=-0.5", "actor.lr=5e-5", *SAVED, after=tried(most=3)),
+    _broken("break-blow-up", BREAKS, *SAVED, after=tried(), apart=True),
+    _broken("break-collapse", "actor.entropy_coeff=-0.5", "actor.lr=5e-5", *SAVED, after=tried(most=3), apart=True),
     _run(
         "learning",
         (
@@ -211,7 +212,8 @@ REHEARSED: Sequence[Experiment] = (
         patience=400,
         until_critical=True,
         first=looked_at,
-        after=tried(patience=500, settings=("--steps", "3")),
+        after=tried(settings=("--steps", "3")),
+        apart=True,
     ),
     Experiment(
         "killed-worker",

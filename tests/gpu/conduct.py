@@ -13,7 +13,7 @@ from typing import Any
 
 from host import ENDED, Lane, look, memory_free, ppo_tui, processes, stacks, status, told, wait
 from measure import figures, lines
-from watching import Watching, beside_fixed_work
+from watching import Watching, beside_fixed_work, spans_beside_fixed_work
 
 KIT = Path(os.environ.get("KIT", "kit"))
 RESULTS, CAPTURES = KIT / "results", KIT / "results/captures"
@@ -43,6 +43,7 @@ class Experiment:
     until_critical: bool = False  # it is over three steps after its first CRITICAL
     beside: Callable[[Lane], AbstractContextManager[object]] = lambda _: nullcontext()  # from its start to its end
     refused: bool = False  # by its preflight, as it should be
+    apart: bool = False  # with a home, and a queue, of its own
 
 
 def mark(text: str) -> None:
@@ -154,13 +155,14 @@ def _its_turn(experiment: Experiment, run: str, result: dict[str, Any]) -> tuple
         launch = folder / "attempts/1/launch.json"
         if launch.exists():
             result["waited"] = round(time.time() - BEGAN - result["begun"])
-            named = json.loads(launch.read_text())["env"].get("CUDA_VISIBLE_DEVICES") or ""
+            started = json.loads(launch.read_text())
+            result["launched"], named = started["created"], started["env"].get("CUDA_VISIBLE_DEVICES") or ""
             return (run, folder), Lane(tuple(int(gpu) for gpu in named.split(",") if gpu.isdecimal()))
         if time.monotonic() - looked > 10:
             listed = told(Lane(), "queue")
             entries = listed if isinstance(listed, list) else [listed]
             mine = next((entry for entry in entries if entry.get("run") == run), {})
-            if mine.get("state") == "skipped":
+            if mine.get("state") in ("skipped", "refused"):
                 result["skipped"] = mine["waits"]
                 ppo_tui(Lane(), "queue", "remove", run)
                 if experiment.refused or forced:
@@ -237,7 +239,10 @@ def fixed_work(kind: str, lane: Lane) -> None:
     mark(f"{name}: starts")
     steps = int(os.environ.get("WATCHED_STEPS", "1000"))
     try:
-        result = beside_fixed_work(lane, kind, RESULTS, steps)
+        if kind == "spans":
+            result = spans_beside_fixed_work(lane, RESULTS, float(os.environ.get("FIXED_SECONDS", "90")))
+        else:
+            result = beside_fixed_work(lane, kind, RESULTS, steps)
     except Exception:
         result = {"name": name, "broken": traceback.format_exc()}
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1))

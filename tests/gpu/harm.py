@@ -8,11 +8,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from conduct import CAPTURES, Hook, left
+from conduct import CAPTURES, RESULTS, Hook, left
 from host import ENDED, PPO_TUI, Lane, look, members, memory_free, ppo_tui, processes, status, told, wait
 from measure import lines
 
@@ -78,6 +78,88 @@ def _until_it_is_retried(lane: Lane, run: str, found: dict[str, Any]) -> None:
     found["retried"]["seconds"] = round(time.monotonic() - began, 1)
 
 
+RANK, NOTICED = "WorkerDict", 270.0  # in the command line of a rank; seconds in which a hang is waited for
+_Undo = Callable[[], None]
+
+
+def hanging(*kinds: str) -> Hook:
+    """`reward`, `rank` (asleep.py) or `stopped` (SIGSTOP to a rank), one after another; the last one stays."""
+
+    def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
+        found = result["hung"] = []
+        for kind in kinds:
+            planted, undo = _planted(kind, run, Path(result["dir"]))
+            found.append(_noticed(kind, lane, run, planted, result))
+            if kind is not kinds[-1]:
+                undo()
+                _until_it_moves(lane, run, found[-1])
+
+    return act
+
+
+def _planted(kind: str, run: str, folder: Path) -> tuple[float, _Undo]:
+    """When the hang was planted, and what ends it."""
+    if kind == "stopped":
+        rank = max(pid for pid, command in members(run).items() if RANK in command)
+        os.kill(rank, signal.SIGSTOP)
+        return time.time(), lambda: os.kill(rank, signal.SIGCONT)
+    flag = folder / f"attempts/1/asleep-{kind}"
+    flag.touch()
+    return time.time(), flag.unlink
+
+
+def _noticed(kind: str, lane: Lane, run: str, planted: float, result: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": kind, "planted": planted, "step": status(lane, run).get("step")}
+    began = time.monotonic()
+    while time.monotonic() - began < min(NOTICED, left()):
+        state = status(lane, run)
+        if state.get("standstill") or state["state"] in ENDED:
+            break
+        time.sleep(1)
+    found |= {"seconds": round(time.monotonic() - began, 1), "state": state["state"]}
+    found |= {name: state.get(name) for name in ("phase", "stall", "standstill", "phase_usual")}
+    for name in ("stall.txt", "stall-facts.json"):
+        with suppress(OSError):
+            (CAPTURES / f"{result['name']}-{kind}-{name}").write_bytes(
+                (Path(result["dir"]) / "attempts/1" / name).read_bytes()
+            )
+    with suppress(Exception):
+        look(lane, run, f"{result['name']}-{kind}", CAPTURES)
+    return found
+
+
+def _until_it_moves(lane: Lane, run: str, found: dict[str, Any]) -> None:
+    began, step = time.monotonic(), found["step"] or 0
+    while time.monotonic() - began < min(120.0, left()):
+        state = status(lane, run)
+        if (state.get("step") or 0) > step + 1 or state["state"] in ENDED:
+            break
+        time.sleep(1)
+    found["moved"] = {name: state.get(name) for name in ("state", "step", "standstill")}
+    found["moved"]["seconds"] = round(time.monotonic() - began, 1)
+
+
+def timed(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """What `ppo-tui time` advises."""
+    result["time"] = told(lane, "time", run)
+
+
+def faster(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """The same, and what `try --faster` proves."""
+    timed(lane, run, result)
+    began = time.monotonic()
+    found, said = _until(lane, ["try", run, "--faster", "--at", "0", "--yes", "--force", "--json"], left())
+    result["faster"] = {"seconds": round(time.monotonic() - began), "said": said[-3000:], "told": found}
+
+
+def reported(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """What a person would look at."""
+    ppo_tui(lane, "report", run, "--to", str(RESULTS / f"{result['name']}.html"), patience=60)
+    for kind in ("rollout", "validation"):
+        done = ppo_tui(lane, "samples", run, "--kind", kind, "--count", "20", "--json")
+        (RESULTS / f"{result['name']}-{kind}.jsonl").write_text(done.stdout)
+
+
 def memory_taken(lane: Lane, run: str, result: dict[str, Any]) -> None:
     """Another process takes all memory of the GPU that is free, and what becomes free."""
     result["killed"] = {"what": "GPU memory", "step": status(lane, run).get("step")}
@@ -130,7 +212,7 @@ def evaluated(lane: Lane, run: str, result: dict[str, Any]) -> None:
     result["eval"] = {"seconds": round(time.monotonic() - began), "said": done[1][-2000:], "told": done[0]}
 
 
-def tried(*, patience: float = 900, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
+def tried(*, by: float = float("inf"), most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
     """`try` of the run's first CRITICAL: a control run and the `most` fixes advised first, all at once on its GPU."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
@@ -141,7 +223,7 @@ def tried(*, patience: float = 900, most: int = 1, settings: tuple[str, ...] = (
         for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
             if not told_of and (not start or "no checkpoint" in said):
                 told_of, more = _until(
-                    lane, ["try", run, "--yes", "--force", "--most", str(most), *settings, *start, "--json"], patience
+                    lane, ["try", run, "--yes", "--force", "--most", str(most), *settings, *start, "--json"], left(by)
                 )
                 said += more
         seconds = round(time.monotonic() - began)
@@ -154,14 +236,14 @@ def tried(*, patience: float = 900, most: int = 1, settings: tuple[str, ...] = (
 def _until(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], str]:
     """What a command prints, and what it says meanwhile; interrupted when the time is up.
 
-    What it puts into the queue starts now: the queue would keep a GPU for one run.
+    What it puts into the queue, which is its own (`Experiment.apart`), starts now: the queue keeps a GPU for one run.
     """
     with (
         tempfile.TemporaryFile("w+") as out,
         tempfile.TemporaryFile("w+") as said,
         subprocess.Popen([PPO_TUI, *words], env=lane.env(), text=True, stdout=out, stderr=said) as command,
     ):
-        deadline = time.monotonic() + max(5.0, min(patience, left()))
+        deadline = time.monotonic() + max(5.0, patience)
         while command.poll() is None and time.monotonic() < deadline:
             time.sleep(2)
             _start_queued(lane)
@@ -176,5 +258,5 @@ def _until(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], st
 def _start_queued(lane: Lane) -> None:
     listed = told(lane, "queue")
     for entry in listed if isinstance(listed, list) else [listed]:
-        if entry.get("state") == "queued":
+        if entry.get("state") in ("queued", "checking", "checked"):
             ppo_tui(lane, "queue", "start", entry["run"])

@@ -1,19 +1,23 @@
 """Models of the presets' sizes with random weights, for their memory, and data for steps of equal work.
 
     PYTHONPATH=$KIT/site python3 models.py $KIT          the models
-    python3 models.py $KIT sums                          the sums alone
+    python3 models.py $KIT tasks                         sums and lists of numbers, for a model of 135M
 
 Makes $KIT/qwen-0.5b and $KIT/qwen-1.5b, the shapes of Qwen2.5-0.5B and 1.5B with the tokenizer of $KIT/model.
 A random model never ends an answer, so each has the full length: the worst case for the memory. In
-$KIT/one-question.parquet is the first row of train.parquet again and again; sums-train.parquet and sums-test.parquet
-are what a model of 135M can learn within minutes.
+$KIT/one-question.parquet is the first row of train.parquet again and again. What a model of 135M can learn within
+minutes: sums-train.parquet and sums-test.parquet, and lists-*.parquet, which ask for the numbers in questions of GSM8K.
 """
 
+import gzip
+import json
 import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas
+from list_numbers import numbers
 
 SHAPES = {
     "qwen-0.5b": {
@@ -33,6 +37,11 @@ SHAPES = {
 }
 
 ASKED = 'Write the sum on one line and then the number after "####".'
+LIST = "List every number in this text, in order."
+SHOWN = (  # two examples before each question: a model of this size follows them, not the words
+    ("Tom has 3 apples and buys 12 more. How many apples does he have?", "3, 12"),
+    ("A shirt costs $45, which is 20% less than last year. Anna buys 2 of them. What did she save?", "45, 20, 2"),
+)
 
 
 def sums(kit: Path) -> None:
@@ -40,17 +49,34 @@ def sums(kit: Path) -> None:
     pairs = [(a, b) for a in range(2, 50) for b in range(2, 50)]
     random.Random(0).shuffle(pairs)
     for split, chosen in (("train", pairs[:2048]), ("test", pairs[-128:])):
-        rows = [
-            {
-                "data_source": "sums",
-                "prompt": [{"role": "user", "content": f"What is {a} + {b}? {ASKED}"}],
-                "ability": "math",
-                "reward_model": {"style": "rule", "ground_truth": str(a + b)},
-                "extra_info": {"split": split, "index": at},
-            }
-            for at, (a, b) in enumerate(chosen)
-        ]
-        pandas.DataFrame(rows).to_parquet(kit / f"sums-{split}.parquet")
+        rows = (([f"What is {a} + {b}? {ASKED}"], str(a + b)) for a, b in chosen)
+        _write(kit, "sums", split, rows)
+
+
+def lists(kit: Path) -> None:
+    """Short questions of GSM8K with two to four numbers, to train on and 256 others."""
+    for split, most in (("train", 10_000), ("test", 256)):
+        with gzip.open(kit / f"parts/{split}.jsonl.gz", "rt") as file:
+            texts = [json.loads(line)["question"] for line in file]
+        chosen = [text for text in texts if 2 <= len(numbers(text)) <= 4 and len(text) < 300][:most]
+        before = [turn for text, answer in SHOWN for turn in (f"{text}\n\n{LIST}", answer)]
+        rows = (([*before, f"{text}\n\n{LIST}"], " ".join(numbers(text))) for text in chosen)
+        _write(kit, "lists", split, rows)
+
+
+def _write(kit: Path, name: str, split: str, asked: Iterator[tuple[list[str], str]]) -> None:
+    """Prompts, which are turns of user and assistant, with their answers, in veRL's schema."""
+    rows = [
+        {
+            "data_source": name,
+            "prompt": [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)],
+            "ability": "math",
+            "reward_model": {"style": "rule", "ground_truth": answer},
+            "extra_info": {"split": split, "index": number},
+        }
+        for number, (turns, answer) in enumerate(asked)
+    ]
+    pandas.DataFrame(rows).to_parquet(kit / f"{name}-{split}.parquet")
 
 
 def main(kit: Path) -> None:
@@ -79,7 +105,8 @@ def main(kit: Path) -> None:
 
 
 if __name__ == "__main__":
-    if "sums" in sys.argv[2:]:  # needs no GPU and no model
+    if "tasks" in sys.argv[2:]:  # needs no GPU and no model
         sums(Path(sys.argv[1]))
+        lists(Path(sys.argv[1]))
     else:
         main(Path(sys.argv[1]))

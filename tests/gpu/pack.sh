@@ -1,11 +1,22 @@
 #!/bin/bash
-# pack.sh GPU_KIT_SCRIPTS: fills .c0 ... .c9 and .cw in the root of the checkout for a GPU host without a network: veRL's
-# stack (by the pack.sh of that folder, `../shared/gpu` in our workplace) and, in .cw, the wheel of this checkout
-# with what it needs. A part travels with the checkout, and both together must be below 64 MiB: the first ten are of
-# one size. `pack.sh wheel` makes .cw alone.
+# pack.sh GPU_KIT_SCRIPTS: fills .c0 ... .c9, .ca, .cb and .cw in the root of the checkout for a GPU host without a
+# network: veRL's stack (by the pack.sh of that folder, `../shared/gpu` in our workplace) in twelve pieces of one size
+# and, in .cw, the wheel of this checkout with what it needs. A part travels with the checkout, and both together must
+# be below 64 MiB. `pack.sh wheel` makes .cw alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-[ "$1" = wheel ] || { bash "$1/pack.sh" "$PWD" && mv .c7/*gz .c0/ && mkdir -p .c9 && python3 tests/gpu/even.py .c[0-9]; }
+if [ "$1" != wheel ]; then
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    bash "$1/pack.sh" "$work"
+    mkdir "$work/all" && mv "$work"/.c[0-9]/* "$work/all/"
+    tar -C "$work/all" -cf "$work/stack" .
+    split -n 12 -x -a 1 "$work/stack" "$work/stack."
+    rm -rf .c[0-9ab]
+    for piece in "$work"/stack.?; do
+        mkdir ".c${piece##*.}" && mv "$piece" ".c${piece##*.}/"
+    done
+fi
 pip="${PYTHON:-.venv/bin/python} -m pip --disable-pip-version-check -q"
 platforms=$(printf -- '--platform manylinux%s_x86_64 ' _2_35 _2_28 _2_27 _2_17 _2_12 2014 1)
 rm -rf .cw
@@ -19,8 +30,8 @@ sources=https://files.pythonhosted.org/packages/3b/b2/8d76c41ad7974ee264754709c2
 curl -sf "$sources/flash_attn-2.8.3.tar.gz" |
     tar -xz --strip-components=1 -C .cw --exclude '*/cute' --exclude '*_amd' flash_attn-2.8.3/flash_attn
 tar -C .cw -czf .cw/flash.tgz flash_attn && rm -r .cw/flash_attn
-du -sm .c[0-9w]
-for part in .c[0-9w]; do
+du -sm .c[0-9abw]
+for part in .c[0-9abw]; do
     size=$({ git ls-files -z --cached --others --exclude-standard && find "$part" -type f -print0; } | tar -c --null -T - | wc -c)
     [ "$size" -lt $((62 << 20)) ] || { echo "$part and the checkout are $((size >> 20)) MiB, 62 are allowed" >&2; exit 1; }
 done

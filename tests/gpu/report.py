@@ -7,6 +7,7 @@ import json
 import random
 import statistics
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
@@ -31,6 +32,8 @@ WATCHING = (
 )
 
 KILLED = ("run", "killed", "at step", "failed after", "cause", "adopted or retried", "GPU MiB, processes left")
+HUNG = ("run", "hang", "reason", "title", "noticed after", "moved again", "stop", "GPU MiB, processes left")
+SLOW = ("run", "s/step", "advice", "predicted (interval)", "proof: before, after", "saved (interval)", "side by side")
 
 
 def main(folder: Path) -> None:
@@ -56,10 +59,14 @@ def main(folder: Path) -> None:
     table(KILLED, (_killed(run) for run in runs if "killed" in run))
     print("\n## Tried\n")
     table(("run", "seconds", "what came of it"), (_tried(run) for run in runs if "try" in run))
+    print("\n## Hung on purpose\n")
+    table(HUNG, chain.from_iterable(_hung(run) for run in runs if "hung" in run))
+    print("\n## Slow on purpose\n")
+    table(SLOW, (_slow(run) for run in runs if "time" in run))
     print("\n## Queue\n")
     queued = [run for run in runs if {"waited", "skipped", "not_reached"} & run.keys()]
     table(("run", "GPUs", "begun", "ended", "skipped"), map(_queued, queued))
-    print("\n" + "; ".join(gaps(queued)))
+    print("\n" + "; ".join([*gaps(queued), *idle(queued, folder / "memory.csv")]))
     for run in runs:
         if "resume" in run:
             print(f"\n## Resume ({run['name']})\n\n{_resume(run['resume'])}")
@@ -164,6 +171,48 @@ def _tried(run: dict[str, Any]) -> tuple[object, ...]:
         for arm in arms
     ]
     return run["name"], run["try"]["seconds"], "; ".join(words)
+
+
+def _hung(run: dict[str, Any]) -> Iterable[tuple[object, ...]]:
+    """Rows of HUNG. `noticed` and `planted` are unix seconds of the same host."""
+    for found in run["hung"]:
+        why, moved = found.get("standstill") or {}, found.get("moved", {})
+        after = round(why["noticed"] - found["planted"], 1) if why else None
+        again = f"step {moved['step']} after {moved['seconds']} s" if moved else None
+        left = None if moved else f"{run.get('memory_after')}, {len(run.get('processes_after', []))}"
+        stop = None if moved else f"{run.get('stop_seconds')} s"
+        yield run["name"], found["kind"], why.get("reason"), why.get("title"), after, again, stop, left
+
+
+def _slow(run: dict[str, Any]) -> tuple[object, ...]:
+    """A row of SLOW."""
+    advice = run["time"].get("advice") or {}
+    proof = next(iter(run.get("faster", {}).get("told", [])), {})
+    words = f"{advice['saved']:.2f} ({advice['interval'][0]:.2f} to {advice['interval'][1]:.2f})" if advice else None
+    gained = f"{proof['saved']:.2f} ({proof['low']:.2f} to {proof['high']:.2f})" if proof else None
+    pair = f"{proof['before']:.2f}, {proof['after']:.2f}" if proof else None
+    pace = run.get("figures", {}).get("seconds_per_step")
+    return run["name"], pace, advice.get("setting"), words, pair, gained, run.get("faster", {}).get("seconds")
+
+
+def idle(runs: Sequence[dict[str, Any]], watched: Path) -> list[str]:
+    """For each GPU, the seconds from its last use (1 GiB, four times a second) to the next launch of the queue."""
+    used: dict[int, list[float]] = {}
+    for line in watched.read_text().splitlines() if watched.exists() else []:
+        words = line.split(", ")
+        if len(words) == 4 and int(words[2]) >= 1024:
+            whole, _, part = words[0].partition(".")
+            at = time.mktime(time.strptime(whole, "%Y/%m/%d %H:%M:%S")) + float(f"0.{part or 0}")
+            used.setdefault(int(words[1]), []).append(at)
+    found = []
+    for gpu in sorted({gpu for run in runs for gpu in run["gpus"]}):
+        launched = sorted(run["launched"] for run in runs if "launched" in run and gpu in run["gpus"])
+        times = used.get(gpu, [])
+        between = [
+            round(now - max(before, *(at for at in times if at < now), before), 1) for before, now in pairwise(launched)
+        ]
+        found.append(f"GPU {gpu}: seconds from its last use to the next launch {between}")
+    return found
 
 
 def _queued(run: dict[str, Any]) -> tuple[object, ...]:

@@ -4,9 +4,11 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 import psutil
@@ -26,7 +28,11 @@ from campaign import (
 )
 from cluster import on_a_cluster
 from conduct import KIT, RESULTS, Experiment, conduct, left, mark, queued
-from host import Lane, ppo_tui, told
+from host import Lane, told
+from third import LATEST as THIRD_LATEST
+from third import MOST, QUEUE_FROM, QUEUED, THIRD
+from third import REHEARSED as REHEARSED_THIRD
+from third import REHEARSED_QUEUE as REHEARSED_THIRD_QUEUE
 
 GB = 10**9
 YOUNG = 200.0  # seconds in which a run comes to use its memory
@@ -34,11 +40,15 @@ SPARE = 16  # GB of the host that nobody takes
 SECOND_CHANCE = 270.0  # seconds that are left for one
 QUEUE_LEAST = 200.0  # seconds without which another run is not begun
 _begun: list[tuple[float, int]] = []
+_on: Counter[int] = Counter()  # experiments that go on, by GPU
 _admission = threading.Lock()
 
 
 def conduct_all(gpus: int, names: Sequence[str]) -> None:
     """The campaign, or the experiments of these names (`cluster` is one), on so many GPUs, until the time is up."""
+    if "third" in names:
+        third(gpus, names[1:])
+        return
     everything = tuple(range(min(gpus, 2)))
     cards = chosen(CARDS, names) if gpus > 1 else []
     with ThreadPoolExecutor(len(SIDE_BY_SIDE) + 2) as pool:
@@ -58,8 +68,42 @@ def conduct_all(gpus: int, names: Sequence[str]) -> None:
             side_by_side(late, gpus, float("inf"), pool, going)
 
 
+def third(gpus: int, names: Sequence[str] = ()) -> None:
+    """The campaign of third.py: the queue begins when everything on the last GPU is over, beside the first one."""
+    with watched_memory(), ThreadPoolExecutor(len(THIRD)) as pool:
+        going: list[futures.Future[object]] = []
+        begun = chosen(THIRD, names)
+        late = side_by_side(begun, gpus, THIRD_LATEST, pool, going)
+        mark(f"side by side: all have begun, without {[each.name for each in late]}")
+        begun = [each for each in begun if each not in late]
+        last = [future for each, future in zip(begun, going, strict=True) if gpus - 1 in each.gpus]
+        futures.wait(last, max(0.0, left(QUEUE_FROM + 40)))
+        the_queue(chosen(QUEUED, names))
+
+
+@contextmanager
+def watched_memory() -> Iterator[None]:
+    """memory.csv: MiB in use and utilization of every GPU, four times a second."""
+    fields = "timestamp,index,memory.used,utilization.gpu"
+    words = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "-lms", "250"]
+    try:
+        with (RESULTS / "memory.csv").open("wb") as file, subprocess.Popen(words, stdout=file) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
+    except FileNotFoundError:  # no GPU
+        yield
+
+
 def rehearse(names: Sequence[str]) -> None:
     """The same on the CPU, where one run at a time is enough."""
+    if "third" in names:
+        for experiment in chosen(REHEARSED_THIRD, names[1:]):
+            conduct(experiment, at_home(experiment, Lane()))
+        if not names[1:] or "queue" in names:
+            the_queue(REHEARSED_THIRD_QUEUE)
+        return
     for experiment in chosen(REHEARSED, names):
         conduct(experiment, Lane())
     if not names or "queue" in names:
@@ -95,27 +139,43 @@ def side_by_side(
         wanted = tuple(gpu for gpu in experiment.gpus if gpu < gpus)
         if len(experiment.gpus) > max(1, len(wanted)):
             continue  # there are too few
-        if admitted(MEMORY + MORE * (len(experiment.gpus) - 1), lambda: left(latest) > 0):
-            going.append(pool.submit(_with_a_second_chance, experiment, Lane(wanted or (0,))))
+        if admitted(MEMORY + MORE * (len(experiment.gpus) - 1), wanted, lambda: left(latest) > 0):
+            lane = at_home(experiment, Lane(wanted or (0,)))
+            going.append(pool.submit(_with_a_second_chance, experiment, lane))
             time.sleep(1.5)  # twenty Ray heads at once would wait for each other
         else:
             late.append(experiment)
     return late
 
 
+def at_home(experiment: Experiment, lane: Lane) -> Lane:
+    """The lane with the home of an experiment that is apart."""
+    home = KIT / f"home-{experiment.name}"
+    return replace(lane, more=(*lane.more, ("PPO_TUI_HOME", str(home)))) if experiment.apart else lane
+
+
 def _with_a_second_chance(experiment: Experiment, lane: Lane) -> None:
     """What did not come to its first step begins again, if there is time for a start and some steps."""
-    if not conduct(experiment, lane) and left(experiment.by) > SECOND_CHANCE:
-        conduct(replace(experiment, name=f"{experiment.name}-again"), lane)
+    try:
+        if not conduct(experiment, lane) and left(experiment.by) > SECOND_CHANCE:
+            conduct(replace(experiment, name=f"{experiment.name}-again"), lane)
+    finally:
+        with _admission:
+            _on.subtract(lane.gpus)
 
 
-def admitted(need: int, waits: Callable[[], bool]) -> bool:
-    """Whether the host came to have room for so many GB; those that began just now have not taken theirs yet."""
+def admitted(need: int, gpus: tuple[int, ...], waits: Callable[[], bool]) -> bool:
+    """Whether the host came to have room for so many GB, and each GPU for one run more.
+
+    Those that began just now have not taken their memory yet.
+    """
     while True:
         with _admission:
             young = sum(size for at, size in _begun if time.monotonic() - at < YOUNG)
-            if psutil.virtual_memory().available > (need + young + SPARE) * GB:
+            room = all(_on[gpu] < MOST for gpu in gpus)
+            if room and psutil.virtual_memory().available > (need + young + SPARE) * GB:
                 _begun.append((time.monotonic(), need))
+                _on.update(gpus)
                 return True
         if not waits():
             return False
@@ -124,7 +184,7 @@ def admitted(need: int, waits: Callable[[], bool]) -> bool:
 
 def _cluster(gpus: tuple[int, ...]) -> None:
     """From the beginning, as it takes two starts, one after the other, and the queue needs the GPUs."""
-    if len(gpus) > 1 and admitted(2 * MEMORY, lambda: left(LATEST) > 0):
+    if len(gpus) > 1 and admitted(2 * MEMORY, (), lambda: left(LATEST) > 0):
         on_a_cluster(JOINED, SUBMITTED, gpus, 64)
     else:
         mark("cluster: no room")
@@ -132,8 +192,6 @@ def _cluster(gpus: tuple[int, ...]) -> None:
 
 def the_queue(experiments: Sequence[Experiment]) -> None:
     """All of them through the queue, at once; queue.jsonl is what it looked like meanwhile."""
-    cleaned = ppo_tui(Lane(), "clean", "--yes", "--json")
-    (RESULTS / "clean.txt").write_text(cleaned.stdout + cleaned.stderr)  # what the runs before have left
     asked = [(each, queued(each)) for each in experiments]
     if not asked:
         return
@@ -149,20 +207,7 @@ def the_queue(experiments: Sequence[Experiment]) -> None:
 
 
 def _watch(over: threading.Event) -> None:
-    """What every GPU has in use, every two seconds, and the queue, now and then: whoever looks keeps it going."""
-    looked = 0.0
+    """The queue, now and then: whoever looks keeps it going."""
     with (RESULTS / "queue.jsonl").open("w", buffering=1) as file:
-        while not over.wait(2):
-            line: dict[str, object] = {"t": time.time(), "used": _used()}
-            if time.time() - looked > 30:
-                line["queue"], looked = told(Lane(), "queue"), time.time()
-            file.write(json.dumps(line) + "\n")
-
-
-def _used() -> list[int]:
-    asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return []
-    return [int(line) for line in done.stdout.split()]
+        while not over.wait(15):
+            file.write(json.dumps({"t": time.time(), "queue": told(Lane(), "queue")}) + "\n")

@@ -37,13 +37,15 @@ def main(words: Sequence[str]) -> None:
     host = describe()
     lanes = [Lane((gpu,)) for gpu in range(0 if rehearse else len(host["gpus"]))] or [Lane()]
     mark(f"suite: {len(lanes)} lanes")
+    if "fixed-spans" in words:  # beside the uploads
+        fixed_work("spans", lanes[0])
+        return
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
-    (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
-    if "second" in words:
+    if "second" in words:  # home.sh brings home what there is
         second.rehearse(words[2:]) if rehearse else second.conduct_all(len(lanes), words[1:])
-        keep()
         mark("suite: done")
         return
+    (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
     for kind in FIXED:  # first: with nothing beside it
         if rehearse or not words or f"fixed-{kind}" in words:
             fixed_work(kind, lanes[0])

@@ -16,6 +16,8 @@ from typing import Any
 from host import PPO_TUI, Lane, ppo_tui, status, wait
 from terminal import Terminal
 
+from launcher import inside
+
 HERE = Path(__file__).parent
 PYTHON = os.environ.get("PPO_TUI_PYTHON", sys.executable)  # the one that has torch
 LOG = HERE.parent / "data/logs/cpu-toy.log.gz"  # 36 s of start-up, then 80 steps, one each 2.4 s
@@ -100,16 +102,72 @@ class Watching:
             terminal.close()
 
 
+def spans_beside_fixed_work(lane: Lane, folder: Path, seconds: float) -> dict[str, Any]:
+    """Steps with and without the spans of a step, with the supervisor and a screen beside both."""
+    found: dict[bool, list[list[float]]] = {True: [], False: []}
+    with _fixed_work(lane, "spans", folder, speed=3) as (played, metrics, written):
+        watching = Watching(lane, played, metrics, block=16)
+        began, first = time.monotonic(), metrics.read_bytes().count(b"\n")
+        with watching._screen() as screen:
+            watchers = {"supervisor": watching._supervisor, "screen": screen}
+            before = {name: _cpu(pid) for name, pid in watchers.items()}
+            time.sleep(seconds)
+            used = {name: round(100 * (_cpu(pid) - before[name]) / seconds, 2) for name, pid in watchers.items()}
+            contexts = _on_gpus()
+        blocks: dict[int, tuple[bool, list[float]]] = {}
+        for number, line in enumerate(metrics.read_text().splitlines()[first:-1], first):
+            data = json.loads(line)["data"]
+            if number % 16:  # the first of a block is mixed
+                blocks.setdefault(number // 16, (data["spans"], []))[1].append(data["perf/throughput"])
+        for on, rates in list(blocks.values())[1:-1]:
+            found[on].append(rates)
+        lines = sum(path.read_bytes().count(b"\n") for path in written.glob("*.jsonl*"))
+        watched = {"rates": {"watched": found[True], "alone": found[False]}}  # with spans, and without
+        watched |= {f"{name}_cpu_percent": value for name, value in used.items()}
+        return {
+            "name": "fixed-spans",
+            "gpus": list(lane.gpus),
+            "watching": watched,
+            "seconds": round(time.monotonic() - began),
+            "lines_of_spans": lines,
+            "with_a_context": contexts,
+            "watchers": watchers,
+            "a_watcher_has_one": bool({int(pid) for pid in contexts} & set(watchers.values())),
+        }
+
+
+def _on_gpus() -> dict[str, str]:
+    """The processes that have a CUDA context, as the driver tells."""
+    asked = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return {}
+    return dict(line.split(", ", 1) for line in done.stdout.splitlines() if ", " in line)
+
+
 def beside_fixed_work(lane: Lane, kind: str, folder: Path, steps: int) -> dict[str, Any]:
     """Steps that are the same work each, while a recorded run is played and watched beside them on that GPU.
 
     veRL's own steps of equal work differ by a tenth; those of the kind `update` by much less.
     """
+    with _fixed_work(lane, kind, folder, speed=1) as (played, metrics, _):
+        found = Watching(lane, played, metrics, block=16).measure(steps, 150)
+    return {"name": f"fixed-{kind}", "gpus": list(lane.gpus), "watching": found}
+
+
+@contextmanager
+def _fixed_work(lane: Lane, kind: str, folder: Path, speed: int) -> Iterator[tuple[str, Path, Path]]:
+    """The run that is played, the metrics of the work, and the folder of the spans: those of the played run."""
     metrics, log = (folder / f"fixed-{kind}.{ending}" for ending in ("jsonl", "log"))
     metrics.unlink(missing_ok=True)
-    played = json.loads(ppo_tui(lane, "replay", str(LOG), "--speed", "1", "--detach", "--json").stdout)["run"]
+    words = ["replay", str(LOG), "--speed", str(speed), "--detach", "--json"]
+    started = json.loads(ppo_tui(lane, *words).stdout)
+    played, spans = started["run"], Path(started["dir"]) / "attempts/1/spans"
+    spans.mkdir(parents=True, exist_ok=True)
+    env = {**lane.env(), "PPO_TUI_INSIDE": str(inside.FOLDER)}
     work = subprocess.Popen(
-        [PYTHON, HERE / "fixed_work.py", kind, metrics], env=lane.env(), stdout=log.open("wb"), stderr=subprocess.STDOUT
+        [PYTHON, HERE / "fixed_work.py", kind, metrics, spans], env=env, stdout=log.open("wb"), stderr=subprocess.STDOUT
     )
     try:
         wait(lane, played, 2, 90)
@@ -118,12 +176,11 @@ def beside_fixed_work(lane: Lane, kind: str, folder: Path, steps: int) -> dict[s
             if work.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(log.read_text()[-2000:])
             time.sleep(LOOK)
-        found = Watching(lane, played, metrics, block=16).measure(steps, 150)
+        yield played, metrics, spans
     finally:
         work.kill()
         work.wait()
         ppo_tui(lane, "stop", played, "--wait")
-    return {"name": f"fixed-{kind}", "gpus": list(lane.gpus), "watching": found}
 
 
 def _cpu(pid: int) -> float:
