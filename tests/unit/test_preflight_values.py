@@ -13,7 +13,9 @@ from launcher.check.config.plausible import RULES, unusual
 from launcher.check.config.schedules import schedules
 from launcher.check.finding import Finding
 from launcher.check.subject import subject
+from launcher.cli.completion import complete
 from launcher.core.errors import UserError
+from launcher.preset.choices import new_keys
 from launcher.preset.draft import Draft
 from launcher.preset.effective import EffectiveConfig, Setting, of_draft
 from launcher.preset.files import load, restore
@@ -104,6 +106,11 @@ def test_an_editor_sets_a_range(tmp_path: Path):
     draft = Draft(file, "extends: toy-cpu\n", on_disk=None)
     where = draft.add("usual.actor_rollout_ref.actor.optim.lr", [1e-5, 1e-2])
     assert where == ("usual", "actor.lr") and draft.text == "extends: toy-cpu\nusual:\n  actor.lr: [1e-5, 0.01]\n"
+    assert new_keys("usual.critic.clip") == ["usual.critic.clip_grad", "usual.critic.cliprange_value"]
+    assert dict(complete(["check", "toy-cpu", "usual.critic.clip"])).keys() == {
+        "usual.critic.clip_grad=",
+        "usual.critic.cliprange_value=",
+    }
     assert draft.check_text(where, "3") and not draft.check_text(where, "[1, 2]")
 
 
