@@ -1,4 +1,4 @@
-"""The learning rate of each update, computed as veRL's FSDP engine does.
+"""The learning rate of each step, computed as veRL's FSDP engine does.
 
 veRL: `verl/workers/engine/fsdp/transformer_impl.py: _build_lr_scheduler`, `verl/utils/torch_functional.py:
 get_cosine_schedule_with_warmup`. The schedule moves on once per training step, with separate_async once per portion.
@@ -14,14 +14,14 @@ from launcher.verl.config import CRITIC
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate over a run of `updates`, of which the first `warmup` lead up to `peak`.
+    """The learning rate over `steps` of the schedule, of which the first `warmup` lead up to `peak`.
 
-    A cosine is laid out over `horizon` updates, which may be more than there are; `least` is its lowest share of the
+    A cosine is laid out over `horizon` steps, which may be more than there are; `least` is its lowest share of the
     peak.
     """
 
     peak: float
-    updates: int
+    steps: int
     warmup: int
     cosine: bool
     horizon: int
@@ -29,9 +29,9 @@ class Schedule:
     cycles: float
     first: int
 
-    def rate(self, update: int) -> float:
-        """The learning rate of an update; the first one is 0."""
-        at = update + self.first
+    def rate(self, step: int) -> float:
+        """The learning rate of a step; the first one is 0."""
+        at = step + self.first
         if at < self.warmup:
             return self.peak * at / self.warmup
         if not self.cosine:
@@ -41,8 +41,8 @@ class Schedule:
 
     @property
     def rates(self) -> Iterator[float]:
-        """The learning rate of every update."""
-        return map(self.rate, range(self.updates))
+        """The learning rate of every step."""
+        return map(self.rate, range(self.steps))
 
     @property
     def changes(self) -> bool:
@@ -67,7 +67,7 @@ def schedule(config: EffectiveConfig, block: str, steps: int | None, wanted: int
     cosine = config.get(f"{optim}.lr_scheduler_type") == "cosine"
     return Schedule(
         peak=peak,
-        updates=max(0, steps - waiting) * config.updates_a_step,
+        steps=max(0, steps - waiting) * config.updates_a_step,
         warmup=warmup,
         cosine=cosine,
         horizon=horizon,

@@ -134,7 +134,7 @@ def test_rates_are_those_of_verl():
         (["actor.lr_warmup_steps=100"], "reaches only 1.8e-4 of 3e-4"),
         (["actor.lr_warmup_steps=40"], "the warm-up takes 67 % of them"),
         (["critic.lr_warmup_steps_ratio=0.9"], "most of the run is warm-up"),
-        (["trainer.critic_warmup=50", "actor.lr_warmup_steps=20"], "the run has 10 updates"),
+        (["trainer.critic_warmup=50", "actor.lr_warmup_steps=20"], "its schedule has 10 steps"),
         (["actor.lr_scheduler_type=cosine", "actor.lr=1.2e-5"], "falls from 1.2e-5 to 8.2e-9: for 72 % of the run"),
         (["actor.lr_scheduler_type=cosine", "actor.num_cycles=2"], "the learning rate rises again"),
         (["actor.min_lr_ratio=0.1"], "has no effect: the learning rate stays the same"),
@@ -155,4 +155,4 @@ def test_rows_give_the_steps_where_the_preset_does_not():
     what = subject(load("gsm8k-0.5b-24gb", ["trainer.epochs=1", "actor.lr_warmup_steps=100"]), assume="1x80")
     assert not [each for each in checks.quick(what) if each.id == "VALUE-12"]
     (one,) = schedules(what, rows=7473)
-    assert "is 100, and the run has 58 updates" in one.message
+    assert "is 100, and its schedule has 58 steps" in one.message

@@ -10,7 +10,7 @@ from launcher.preset.usual import usual_of
 from launcher.verl.config import ACTOR, CRITIC
 
 STEPS = "trainer.total_training_steps"
-_MOST = 0.5  # of the updates
+_MOST = 0.5  # of the steps
 _COSINE_ONLY = ("min_lr_ratio", "num_cycles")
 
 
@@ -21,13 +21,13 @@ def schedules(subject: Subject, rows: int | None = None) -> Findings:
     """
     course = flow(subject, rows)
     for block, found in ((ACTOR, course.actor_rate), (CRITIC, course.critic_rate)):
-        if found is not None and found.updates and found.peak:
+        if found is not None and found.steps and found.peak:
             yield from _judged(subject, f"{block}.optim", found)
 
 
 def _judged(subject: Subject, optim: str, found: Schedule) -> Findings:
     lr, ratio, steps = f"{optim}.lr", f"{optim}.lr_warmup_steps_ratio", f"{optim}.lr_warmup_steps"
-    rates, share, updates = list(found.rates), found.warmup / found.updates, found.updates
+    rates, share = list(found.rates), found.warmup / found.steps
     if share > _MOST:
         warmup, usual = subject.whole(steps), usual_of(subject, ratio)
         if (warmup or share > 1) and usual:  # else the rule of the ratio finds it
@@ -35,10 +35,10 @@ def _judged(subject: Subject, optim: str, found: Schedule) -> Findings:
             then = f"{lr} reaches only {number(max(rates))} of {number(found.peak)}"
             then = then if share > 1 else f"the warm-up takes {100 * share:.0f} % of them"
             message = (
-                f"{what}, and the run has {updates} updates: {then} "
+                f"{what}, and its schedule has {found.steps} steps: {then} "
                 f"(usual: a warm-up of at most {100 * usual.usual[1]:.0f} %)"
             )
-            fewer = max(1, round(usual.usual[1] * updates))
+            fewer = max(1, round(usual.usual[1] * found.steps))
             change = {BY_KEY[steps].name: fewer}
             yield warning("VALUE-12", message, f"set {steps} to {fewer}", [steps if warmup else ratio, STEPS], change)
         return

@@ -118,10 +118,10 @@ def _course(flow: Flow) -> list[Row]:
 
 
 def _rate(rate: Schedule) -> str:
-    """The course of a learning rate: `up to 1e-6 in 10 updates, then a cosine to 1e-8`."""
-    up = f"up to {number(rate.peak)} in {_n(rate.warmup)} updates" if rate.warmup else number(rate.peak)
-    last = rate.rate(max(0, rate.updates - 1))
-    if rate.warmup >= rate.updates:
+    """The course of a learning rate: `up to 1e-6 in 10 steps, then a cosine to 1e-8`."""
+    up = f"up to {number(rate.peak)} in {_n(rate.warmup)} steps" if rate.warmup else number(rate.peak)
+    last = rate.rate(max(0, rate.steps - 1))
+    if rate.warmup >= rate.steps:
         return f"{up}, but the run ends at {number(last)}"
     return f"{up}, then {f'a cosine to {number(last)}' if rate.cosine else 'constant'}"
 
