@@ -20,7 +20,7 @@ class Unusual(Finding):
 
 def unusual(config: EffectiveConfig) -> list[Unusual]:
     """The settings that nobody reports to work, each with the nearest usual value as its change."""
-    return [finding for rule in RULES for finding in rule(config) if finding.change]
+    return [finding for rule in RULES for finding in rule(config)]
 
 
 def _outside(config: EffectiveConfig, id: str, key: str) -> Iterator[Unusual]:
@@ -33,12 +33,10 @@ def _outside(config: EffectiveConfig, id: str, key: str) -> Iterator[Unusual]:
     nearest = range_.usual[0 if low else 1]
     side = "not" if nearest in range_.off else side
     now = f"{text_of(int(value) if value.is_integer() else value)}, {side} the usual {range_.words}"
-    name = BY_KEY[key].name if key in BY_KEY else key
-    fix = f"set {key} to {text_of(nearest)}"
-    if key in config.usual:
-        fix += f", or correct usual.{name}"
-    change = {name: nearest} if key in BY_KEY else None
-    finding = warning(id, f"{key} is {now}" + (f": {happens}" if happens else ""), fix, [key], change)
+    name = BY_KEY[key].name
+    own = f"correct usual.{name}" if key in config.usual else f"declare usual.{name} in the preset"
+    message = f"{key} is {now}" + (f": {happens}" if happens else "")
+    finding = warning(id, message, f"set {key} to {text_of(nearest)}, or {own}", [key], {name: nearest})
     yield Unusual(**vars(finding), now=now)
 
 
