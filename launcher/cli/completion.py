@@ -98,13 +98,14 @@ def _runs() -> Iterator[tuple[str, str]]:
 
 
 def _settings(part: str) -> Iterator[tuple[str, str]]:
-    from launcher.preset.layers import declarable
     from launcher.preset.schema import FIELDS
 
     name, equals, _ = part.partition("=")
     if not equals:
         yield from ((f"{field}=", spec.help) for field, spec in FIELDS.items())
         if name.startswith("usual."):
+            from launcher.preset.layers import declarable
+
             yield from ((f"usual.{field}=", "[LOW, HIGH]") for field in declarable())
     elif (spec := FIELDS.get(name)) is not None:
         offered = spec.choices or tuple(spec.offers) or (("true", "false") if bool in spec.types else ())
