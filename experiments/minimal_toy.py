@@ -1,6 +1,6 @@
 """Five runs of the toy that fail, each shrunk to the fewest settings: the table of `docs/evidence/bundle.md`.
 
-    PPO_TUI_HOME=$(mktemp -d) .venv/bin/python experiments/minimal_toy.py
+    PPO_TUI_HOME=$(mktemp -d) .venv/bin/python experiments/minimal_toy.py [KEY=VALUE ...]
 
 Takes about ten minutes on two cores and 3 GB.
 """
@@ -21,7 +21,7 @@ BROKEN = (
     "actor_rollout_ref.actor.optim.lrr=1",
     "actor.ppo_micro_batch_size_per_gpu=24",
     "env.VERL_USE_EXTERNAL_MODULES=nope_module",
-    "model.attention=flash_attention_2",
+    "env.TQ_NUM_THREADS=many",
 )
 
 
@@ -30,7 +30,7 @@ def narrate(text: str) -> None:
 
 
 def main() -> None:
-    for broken in BROKEN:
+    for broken in sys.argv[1:] or BROKEN:
         run = start("toy-cpu", [*OTHERS[:3], broken, *OTHERS[3:]], narrate, force=True)
         while (state := current(run)).state in ALIVE:
             time.sleep(1)

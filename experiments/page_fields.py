@@ -9,7 +9,8 @@ from launcher.core.format import number
 from launcher.preset.fields import Spec
 from launcher.preset.files import load, recipe_about, shipped
 from launcher.preset.files import recipes as known_recipes
-from launcher.preset.schema import TITLES, fields_of
+from launcher.preset.schema import BY_KEY, TITLES, fields_of
+from launcher.preset.usual import BY_VERL_KEY, RANGES, WITHOUT, UsualRange
 from launcher.verl import versions
 
 FILES = Path(shipped_files.__path__[0])
@@ -21,9 +22,13 @@ def fields() -> str:
     for group, title in TITLES.items():
         lines += [
             f"## {title}\n",
-            table(("field", "veRL key", "meaning", "values", "default"), map(_row, fields_of(group))),
+            table(("field", "veRL key", "meaning", "values", "default", "usual"), map(_row, fields_of(group))),
         ]
     moves = [(code(move.new), code(move.old), move.since) for move in versions.moves()]
+    lines += ["## Sources of usual values\n", table(("fields", "usual", "source"), map(_source, RANGES))]
+    reasons = {why: [name for name, each in WITHOUT.items() if each == why] for why in WITHOUT.values()}
+    without = [(cell(why), ", ".join(map(code, names))) for why, names in reasons.items()]
+    lines += ["Fields with numbers that have no usual range:\n", table(("reason", "fields"), without)]
     return "\n".join([*lines, "## Older names of keys\n", table(("key", "before", "since veRL"), moves)])
 
 
@@ -32,7 +37,13 @@ def _row(spec: Spec) -> tuple[str, ...]:
     default = "veRL's" if spec.default is None and spec.key else _value(spec.default)
     if spec.follows and spec.default is None:
         default = f"that of {code(spec.follows)}"
-    return (code(spec.name), code(f"{spec.plus}{spec.key}"), cell(spec.help), cell(spec.allowed + unit), default)
+    usual = "; ".join(cell(each.words) for each in BY_VERL_KEY.get(spec.key, ()))
+    return (code(spec.name), code(f"{spec.plus}{spec.key}"), cell(spec.help), cell(spec.allowed + unit), default, usual)
+
+
+def _source(range_: UsualRange) -> tuple[str, ...]:
+    names = ", ".join(code(BY_KEY[key].name) for key in range_.keys)
+    return (names, f"{cell(range_.words)} ([{range_.id}](findings.md#{range_.id.lower()}))", cell(range_.source))
 
 
 def _value(value: object) -> str:

@@ -133,12 +133,14 @@ def _causes() -> Texts:
 def _fields() -> Texts:
     from launcher.preset.fields import Spec
     from launcher.preset.schema import FIELDS
+    from launcher.preset.usual import BY_VERL_KEY
 
     def text(spec: Spec) -> str:
         unit = f" ({spec.unit})" if spec.unit else ""
         key = f"\nveRL key: {spec.plus}{spec.key}" if spec.key else ""
         default = "" if spec.default is None else f"\nDefault: {spec.default}"
-        return f"{spec.help}\n\nValues: {spec.allowed}{unit}{key}{default}"
+        usual = "".join(f"\nUsual: {each.words} ({each.source})" for each in BY_VERL_KEY.get(spec.key, ()))
+        return f"{spec.help}\n\nValues: {spec.allowed}{unit}{key}{default}{usual}"
 
     return {name: partial(text, spec) for name, spec in FIELDS.items()}
 

@@ -7,13 +7,15 @@ user through the client (elicitation); a client that cannot ask gets the command
 import asyncio
 import secrets
 import shlex
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from launcher.agents.tools import Tool, run, tools
+from launcher.agents.tools import Job, Tool, run, tools
 from launcher.core.errors import UserError
 
 _ASKS_AGAIN = "2026-07-28"  # protocol from which a call that needs the user is answered, asked and sent again
@@ -21,6 +23,7 @@ _ABOUT = (
     "Runs of PPO training with veRL on this machine. Begin with list_runs; then status, health and metrics of a run. "
     "diagnose says why a run failed. explain has the reference text of every rule, finding, cause and field."
 )
+_AT_ONCE = 15.0  # seconds in which a job is refused that cannot start
 _CONFIRM = {
     "type": "object",
     "properties": {"confirm": {"type": "boolean", "title": "Do it", "default": False}},
@@ -36,6 +39,7 @@ class AgentServer:
         """`write` offers the tools that change runs."""
         self._tools = {name: tool for name, tool in tools().items() if write or not tool.write}
         self._asked: dict[str, list[str]] = {}  # the command that each question is about
+        self._jobs: dict[str, Job] = {}
 
     def server(self) -> Server[dict[str, object]]:
         """The server, to be connected with a client."""
@@ -58,14 +62,34 @@ class AgentServer:
             return _answer(f"error: there is no tool {params.name!r}\nhint: use {', '.join(self._tools)}", ok=False)
         arguments = params.arguments or {}
         try:
+            if not tool.words:
+                return self._progress(arguments)
             if tool.write:
                 confirmed = await self._confirmed(context, params, tool.command(arguments))
                 if confirmed is not None:
                     return confirmed
-            return _answer(*await asyncio.to_thread(run, tool, arguments))
+            return await (self._begin(tool, arguments) if tool.long else _ended(tool, arguments))
         except UserError as error:
             hint = f"\nhint: {error.hint}" if error.hint else ""
             return _answer(f"error: {error.message}{hint}", ok=False)
+
+    async def _begin(self, tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        """Starts a job. One that fails at once is answered like any other call."""
+        job = Job(tool, arguments)
+        if await asyncio.to_thread(job.ended, _AT_ONCE):
+            return _answer(*job.answer())
+        self._jobs[name := secrets.token_hex(3)] = job
+        return _answer(f"job {name}: ask for it with the tool progress\n{job.progress}", ok=True)
+
+    def _progress(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        name = arguments.get("job")
+        job = self._jobs.get(name) if isinstance(name, str) else None
+        if job is None:
+            known = ", ".join(self._jobs)
+            raise UserError(f"there is no job {name!r}", f"use {known}" if known else "start one first")
+        if not job.ended(0):
+            return _answer(f"job {name}: {job.progress}", ok=True)
+        return _answer(*job.answer(arguments.get("offset")))
 
     async def _confirmed(
         self, context: Context, params: types.CallToolRequestParams, command: list[str]
@@ -104,8 +128,13 @@ async def _serve(agents: AgentServer) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
+async def _ended(tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    return _answer(*await asyncio.to_thread(run, tool, arguments))
+
+
 def _described(name: str, tool: Tool) -> types.Tool:
-    hints = types.ToolAnnotations(read_only_hint=not tool.write, destructive_hint=tool.write, open_world_hint=False)
+    changes = tool.write and bool(tool.words)
+    hints = types.ToolAnnotations(read_only_hint=not changes, destructive_hint=changes, open_world_hint=False)
     return types.Tool(name=name, description=tool.about, input_schema=tool.schema(), annotations=hints)
 
 

@@ -1,21 +1,26 @@
 """The commands of ppo-tui as tools of an agent: the command line of a call, and a page of what it prints."""
 
 import json
+import os
 import re
 import subprocess
+import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from launcher.core.errors import UserError
+from launcher.core.format import duration
 from launcher.core.paths import own_command
 from launcher.core.tables import read_tables, record
 
 _FILE = Path(__file__).with_name("tools.toml")
 PAGE = 12_000  # characters of one answer
 TIME_LIMIT = 300.0  # seconds; a check that loads a model takes one or two minutes
+_LINES = 10  # of the progress of a job
 _SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*=.*", re.DOTALL)
 _PARTS = {"settings": _SETTING}
 _PAGE_FIELDS = {
@@ -27,11 +32,13 @@ _PAGE_FIELDS = {
 class Tool:
     """One row of tools.toml."""
 
-    words: tuple[str, ...]
     about: str
+    words: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     write: bool = False
+    long: bool = False
+    """Whether it may take minutes or hours: then the answer is a job, which continues when the client leaves."""
     json: bool = True
     end: bool = False
     drop: tuple[str, ...] = ()
@@ -41,7 +48,8 @@ class Tool:
         """JSON Schema of the arguments."""
         known = _arguments()
         names = [*self.places, *self.options]
-        properties = {name: _property(known[name]) for name in names} | ({} if self.write else _PAGE_FIELDS)
+        paged = {} if self.write and self.words else _PAGE_FIELDS
+        properties = {name: _property(known[name]) for name in names} | paged
         required = [name for name in self.places if name != "settings"]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -74,20 +82,52 @@ def _arguments() -> dict[str, dict[str, str]]:
     return found
 
 
+class Job:
+    """A command of a tool that runs, or has run, in a process of its own."""
+
+    def __init__(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Raises UserError for wrong arguments."""
+        given = {name: value for name, value in arguments.items() if name != "offset"}
+        command = own_command("launcher.cli.main", *tool.command(given))
+        self._tool, self._begun = tool, time.monotonic()
+        self._out, self._said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (as long as the job)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._said, start_new_session=tool.long
+        )
+
+    def ended(self, seconds: float) -> bool:
+        """Waits for its end so long; whether it came."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    @property
+    def progress(self) -> str:
+        """How long it has run, and the newest lines that it said."""
+        lines = [f"running for {duration(time.monotonic() - self._begun)}", *_text(self._said).splitlines()[-_LINES:]]
+        return "\n".join(lines)
+
+    def answer(self, offset: int | None = None) -> tuple[str, bool]:
+        """A page of what it printed, and whether it succeeded; it has ended."""
+        text = _without(_text(self._out), self._tool.drop) or _text(self._said) or "done"
+        return page(text, offset, end=self._tool.end), self.process.returncode == 0
+
+
 def run(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, bool]:
     """What the command prints, one page of it, and whether it succeeded. Raises UserError for wrong arguments."""
-    offset = arguments.get("offset")
-    given = {name: value for name, value in arguments.items() if name != "offset"}
-    command = own_command("launcher.cli.main", *tool.command(given))
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIME_LIMIT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise UserError(f"no answer within {TIME_LIMIT:.0f} s", "run the command in a terminal") from None
-    said = done.stderr.strip()
-    text = _without(done.stdout.strip(), tool.drop) or said or "done"
-    return page(text, offset, end=tool.end), done.returncode == 0
+    job = Job(tool, arguments)
+    if not job.ended(TIME_LIMIT):
+        job.process.kill()
+        job.process.wait()
+        raise UserError(f"no answer within {TIME_LIMIT:.0f} s", "run the command in a terminal")
+    return job.answer(arguments.get("offset"))
+
+
+def _text(file: IO[bytes]) -> str:
+    """All that a process has written into a file so far; the place where it writes stays."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace").strip()
 
 
 def _without(text: str, names: tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.check.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, WITH_TOOLS, known_loops
+from launcher.check.config.schedules import schedules
 from launcher.check.finding import Finding, of_config, of_data, of_model
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean, nearest, perhaps
@@ -283,7 +284,7 @@ def _measured(found: Found, limit: object) -> tuple[int, int, int]:
 
 
 def batches(subject: Subject, found: Found) -> Iterator[Finding]:
-    """P6, P7, P34b: rows against batch size and steps."""
+    """P6, P7, P34b: rows against batch size and steps; the learning rates of a run whose steps the rows decide."""
     rows, batch = sum(each.rows for each in found), subject.get("data.train_batch_size", 1024)
     limit = subject.get("data.train_max_samples", -1)
     if not isinstance(batch, int) or batch < 1:
@@ -318,6 +319,8 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
         fix = f"set trainer.epochs to {wanted}"
         change = {"trainer.epochs": wanted}
         yield of_config.warning("P34b", message, fix, ("trainer.total_training_steps", "trainer.total_epochs"), change)
+    elif steps is None:
+        yield from schedules(subject, usable)
 
 
 def _usable(subject: Subject, found: Found, rows: int) -> int:

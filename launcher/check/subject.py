@@ -9,7 +9,7 @@ from typing import Any
 from launcher.check import facts, machine
 from launcher.check.machine import Machine
 from launcher.preset import environment
-from launcher.preset.effective import EffectiveConfig
+from launcher.preset.effective import EffectiveConfig, of_usual
 from launcher.preset.files import LoadedPreset
 from launcher.preset.translate import RunFolders, settings
 from launcher.verl import defaults
@@ -73,6 +73,7 @@ def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | No
         verl=verl.verl_path,
         config=loaded.preset.program.config,
         settings=settings(loaded, version, folders, env),
+        usual=of_usual(loaded.values()),
         loaded=loaded,
         python=verl.python,
         machine=machine.assumed(assume) if assume else on or machine.here({**os.environ, **loaded.preset.env}),

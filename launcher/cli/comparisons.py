@@ -86,8 +86,10 @@ def report(
     from launcher.compare.comparison import find_runs, tagged
     from launcher.report.page import write
 
-    if (tag is None) == (not runs):
-        raise UserError("report expects runs or --tag", "name a run, such as 'last'")
+    if not runs and tag is None:
+        raise UserError("no run to report on", "name one to eight runs, such as 'last', or use --tag")
+    if runs and tag is not None:
+        raise UserError(f"runs and --tag {tag} cannot be combined", "leave one of them out")
     if tag is not None:
         chosen = tagged(tag)
     else:

@@ -103,6 +103,10 @@ def _settings(part: str) -> Iterator[tuple[str, str]]:
     name, equals, _ = part.partition("=")
     if not equals:
         yield from ((f"{field}=", spec.help) for field, spec in FIELDS.items())
+        if name.startswith("usual."):
+            from launcher.preset.layers import declarable
+
+            yield from ((f"usual.{field}=", "[LOW, HIGH]") for field in declarable())
     elif (spec := FIELDS.get(name)) is not None:
         offered = spec.choices or tuple(spec.offers) or (("true", "false") if bool in spec.types else ())
         yield from ((f"{name}={value}", spec.offers.get(value, "")) for value in offered)

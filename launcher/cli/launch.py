@@ -137,8 +137,7 @@ def fork(
 
 def import_(
     logs: Annotated[
-        list[str],
-        typer.Argument(metavar="LOG", help="Console logs, metrics.jsonl, runs of wandb, tfevents; - for a pasted log."),
+        list[str], typer.Argument(metavar="LOG", help="Logs, metrics.jsonl, files of trackers; - for a pasted log.")
     ],
     json: Json = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
-from launcher.preset.layers import Where
+from launcher.preset.layers import Where, declarable
 from launcher.preset.schema import FIELDS
 from launcher.verl.config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
 from launcher.verl.defaults import NEWEST, leaves, tree
@@ -79,6 +79,12 @@ def verl_keys(typed: str = "", version: str = NEWEST, verl: Path | None = None) 
     for it takes half a second.
     """
     return _fitting(_known(version, verl), typed.lstrip("+"), fresh=False)
+
+
+def new_keys(typed: str, version: str = NEWEST, verl: Path | None = None) -> list[str]:
+    """The keys that can be added to a preset and fit what has been typed: those of veRL, and `usual.FIELD`."""
+    ranges = [f"usual.{name}" for name in declarable()] if typed.startswith("usual") else []
+    return _fitting(ranges, typed, fresh=False) if ranges else verl_keys(typed, version, verl)
 
 
 @functools.cache

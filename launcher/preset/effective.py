@@ -63,6 +63,8 @@ class Setting:
 
 
 Settings = dict[str, Setting]
+Ranges = Mapping[str, tuple[float, float]]
+"""The lowest and the highest usual value of veRL keys, as the newest version calls them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +73,14 @@ class EffectiveConfig(VerlConfig):
 
     `verl` is the folder of the installed veRL, whose defaults are used; without one those of the published
     versions are. `config` is the configuration in it that the program starts from, None for one that is not veRL's.
+    `usual` has the ranges that the preset declares for values of its own.
     """
 
     version: str = defaults.NEWEST
     verl: Path | None = None
     config: str | None = defaults.PPO
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    usual: Ranges = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value that veRL will see under `key`; `default` where this version has no such key. Never raises."""
@@ -287,6 +291,11 @@ def of_overrides(values: Mapping[tuple[str, ...], Any]) -> Settings:
     return found
 
 
+def of_usual(values: Mapping[tuple[str, ...], Any]) -> Ranges:
+    """The usual ranges that a preset declares; null takes one back that it extends."""
+    return {FIELDS[where[1]].key: tuple(value) for where, value in values.items() if where[0] == "usual" and value}
+
+
 def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[str]]:
     """The settings of newest keys as `version` calls them, without those that mean nothing in this preset; and
     why it lacks keys. `config_name` is the configuration that the program starts from.
@@ -337,4 +346,4 @@ def of_draft(
     config = program.config
     wanted = of_fields(values, foreign=config != defaults.PPO) | of_overrides(values)
     settings, _ = for_version(wanted, version, program.config_name)
-    return EffectiveConfig(version=version, verl=verl, config=config, settings=settings)
+    return EffectiveConfig(version=version, verl=verl, config=config, settings=settings, usual=of_usual(values))

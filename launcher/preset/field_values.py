@@ -23,6 +23,8 @@ def where_of(name: str) -> Where:
     group, _, rest = name.partition(".")
     if name in FIELDS and name not in layers.MAPPINGS:
         return FIELDS[name].path
+    if group == "usual" and rest:
+        return "usual", layers.usual_name(rest, None, "new key")
     if group in layers.FREE and rest:
         return (group, rest) if group == "env" else tuple(name.split("."))
     _, key = hydra.split_key(name.removeprefix("overrides."), "new key")

@@ -54,9 +54,10 @@ class LoadedPreset:
         return layers.nest(self.layer)
 
     def values(self) -> dict[tuple[str, ...], Any]:
-        """The values that were set, by their paths: ("actor", "lr"), ("overrides", "+key")."""
+        """The values that were set, by their paths: ("actor", "lr"), ("overrides", "+key"), ("usual", "actor.lr")."""
         fields = {spec.path: value_of(self.preset, spec) for spec in FIELDS.values() if spec.path in self.layer}
-        return fields | {("overrides", key): value for key, value in self.preset.overrides.items()}
+        usual = {where: entry.value for where, entry in self.layer.items() if where[0] == "usual"}
+        return {**fields, **usual, **{("overrides", key): value for key, value in self.preset.overrides.items()}}
 
     def place_of(self, key: str) -> str | None:
         """The place that sets a preset field or veRL key: `my.yaml, line 3`; None where nothing does."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.preset.effective import EffectiveConfig
+from launcher.preset.schedule import Schedule, schedule
 from launcher.verl.config import (
     ACTOR,
     BATCH,
@@ -92,6 +93,8 @@ class Flow:
     steps: int | None
     early: bool
     critic_warmup: int
+    actor_rate: Schedule | None
+    critic_rate: Schedule | None
     validations: int | None
     checkpoints: int | None
     kept: int | None
@@ -148,6 +151,8 @@ def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
         steps=steps,
         early=early,
         critic_warmup=config.whole("trainer.critic_warmup") or 0 if critic else 0,
+        actor_rate=schedule(config, ACTOR, steps, wanted),
+        critic_rate=schedule(config, CRITIC, steps, wanted) if critic else None,
         validations=None if validations is None else validations + first,
         checkpoints=saves,
         kept=saves if saves is None or most_kept is None else min(saves, most_kept),

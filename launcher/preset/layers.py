@@ -5,6 +5,7 @@ Layers are flat, so that laying one over another is a dictionary update, and bot
 """
 
 import functools
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from launcher.preset import environment
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
 
-FREE = ("health", "env", "sweep")  # mappings without fields of their own
+FREE = ("health", "usual", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS: tuple[str, ...] = tuple(TABLES["roots"])
 """The first parts of veRL's keys."""
@@ -134,6 +135,8 @@ def from_setting(text: str, folder: Path) -> Layer:
         value = raw if group == "env" else hydra.parse(raw)
         if group == "env":
             environment.check(rest, raw, source)
+        elif group == "usual":
+            path = "usual", usual_name(rest, value, source)
         else:
             environment.check_setting(key, value, source)
         layer[path] = Entry(value, source, path[-1])
@@ -231,13 +234,33 @@ def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], pla
         if isinstance(item, Mapping) and path[0] != "env":
             _put_free(layer, here, item, place)
             continue
-        if path[0] == "env":
+        if path[0] == "usual":
+            here = "usual", usual_name(".".join(here[1:]), item, source)
+        elif path[0] == "env":
             if isinstance(item, (bool, int, float)):
                 item = str(item).lower() if isinstance(item, bool) else str(item)
             environment.check(here[-1], item if isinstance(item, str) else "", source)
         else:
             environment.check_setting(".".join(here), item, source)
         layer[here] = Entry(item, source, here[-1])
+
+
+def declarable() -> list[str]:
+    """The fields whose usual range a preset can declare."""
+    return [name for name, spec in FIELDS.items() if spec.key and {int, float} & {*spec.types}]
+
+
+def usual_name(name: str, value: Any, source: str) -> str:
+    """The field whose usual range is declared, by its name or veRL key. Raises UserError for what cannot be one."""
+    spec = FIELDS.get(name) or BY_KEY.get(versions.newest(name.lstrip("+")))
+    source = "" if source == setting(f"usual.{name}") else source  # the message names it
+    if spec is None or spec.name not in declarable():
+        raise UserError(f"usual: {name!r} is not a field with a number", near_hint(name, declarable()), source)
+    ends = value if isinstance(value, list) else []
+    wrong = len(ends) != 2 or not all(type(end) in (int, float) and math.isfinite(end) for end in ends)
+    if value is not None and (wrong or ends[0] > ends[1]):
+        raise UserError(f"usual.{spec.name} is {value!r}", "use the lowest and the highest value: [LOW, HIGH]", source)
+    return spec.name
 
 
 def _typed(name: str, raw: str) -> Any:

@@ -23,7 +23,13 @@ class Level(IntEnum):
         """The level as people see it; JSON has `str()`."""
         return _WORDS.get(self, str(self))
 
+    @property
+    def sign(self) -> str:
+        """The sign in front of the word, on the screen and in a report."""
+        return _SIGNS.get(self, "·")
 
+
+_SIGNS = {Level.OK: "●", Level.NOTICE: "◆", Level.WARN: "▲", Level.CRITICAL: "✖"}
 _WORDS = {Level.N_A: "not judged", Level.WARM: "warming up"}
 _Named = tuple[tuple[Level, str], ...]
 FLAGS: _Named = ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))

@@ -31,7 +31,7 @@ from launcher.verl import hydra
 TOY = "toy-cpu"
 PATIENCE = 1200.0  # seconds of one short run
 POLL = 1.0
-_ABOUT = frozenset(("description", "extends", "health", "needs", "recipe", "sweep"))  # nothing that veRL gets
+_ABOUT = frozenset(("description", "extends", "health", "needs", "recipe", "sweep", "usual"))  # nothing that veRL gets
 Narrate = Callable[[str], None]
 Fails = Callable[[LoadedPreset], bool]
 

@@ -157,11 +157,8 @@ def _value(value: object) -> str:
 
 
 def _level(level: Level) -> str:
-    return f"{_SIGNS.get(level, '')} {level}"
+    return f"{level.sign} {level}"
 
 
 def _percent(share: float) -> str:
     return f"{share:.0%}"
-
-
-_SIGNS = {Level.CRITICAL: "✖", Level.WARN: "▲", Level.NOTICE: "◆", Level.OK: "●"}

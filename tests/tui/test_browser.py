@@ -1,6 +1,5 @@
 """The screen in a real browser: a page is drawn, a key works, and whoever has no session sees nothing."""
 
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -8,13 +7,12 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from chromium import chromium, needs_browser
+from playwright.sync_api import Browser, Page
 
 from launcher.core.paths import own_command
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
 
 @pytest.fixture
@@ -83,10 +81,8 @@ def test_another_site_a_listing_and_a_name_of_elsewhere_are_refused(serving: sub
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as found:
         yield found
-        found.close()
 
 
 class Tab:

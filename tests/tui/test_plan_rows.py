@@ -36,6 +36,15 @@ def test_what_would_go_wrong_is_said() -> None:
     assert "training file not found" in of(None)
 
 
+def test_a_learning_rate_that_changes_is_followed_to_its_end() -> None:
+    assert "actor lr" not in of(None, trainer__steps=40)
+    up: dict[str, Any] = {"trainer__steps": 40, "actor__lr": 1e-6}
+    text = of(None, **up, actor__lr_warmup_steps=10, actor__lr_scheduler_type="cosine", actor__min_lr_ratio=0.1)
+    assert " actor lr  up to 1e-6 in 10 steps, then a cosine to 1e-7" in text
+    assert "up to 1e-6 in 10 steps, then constant" in of(None, **up, actor__lr_warmup_steps=10)
+    assert "up to 1e-6 in 80 steps, but the run ends at 4.9e-7" in of(None, **up, actor__lr_warmup_steps=80)
+
+
 def test_one_is_told_apart_from_many() -> None:
     text = of(
         None,

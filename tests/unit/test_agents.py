@@ -1,5 +1,7 @@
 """The MCP server with a real client over stdio: what it reads, how it pages, and that the user is asked."""
 
+import asyncio
+import dataclasses
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
 from whole_run import whole_run
 
+from launcher.agents.server import AgentServer
 from launcher.agents.tools import PAGE, page, tools
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
@@ -104,6 +107,30 @@ async def test_a_client_that_cannot_ask_gets_the_command(run: RunDir) -> None:
         text, fine = await called(found, "start", preset="toy-cpu", settings=["actor.lr=1e-4"])
     assert not fine
     assert text.endswith("hint: ask the user to run ppo-tui run --detach --json toy-cpu actor.lr=1e-4")
+
+
+@pytest.mark.slow
+async def test_a_long_command_is_a_job_whose_progress_is_asked_for(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`check` stands for `tune`, which takes minutes on a free machine."""
+
+    async def agree(*_: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"confirm": True})
+
+    monkeypatch.setattr("launcher.agents.server._AT_ONCE", 0.0)
+    monkeypatch.setitem(tools(), "tune", dataclasses.replace(tools()["tune"], words=("check",)))
+    async with Client(AgentServer(write=True).server(), elicitation_callback=agree) as found:
+        begun, fine = await called(found, "tune", preset="toy-cpu")
+        assert fine and begun.startswith("job ") and "running for 0s" in begun
+        job = begun.split()[1].rstrip(":")
+        while (text := (await called(found, "progress", job=job))[0]).startswith(f"job {job}: running for "):
+            await asyncio.sleep(0.2)
+        assert json.loads(text)["ok"] is True
+        assert await called(found, "progress", job="nope") == (f"error: there is no job 'nope'\nhint: use {job}", False)
+        monkeypatch.setattr("launcher.agents.server._AT_ONCE", 60.0)
+        text, fine = await called(found, "tune", preset="nothing-like-it")
+        assert not fine and "no preset named 'nothing-like-it'" in text  # at once, without a job
 
 
 @pytest.mark.parametrize(

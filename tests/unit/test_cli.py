@@ -268,8 +268,11 @@ def test_a_home_that_cannot_be_made_is_an_error(ppo_tui: Callable[..., "subproce
         assert action == "hint: set PPO_TUI_HOME to another folder"
 
 
-def test_resume_of_an_imported_run_has_a_hint(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+@pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"]])
+def test_what_needs_a_preset_has_a_hint_on_an_imported_run(
+    words: list[str], ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
     run = ppo_tui("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
-    done = ppo_tui("resume", "last")
+    done = ppo_tui(*words, "last")
     wrong, action = done.stderr.splitlines()
     assert done.returncode == 2 and "a log from elsewhere" in wrong and action.startswith("hint: "), run

@@ -107,7 +107,7 @@ def test_health_rules_and_findings_are_described() -> None:
     assert set(words) == set(rules())
     for rule, limits in words.items():
         assert set(limits) == {limit.partition(".")[2] for limit in rules()[rule].limits}, rule
-    files = [*(ROOT / "launcher/check").rglob("*.py"), *(ROOT / "launcher/check/config").glob("*.toml")]
+    files = [*(ROOT / "launcher/check").rglob("*.py"), *(ROOT / "launcher/preset").glob("usual.*")]
     source = "".join(path.read_text() for path in files)
     used = set(re.findall(r'"((?:[A-Z]+-|P|V)\d+b?)"', source)) | {"PRESET", "REHEARSAL", "CHECK"}
     described = [

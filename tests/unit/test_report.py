@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from chromium import chromium, needs_browser
+from playwright.sync_api import Page
 from whole_run import whole_run
 
 from launcher.core.errors import UserError
@@ -24,8 +25,6 @@ from launcher.runs.act.import_logs import import_logs
 from launcher.settings import Price
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
 
 @pytest.fixture
@@ -141,8 +140,7 @@ def page(home: Path) -> Iterator[Page]:
     """A browser without network that shows the report of a whole run and of one that failed."""
     target = home / "report.html"
     write([whole_run(home / "home"), imported("kl-blowup")], target)
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         context = browser.new_context(offline=True, java_script_enabled=True)
         asked = list[str]()
         context.on("request", lambda request: asked.append(request.url))
@@ -150,7 +148,6 @@ def page(home: Path) -> Iterator[Page]:
         found.goto(f"file://{target}")
         yield found
         assert asked == [f"file://{target}"], "the page asks for other files"
-        browser.close()
 
 
 CONTRAST = """() => {

@@ -1,12 +1,15 @@
-"""Runs of wandb and TensorBoard, written by their own packages, become runs."""
+"""Runs of wandb, TensorBoard, MLflow and Trackio, written by their own packages, become runs."""
 
 import builtins
+import lzma
 import math
 import os
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ STEPS = {
     step: {"actor/entropy": 0.1 / step, "critic/score/mean": step / 7, "perf/nan": math.nan, "perf/inf": -math.inf}
     for step in range(1, 31)
 }
+DATA = Path(__file__).parents[1] / "data" / "trackers"
 T = 1_795_000_000.0
 
 _WANDB = """
@@ -220,6 +224,47 @@ def test_damaged_events_keep_what_can_be_read(tmp_path: Path) -> None:
         file.write_bytes(content)
         with pytest.raises(UserError, match="has no metrics"):
             import_logs([str(file)])
+
+
+def database(folder: Path, tracker: str) -> Path:
+    """A file that mlflow 3.17.2 or trackio 0.43.0 wrote, with the 30 steps and a configuration."""
+    file = folder / f"{tracker}.db"
+    file.write_bytes(lzma.decompress((DATA / f"{tracker}.db.xz").read_bytes()))
+    return file
+
+
+@pytest.mark.parametrize("tracker", ["mlflow", "trackio"])
+def test_a_database_has_metrics_times_and_settings(tracker: str, tmp_path: Path) -> None:
+    file = database(tmp_path, tracker)
+    for word in (file, tmp_path):
+        (run,) = import_logs([str(word)])
+        found = {step: {key: data[key] for key in STEPS[1]} for step, data in values(run).items()}
+        assert same(found, STEPS) and run.read_info().name == "baseline" and not notes(run)
+        keys, state = run.attempt(1).read_launch().keys, RunState.read(run.state)
+        assert keys["data.train_files"] == ["/a", "/b"] and keys["actor_rollout_ref.actor.optim.lr"] == 3e-4
+        assert keys["data.val_files"] is None and keys["actor_rollout_ref.model.trust_remote_code"] is False
+        assert all(record.t > 1.79e9 for _, record in steps(run))
+        assert state is not None and (state.outcome == "finished" or tracker == "trackio")
+    if tracker == "mlflow":
+        assert values(run)[1]["val-core/x/reward/mean@1"] == 0.5
+
+
+@pytest.mark.parametrize("tracker", ["mlflow", "trackio"])
+def test_a_database_of_a_stranger_is_refused(tracker: str, tmp_path: Path) -> None:
+    file = database(tmp_path, tracker)
+    whole = file.read_bytes()
+    with closing(sqlite3.connect(file)) as base:
+        base.execute("UPDATE runs SET start_time = 'x'" if tracker == "mlflow" else "UPDATE metrics SET metrics = '['")
+        base.commit()
+    with pytest.raises(UserError, match="other values"):
+        import_logs([str(file)])
+    file.write_bytes(whole[:40_000])
+    with pytest.raises(UserError, match=f"cannot read .*{tracker}.db"):
+        import_logs([str(file)])
+    with closing(sqlite3.connect(tmp_path / "other.db")) as base:
+        base.execute("CREATE TABLE x (y)")
+    with pytest.raises(UserError, match="has no metrics"):
+        import_logs([str(tmp_path / "other.db")])
 
 
 @pytest.mark.parametrize("package", ["wandb", "tensorboard"])

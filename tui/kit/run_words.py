@@ -16,7 +16,8 @@ from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, put
 
 STATES = glyphs.signs("state")
-LEVELS = glyphs.signs("level")  # by the word of a level
+LEVELS = {level.words: (level.sign, "dim" if level < Level.OK else level.name.lower()) for level in Level}
+"""Sign and role of a level by its word."""
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
 
 

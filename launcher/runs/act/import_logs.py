@@ -24,7 +24,8 @@ from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.watch.source import LogFile, chunks, log_file
 from launcher.runs.watch.steps import earlier_steps, scored, steps
-from launcher.runs.watch.tracker_files import TrackerClock, TrackerFiles, is_tracker, no_metrics, read
+from launcher.runs.watch.tracker_files import is_tracker, read
+from launcher.runs.watch.tracker_run import TrackerClock, TrackerFiles, no_metrics
 
 
 @dataclass

@@ -17,8 +17,6 @@ from launcher.runs.watch.checkpoints import checkpoint
 from launcher.runs.watch.possible import Verb, completion, require
 from launcher.verl import env as verl_env
 
-_NEW_RUN = "press e on it in 'ppo-tui' for a preset with its settings, and start that with 'ppo-tui run'"
-
 
 def resume(
     run: RunDir,
@@ -42,7 +40,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
 
     state = ended(run)
     info = run.read_info()
-    require(run, Verb.RESUME, state, info, _NEW_RUN)
+    require(run, Verb.RESUME, state, info)
     step, folder = checkpoint(run, step)
     loaded = restore(info.name, info.preset or {}, settings)
     check_health(loaded.preset.health)

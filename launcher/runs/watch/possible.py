@@ -40,6 +40,7 @@ class Refusal(NamedTuple):
 
 
 _LIVE = Refusal("the run has not ended", "stop it first")
+_NEW_RUN = "press e on it in 'ppo-tui' for a preset with its settings, and start that with 'ppo-tui run'"
 
 
 def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
@@ -52,11 +53,15 @@ def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None
     return Refusal(_ENDED) if verb is Verb.STOP and not state.going else None
 
 
-def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo, hint: str = "") -> None:
-    """Raises UserError for what cannot be done to the run; `hint` is for a refusal without an action of its own."""
-    if (refused := refusal(verb, state, info)) is not None:
-        action = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else hint
-        raise UserError(f"cannot {verb.value} run {run.id}: {refused.reason}", action)
+def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo) -> None:
+    """Raises UserError for what cannot be done to the run."""
+    if (refused := refusal(verb, state, info)) is None:
+        return
+    hint = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else ""
+    if not hint and verb in _FROM_PRESET:
+        known = "preset" in info.keys if isinstance(info, Head) else info.preset is not None
+        hint = _NEW_RUN if known else "start a run of its preset with 'ppo-tui run'"
+    raise UserError(f"cannot {verb.value} run {run.id}: {refused.reason}", hint)
 
 
 def completion(step: int, total: int | None) -> str | None:

@@ -1,21 +1,19 @@
-"""Reads what trackers have written, by their own packages: run folders of wandb and event files of TensorBoard."""
+"""Reads what trackers have written: run folders of wandb, event files of TensorBoard, and databases."""
 
 import json
-import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError, of_file
 from launcher.core.text import clean
-from launcher.metrics.records import StepRecord, is_step
-from launcher.metrics.timing import seconds_of
 from launcher.record.info import mapping_of
+from launcher.runs.watch import tracker_databases
+from launcher.runs.watch.tracker_run import TrackerFiles, no_metrics, numbers
 
 _WANDB, _EVENTS = "*.wandb", "*tfevents*"
 _DEPTHS = ("", "*/", "*/*/")  # veRL: tensorboard_log/PROJECT/EXPERIMENT/
@@ -23,53 +21,10 @@ _INSTALL = "run pip install 'ppo-tui[trackers]'"
 _LARGEST = 1 << 22  # bytes of a configuration
 
 
-@dataclass
-class TrackerFiles:
-    """One run, or attempt, as a tracker has it. `config` is by veRL key; relative paths in it are meant from `folder`.
-
-    `notes` say what could not be read.
-    """
-
-    path: Path
-    name: str
-    folder: Path
-    started: float | None = None
-    config: dict[str, Any] = field(default_factory=dict)
-    steps: dict[int, StepRecord] = field(default_factory=dict)
-    console: Path | None = None
-    exit_code: int | None = None
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
-        """Metrics of a step; those of one step may come in parts."""
-        if is_step(step) and data:
-            t = float(t) if isinstance(t, (int, float)) and math.isfinite(t) else self.started or 0.0
-            record = self.steps.setdefault(step, StepRecord(step, t, None, {}))
-            record.data |= data
-            record.t = t
-
-    def clock(self) -> "TrackerClock":
-        """When its steps were done."""
-        times = {step: record.t for step, record in self.steps.items()}
-        return TrackerClock(times, self.started or min(times.values(), default=self.path.stat().st_mtime))
-
-
-@dataclass
-class TrackerClock:
-    """As `LogClock`, with the times that the tracker wrote down."""
-
-    times: dict[int, float]
-    now: float
-
-    def __call__(self, record: StepRecord) -> float:
-        self.now = self.times.get(record.step, self.now + seconds_of(record.data))
-        return self.now
-
-
 def is_tracker(path: Path) -> bool:
-    """Whether a path names a run of wandb or events of TensorBoard."""
+    """Whether a path names a run of wandb, events of TensorBoard, or a database of MLflow or Trackio."""
     try:
-        return bool(_wandb_folders(path) or _event_files(path))
+        return bool(_wandb_folders(path) or _event_files(path) or tracker_databases.files(path))
     except (OSError, ValueError):  # a NUL
         return False
 
@@ -80,18 +35,14 @@ def read(path: Path) -> list[TrackerFiles]:
     try:
         found += map(_wandb, _wandb_folders(path))
         found += map(_events, _event_files(path))
+        for file in tracker_databases.files(path):
+            found += tracker_databases.read(file)
     except OSError as error:
         raise of_file(f"cannot read {path}", error) from None
     good = [each for each in found if each.steps or each.console]
     if not good:
         raise no_metrics(path, [note for each in found for note in each.notes])
     return good
-
-
-def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
-    """The error of files without a step, and why they have none."""
-    why = f" ({'; '.join(notes)})" if notes else ""
-    return UserError(f"{path} has no metrics{why}", "use another run, or the console log of this one")
 
 
 def _wandb_folders(path: Path) -> list[Path]:
@@ -125,7 +76,7 @@ def _wandb(folder: Path) -> TrackerFiles:
         with suppress(ValueError):
             summary = json.loads(_text(files / "wandb-summary.json"))
             if isinstance(summary, dict):
-                found.add(summary.get("_step"), summary.get("_timestamp"), _numbers(summary.items()))
+                found.add(summary.get("_step"), summary.get("_timestamp"), numbers(summary.items()))
                 found.notes.append(f"{folder.name} has no history: only the last values were read")
     output = files / "output.log"
     found.console = output if output.is_file() and output.stat().st_size else None
@@ -170,7 +121,7 @@ def _read_wandb(file: Path, into: TrackerFiles) -> None:
             elif kind == "history":
                 items = {_key(item): _value(item.value_json) for item in record.history.item}
                 step = items.get("_step", record.history.step.num)
-                into.add(step, items.get("_timestamp"), _numbers(items.items()))
+                into.add(step, items.get("_timestamp"), numbers(items.items()))
             elif kind == "exit":
                 into.exit_code = record.exit.exit_code
     if damaged:
@@ -197,18 +148,6 @@ def _update(config: dict[str, Any], record: Any) -> None:
             inner = block.get(name)
             block[name] = block = inner if isinstance(inner, dict) else {}
         block[last] = _value(item.value_json)
-
-
-def _numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """The metrics among values; wandb writes words for those that JSON cannot."""
-    found = {}
-    for key, value in items:
-        if value in ("NaN", "Infinity", "-Infinity"):
-            value = float(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and not key.startswith("_"):
-            with suppress(OverflowError):
-                found[key] = float(value)
-    return found
 
 
 _BLOCK, _HEAD = 1 << 15, struct.Struct("<IHB")

@@ -10,8 +10,9 @@ from rich.cells import cell_len
 
 from launcher.core.tables import read_tables
 from launcher.core.text import ASCII
+from launcher.record.levels import Level
 
-OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
+OK, NOTICE, WARN, CRITICAL, NONE = (level.sign for level in (*map(Level, range(4)), Level.N_A))
 RUNNING, WAITING, STOPPED, FINISHED, FAILED, LOST, IMPORTED = "●", "○", "■", "✔", "✖", "?", "◇"
 UP, DOWN, ARROW = "↑", "↓", "→"
 DOT = "·"

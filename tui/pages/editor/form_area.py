@@ -10,7 +10,7 @@ from textual.message import Message
 
 from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean
-from launcher.preset.choices import choices, step, verl_keys
+from launcher.preset.choices import choices, new_keys, step, verl_keys
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import check, typed, where_of
 from launcher.preset.layers import Where
@@ -150,10 +150,10 @@ class FormArea(Container):
         if not self.refused():
             self._adding = ""
             self._place(0, 2)
-            self.box.open("", self._keys, self._no_key, hint="veRL key or env.NAME")
+            self.box.open("", self._keys, self._no_key, hint="veRL key, env.NAME or usual.FIELD")
 
     def _keys(self, text: str, fresh: bool) -> list[str]:
-        return [] if fresh else verl_keys(text, *self.verl)[:_OFFERED]
+        return [] if fresh else new_keys(text, *self.verl)[:_OFFERED]
 
     def _no_key(self, text: str, entered: bool) -> str | None:
         """What is wrong with a key; nothing while it can still become one."""

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from launcher.core.format import gib
+from launcher.core.format import gib, number
 from launcher.core.text import clean
 from launcher.preset.flow import Flow, Updates
+from launcher.preset.schedule import Schedule
 from launcher.preset.yaml_text import shown
 from tui.kit.drawing.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
 from tui.kit.drawing.rows import Row, crop, labelled, put, width
@@ -106,11 +107,23 @@ def _course(flow: Flow) -> list[Row]:
             else f"{_n(flow.checkpoints)} checkpoint{_s(flow.checkpoints)}{kept}"
         )
         rows.append(_line("", "", f"{_n(flow.validations or 0)} validations, {many}"))
+    for label, rate in (("actor lr", flow.actor_rate), ("critic lr", flow.critic_rate)):
+        if rate is not None and rate.changes:
+            rows.append(_line(label, "", _rate(rate)))
     if flow.steps == 0:
         rows.append(_said(CRITICAL, "critical", "fewer rows than one step requires; veRL fails"))
     if flow.early:
         rows.append(_said(WARN, "warn", "the epochs end before trainer.steps; no final validation or checkpoint"))
     return rows
+
+
+def _rate(rate: Schedule) -> str:
+    """The course of a learning rate: `up to 1e-6 in 10 steps, then a cosine to 1e-8`."""
+    up = f"up to {number(rate.peak)} in {_n(rate.warmup)} steps" if rate.warmup else number(rate.peak)
+    last = rate.rate(max(0, rate.steps - 1))
+    if rate.warmup >= rate.steps:
+        return f"{up}, but the run ends at {number(last)}"
+    return f"{up}, then {f'a cosine to {number(last)}' if rate.cosine else 'constant'}"
 
 
 def _line(label: str, bar: str, text: str) -> Row:

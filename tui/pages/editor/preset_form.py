@@ -15,6 +15,7 @@ from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
 from launcher.preset.layers import Where
 from launcher.preset.schema import FIELDS, TITLES, fields_of
+from launcher.preset.usual import usual_of
 from launcher.preset.yaml_text import shown
 from launcher.verl.defaults import NEWEST
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
@@ -23,7 +24,13 @@ from tui.kit.matching import letters
 from tui.kit.run_words import reference
 
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
-FREE = {"env": "Environment of veRL", "health": "Health rules", "sweep": "Sweep", "overrides": "Other veRL keys"}
+FREE = {
+    "env": "Environment of veRL",
+    "health": "Health rules",
+    "usual": "Usual ranges",
+    "sweep": "Sweep",
+    "overrides": "Other veRL keys",
+}
 _NEAR = 50  # how well letters have to name a field: in one piece, or as first letters
 _LAST = 18  # columns that say where a value comes from
 
@@ -169,6 +176,8 @@ class Form:
         verl = EffectiveConfig(version=self.config.version, verl=self.config.verl)
         if spec and spec.key and (default := spec.from_verl(verl.get(spec.key))) is not None:
             limits.append(f"veRL's default: {shown(default)}")
+        if spec and (range_ := usual_of(self.config, spec.key)):
+            limits.append(f"usual: {range_.words}")
         parts = [(self._wrong(where), "critical"), (" ".join(said), "text"), (" · ".join(limits), "dim")]
         parts += [(advice, "notice") for advice in flag_advice(key)]
         for part, role in parts:
@@ -183,6 +192,7 @@ class Form:
 _FREE_ABOUT = {
     "env": "An environment variable for veRL; export secrets in the shell instead.",
     "health": "A limit of a health rule or an action on alerts.",
+    "usual": "The lowest and highest usual value of a field in this preset.",
     "sweep": "Values of a setting that 'ppo-tui sweep' combines.",
     "overrides": "A veRL key without a preset field, passed unchanged.",
 }

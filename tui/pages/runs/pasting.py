@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LARGEST_SCRIPT = 1 << 20  # bytes
 _SAID = (
     "Paste a veRL command, a script, a log or a whole thread, or type a path: a script (and its arguments) becomes "
-    "a preset, a log or a run of wandb or TensorBoard a run. Nothing is executed."
+    "a preset, a log or a run of wandb, TensorBoard, MLflow or Trackio a run. Nothing is executed."
 )
 
 

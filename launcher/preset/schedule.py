@@ -1,0 +1,77 @@
+"""The learning rate of each step, computed as veRL's FSDP engine does.
+
+veRL: `verl/workers/engine/fsdp/transformer_impl.py: _build_lr_scheduler`, `verl/utils/torch_functional.py:
+get_cosine_schedule_with_warmup`. The schedule moves on once per training step, with separate_async once per portion.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from launcher.preset.effective import EffectiveConfig
+from launcher.verl.config import CRITIC
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate over `steps` of the schedule, of which the first `warmup` lead up to `peak`.
+
+    A cosine is laid out over `horizon` steps, which may be more than there are; `least` is its lowest share of the
+    peak.
+    """
+
+    peak: float
+    steps: int
+    warmup: int
+    cosine: bool
+    horizon: int
+    least: float
+    cycles: float
+    first: int
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step; the first one is 0."""
+        at = step + self.first
+        if at < self.warmup:
+            return self.peak * at / self.warmup
+        if not self.cosine:
+            return self.peak
+        wave = math.cos(math.pi * self.cycles * 2.0 * (at - self.warmup) / max(1, self.horizon - self.warmup))
+        return self.peak * max(self.least, wave * (1 - self.least) / 2 + (1 + self.least) / 2)
+
+    @property
+    def rates(self) -> Iterator[float]:
+        """The learning rate of every step."""
+        return map(self.rate, range(self.steps))
+
+    @property
+    def changes(self) -> bool:
+        """Whether it is not the same rate throughout."""
+        return self.cosine or self.warmup > 0
+
+
+def schedule(config: EffectiveConfig, block: str, steps: int | None, wanted: int | None) -> Schedule | None:
+    """The schedule of the actor or critic in a run that ends after `steps`, and would like to have `wanted`.
+
+    None where the steps are unknown, and for engines with schedules of their own.
+    """
+    optim = f"{block}.optim"
+    peak, least, cycles = (config.number(f"{optim}.{name}") for name in ("lr", "min_lr_ratio", "num_cycles"))
+    if steps is None or peak is None or not config.is_fsdp or config.config is None:
+        return None
+    waiting = 0 if block == CRITIC or not config.has_critic else config.whole("trainer.critic_warmup") or 0
+    horizon = (wanted or steps) * config.updates_a_step
+    warmup = config.whole(f"{optim}.lr_warmup_steps") or int(
+        (config.number(f"{optim}.lr_warmup_steps_ratio") or 0.0) * horizon
+    )
+    cosine = config.get(f"{optim}.lr_scheduler_type") == "cosine"
+    return Schedule(
+        peak=peak,
+        steps=max(0, steps - waiting) * config.updates_a_step,
+        warmup=warmup,
+        cosine=cosine,
+        horizon=horizon,
+        least=least or 0.0,
+        cycles=0.5 if cycles is None else cycles,
+        first=1 if cosine and not config.flag(f"{optim}.zero_indexed_step", True) else 0,
+    )

@@ -1,0 +1,93 @@
+"""Usual values of fields: the ranges of usual.toml with their sources, and those that a preset declares itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.core.tables import read_tables, record
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.yaml_text import text_of
+from launcher.verl.config import ACTOR, CRITIC, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT
+
+DECLARED = "VALUE-17"
+"""The finding for a range that only a preset declares."""
+
+_ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "AdamW8bit", "_AdamW")
+_RANKS = {ACTOR: f"{MODEL}.lora_rank", CRITIC: f"{CRITIC}.model.lora_rank"}
+_CONTROLLER, _SAMPLES = "algorithm.kl_ctrl.type", f"{ROLLOUT}.val_kwargs.do_sample"
+_SWITCHES = {f"{ACTOR}.kl_loss_coef": KL_IN_LOSS, "algorithm.kl_ctrl.kl_coef": KL_IN_REWARD}
+
+
+@dataclass(frozen=True)
+class UsualRange:
+    """The values of some veRL keys that train well, as usual.toml explains them."""
+
+    id: str
+    keys: tuple[str, ...]
+    low: float
+    high: float
+    usual: tuple[float, float]
+    below: str = ""
+    above: str = ""
+    source: str = ""
+    runs: str = "any"
+    of: str = ""
+    off: tuple[float, ...] = ()
+    """Values that turn the setting off."""
+
+    @property
+    def words(self) -> str:
+        """`1e-7 to 5e-6 for full fine-tuning`."""
+        return " to ".join(dict.fromkeys(map(text_of, self.usual))) + (f" {self.of}" if self.of else "")
+
+    def allows(self, value: float) -> bool:
+        """Whether somebody reports that the value works."""
+        return value in self.off or self.low <= value <= self.high
+
+
+def usual_of(config: EffectiveConfig, key: str) -> UsualRange | None:
+    """The range that holds for a veRL key in this configuration, its preset's own first; None where none does."""
+    if key.startswith(f"{CRITIC}.") and not config.has_critic:
+        return None
+    known = BY_VERL_KEY.get(key, ())
+    fitting = next((each for each in known if _RUNS[each.runs](config, key)), None)
+    if key not in config.usual or (known and fitting is None):
+        return fitting
+    low, high = config.usual[key]
+    return UsualRange(known[0].id if known else DECLARED, (key,), low, high, (low, high), of="of this preset")
+
+
+def _trains(config: EffectiveConfig, key: str, *, lora: bool) -> bool:
+    """Whether the key is the learning rate of Adam, of a pretrained model with or without an adapter."""
+    block = key.removesuffix(".optim.lr")
+    adapts = config.get(f"{block}.optim.optimizer", "AdamW") in _ADAPTIVE and config.get(key) != 0
+    return adapts and bool(config.number(_RANKS[block])) == lora
+
+
+_RUNS: Mapping[str, Callable[[EffectiveConfig, str], bool]] = {
+    "any": lambda config, key: True,
+    "full fine-tuning": lambda config, key: _trains(config, key, lora=False),
+    "LoRA": lambda config, key: _trains(config, key, lora=True),
+    "adapter": lambda config, key: bool(config.number(_RANKS[CRITIC if key.startswith(CRITIC) else ACTOR])),
+    "KL": lambda config, key: config.get(_SWITCHES[key]) is True,
+    "adaptive KL": lambda config, key: bool(config.kl_in_reward) and config.get(_CONTROLLER) == "adaptive",
+    "vanilla loss": lambda config, key: config.get(LOSS_MODE, "vanilla") == "vanilla",
+    "GSPO loss": lambda config, key: config.get(LOSS_MODE) == "gspo",
+    "discounting": lambda config, key: bool(config.discounts),
+    "critic": lambda config, key: bool(config.has_critic),
+    "cosine": lambda config, key: config.get(f"{key.rpartition('.')[0]}.lr_scheduler_type") == "cosine",
+    "asynchronous": lambda config, key: config.trainer_mode != "sync",
+    "sampled validation": lambda config, key: config.flag(_SAMPLES, False),
+}
+
+_TABLES = read_tables(Path(__file__).with_name("usual.toml"))
+
+RANGES = tuple(record(UsualRange, row) for row in _TABLES["ranges"])
+"""In the order of their rules."""
+
+BY_VERL_KEY: Mapping[str, tuple[UsualRange, ...]] = {
+    key: tuple(each for each in RANGES if key in each.keys) for range_ in RANGES for key in range_.keys
+}
+
+WITHOUT: Mapping[str, str] = {name: row["why"] for row in _TABLES["without"] for name in row["fields"]}
+"""Fields with numbers that have no usual range, with the reason."""

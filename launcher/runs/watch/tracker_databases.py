@@ -1,0 +1,99 @@
+"""Runs in the SQLite databases of MLflow and Trackio: no package of theirs is needed.
+
+Checked against files that mlflow 3.17 and trackio 0.43 wrote. veRL: `verl/utils/tracking.py: _MlflowLoggingAdapter,
+_compute_mlflow_params_from_objects`.
+"""
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from launcher.console.config_dump import flatten
+from launcher.core.errors import UserError
+from launcher.core.text import clean
+from launcher.runs.watch.tracker_run import TrackerFiles, numbers
+
+_MAGIC = b"SQLite format 3\0"
+_WORDS: dict[str, Any] = {"None": None, "True": True, "False": False}
+_ENDS = {"FINISHED": 0, "FAILED": 1}
+_INFINITE = 1.7e308  # MLflow stores infinity as the largest number
+
+
+def files(path: Path) -> list[Path]:
+    """A database, or those in a folder, that MLflow or Trackio may have written."""
+    if path.is_file():
+        return [path] if path.suffix == ".db" and path.open("rb").read(len(_MAGIC)) == _MAGIC else []
+    return [file for each in sorted(path.glob("*.db")) for file in files(each)] if path.is_dir() else []
+
+
+def read(file: Path) -> list[TrackerFiles]:
+    """The runs of a database, the oldest first; none for one of another program. Raises UserError for a damaged one."""
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as base:
+            tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            kinds: tuple[tuple[set[str], Callable[..., Iterator[TrackerFiles]]], ...] = (
+                ({"runs", "metrics", "params", "experiments"}, _mlflow),
+                ({"metrics", "configs"}, _trackio),
+            )
+            return next((list(reader(file, base)) for names, reader in kinds if names <= tables), [])
+    except sqlite3.Error as error:
+        hint = "copy it while nothing writes to it, and import the copy"
+        raise UserError(f"cannot read {file}: {error}", hint) from None
+    except (TypeError, AttributeError, ValueError, RecursionError):  # of another program, or written by a stranger
+        raise UserError(f"{file} has other values than MLflow and Trackio write", "import the console log") from None
+
+
+def _mlflow(file: Path, base: sqlite3.Connection) -> Iterator[TrackerFiles]:
+    runs = "SELECT run_uuid, name, status, start_time FROM runs WHERE lifecycle_stage = 'active' ORDER BY start_time"
+    for id, name, status, start in list(base.execute(runs)):
+        found = TrackerFiles(file, clean(name or id), file.absolute().parent, start / 1000 if start else None)
+        found.exit_code = _ENDS.get(status)
+        named = base.execute("SELECT key, value FROM params WHERE run_uuid = ?", (id,))
+        found.config = _listed({key.replace("/", "."): _meant(value) for key, value in named})
+        metrics = "SELECT key, value, is_nan, step, timestamp FROM metrics WHERE run_uuid = ? ORDER BY timestamp"
+        for key, value, nan, step, at in base.execute(metrics, (id,)):
+            value = math.nan if nan else math.copysign(math.inf, value) if abs(value) > _INFINITE else value
+            found.add(step, at / 1000, {key.replace("_at_", "@"): value})
+        yield found
+
+
+def _meant(text: str) -> Any:
+    """The value of a parameter, which MLflow keeps as text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    with suppress(ValueError):
+        return json.loads(text)
+    return text
+
+
+def _listed(flat: dict[str, Any]) -> dict[str, Any]:
+    """The keys with their lists, which veRL passes as their length and items: `a.list_len`, `a.0`, `a.1`."""
+    lists = {key.removesuffix(".list_len"): value for key, value in flat.items() if key.endswith(".list_len")}
+    plain = {key: value for key, value in flat.items() if not any(key.startswith(f"{name}.") for name in lists)}
+    return plain | {name: [flat.get(f"{name}.{at}") for at in range(size)] for name, size in lists.items()}
+
+
+def _trackio(file: Path, base: sqlite3.Connection) -> Iterator[TrackerFiles]:
+    columns = {name for _, name, *_ in base.execute("PRAGMA table_info(metrics)")}
+    id = "run_id" if "run_id" in columns else "run_name"  # older files have no ids
+    runs: dict[str, TrackerFiles] = {}
+    rows = base.execute(f"SELECT {id}, run_name, step, timestamp, metrics FROM metrics ORDER BY id")
+    for run, name, step, at, values in rows:
+        if run not in runs:
+            runs[run] = TrackerFiles(file, clean(name), file.absolute().parent, _time(at))
+        runs[run].add(step, _time(at), numbers(json.loads(values).items()))
+    for run, config in base.execute(f"SELECT {id}, config FROM configs"):
+        if run in runs:
+            runs[run].config = flatten({key: each for key, each in json.loads(config).items() if key[:1] != "_"})
+    yield from runs.values()
+
+
+def _time(text: str) -> float | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).timestamp()
+    return None

@@ -1,0 +1,73 @@
+"""A run as a tracker has it, whatever its files are."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.core.errors import UserError
+from launcher.metrics.records import StepRecord, is_step
+from launcher.metrics.timing import seconds_of
+
+
+@dataclass
+class TrackerFiles:
+    """One run, or attempt, as a tracker has it. `config` is by veRL key; relative paths in it are meant from `folder`.
+
+    `notes` say what could not be read.
+    """
+
+    path: Path
+    name: str
+    folder: Path
+    started: float | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    steps: dict[int, StepRecord] = field(default_factory=dict)
+    console: Path | None = None
+    exit_code: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
+        """Metrics of a step; those of one step may come in parts."""
+        if is_step(step) and data:
+            t = float(t) if isinstance(t, (int, float)) and math.isfinite(t) else self.started or 0.0
+            record = self.steps.setdefault(step, StepRecord(step, t, None, {}))
+            record.data |= data
+            record.t = t
+
+    def clock(self) -> "TrackerClock":
+        """When its steps were done."""
+        times = {step: record.t for step, record in self.steps.items()}
+        return TrackerClock(times, self.started or min(times.values(), default=self.path.stat().st_mtime))
+
+
+@dataclass
+class TrackerClock:
+    """As `LogClock`, with the times that the tracker wrote down."""
+
+    times: dict[int, float]
+    now: float
+
+    def __call__(self, record: StepRecord) -> float:
+        self.now = self.times.get(record.step, self.now + seconds_of(record.data))
+        return self.now
+
+
+def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
+    """The error of files without a step, and why they have none."""
+    why = f" ({'; '.join(notes)})" if notes else ""
+    return UserError(f"{path} has no metrics{why}", "use another run, or the console log of this one")
+
+
+def numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    """The metrics among values; trackers write words for those that JSON cannot."""
+    found = {}
+    for key, value in items:
+        if value in ("NaN", "Infinity", "-Infinity"):
+            value = float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and not key.startswith("_"):
+            with suppress(OverflowError):
+                found[key] = float(value)
+    return found

@@ -1,0 +1,158 @@
+"""Usual ranges of fields and presets, and learning rates that are computed to their end."""
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+import launcher.verl
+from launcher.check import checks
+from launcher.check.config.plausible import RULES, unusual
+from launcher.check.config.schedules import schedules
+from launcher.check.finding import Finding
+from launcher.check.subject import subject
+from launcher.cli.completion import complete
+from launcher.core.errors import UserError
+from launcher.preset.choices import new_keys
+from launcher.preset.draft import Draft
+from launcher.preset.effective import EffectiveConfig, Setting, of_draft
+from launcher.preset.files import load, restore
+from launcher.preset.layers import declarable
+from launcher.preset.schedule import Schedule
+from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.usual import BY_VERL_KEY, RANGES, WITHOUT
+from launcher.verl import versions
+
+EXAMPLES = Path(launcher.verl.__path__[0]) / "verl_examples.json.gz"
+LR = "actor_rollout_ref.actor.optim.lr"
+
+
+def found(preset: str, *settings: str) -> list[Finding]:
+    what = subject(load(preset, settings), assume="1x80")
+    return [each for each in checks.quick(what) if each.id.startswith("VALUE")]
+
+
+def test_every_field_with_a_number_has_a_usual_range_or_a_reason():
+    ranged = {BY_KEY[key].name for key in BY_VERL_KEY}
+    assert {*declarable()} - ranged - WITHOUT.keys() == set()
+    assert not ranged & WITHOUT.keys() and WITHOUT.keys() <= FIELDS.keys()
+    assert all(each.source for each in RANGES)
+    assert all(each.low <= each.usual[0] <= each.usual[1] <= each.high or each.usual[0] in each.off for each in RANGES)
+
+
+def test_veRL_s_examples_are_usual():
+    """But for a debugging script with three prompts per step, and KL terms that two scripts ask for and weigh by 0."""
+    strange = []
+    for path, keys in json.loads(gzip.decompress(EXAMPLES.read_bytes()))["examples"].items():
+        named = {versions.newest(key): Setting(value, "override") for key, value in keys.items()}
+        config = EffectiveConfig(settings=named)
+        strange += [(Path(path).name, each.id) for rule in RULES for each in rule(config)]
+    assert strange == [
+        ("run_hy_v3_megatron.sh", "VALUE-2"),
+        ("run_mimo_7b_mtp_rl_vllm_sgl_megatron.sh", "VALUE-2"),
+        ("run_qwen3_30b_a3b_megatron.sh", "VALUE-13"),
+    ]
+
+
+def test_a_preset_declares_the_range_of_its_own_model(tmp_path: Path):
+    """Both spellings are one, the file on top wins, null takes a range back, and a run keeps it."""
+    base, mine = tmp_path / "base.yaml", tmp_path / "mine.yaml"
+    base.write_text("extends: toy-cpu\nusual:\n  actor: {lr: [1e-6, 1e-2]}\n")
+    assert found(str(base), "actor.lr=5e-3") == []
+    mine.write_text(f"extends: ./base.yaml\nusual:\n  {LR}: [1e-4, 1e-3]\n")
+    (outside,) = found(str(mine), "actor.lr=5e-3")
+    assert outside.message == f"{LR} is 0.005, above the usual 1e-4 to 0.001 of this preset"
+    assert outside.fix == f"set {LR} to 0.001, or correct usual.actor.lr" and outside.change == {"actor.lr": 0.001}
+    kept = restore("run", load(str(mine), ["actor.lr=5e-3"]).snapshot())
+    (outside,) = unusual(of_draft(kept.values()))
+    assert outside.now == "0.005, above the usual 1e-4 to 0.001 of this preset"
+    (taken,) = found(str(mine), "usual.actor.lr=null")
+    assert "for full fine-tuning" in taken.message  # the toy's 3e-4
+
+
+def test_the_toy_is_usual_by_its_own_range():
+    assert found("toy-cpu") == [] and found("toy-cpu", "model.lora_rank=8") == []
+    (outside,) = found("toy-cpu", "actor.lr=0.03")
+    assert "of this preset" in outside.message
+    assert len(found("toy-cpu", "usual.actor.lr=null", "usual.critic.lr=null")) == 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "message", "hint"),
+    [
+        ("usual.actor.lr=3", "usual.actor.lr is 3", "use the lowest and the highest value: [LOW, HIGH]"),
+        ("usual.actor.lr=[2,1]", "usual.actor.lr is [2, 1]", "use the lowest and the highest value: [LOW, HIGH]"),
+        ("usual.actor.lt=[1,2]", "usual: 'actor.lt' is not a field with a number", "did you mean 'actor.lr'?"),
+        ("usual.model.path=[1,2]", "usual: 'model.path' is not a field with a number", None),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(setting: str, message: str, hint: str | None, tmp_path: Path):
+    with pytest.raises(UserError) as refused:
+        load("toy-cpu", [setting])
+    assert refused.value.message == message and (hint is None or refused.value.hint == hint)
+    file = tmp_path / "mine.yaml"
+    name, _, value = setting.removeprefix("usual.").partition("=")
+    file.write_text(f"extends: toy-cpu\nusual:\n  {name}: {value}\n")
+    with pytest.raises(UserError, match=r"mine\.yaml, line 3"):
+        load(str(file))
+    draft = Draft(file, file.read_text(), on_disk=None)
+    assert ("usual", name) in draft.reading.errors
+
+
+def test_an_editor_sets_a_range(tmp_path: Path):
+    file = tmp_path / "mine.yaml"
+    draft = Draft(file, "extends: toy-cpu\n", on_disk=None)
+    where = draft.add("usual.actor_rollout_ref.actor.optim.lr", [1e-5, 1e-2])
+    assert where == ("usual", "actor.lr") and draft.text == "extends: toy-cpu\nusual:\n  actor.lr: [1e-5, 0.01]\n"
+    assert new_keys("usual.critic.clip") == ["usual.critic.clip_grad", "usual.critic.cliprange_value"]
+    assert dict(complete(["check", "toy-cpu", "usual.critic.clip"])).keys() == {
+        "usual.critic.clip_grad=",
+        "usual.critic.cliprange_value=",
+    }
+    assert draft.check_text(where, "3") and not draft.check_text(where, "[1, 2]")
+
+
+def test_rates_are_those_of_verl():
+    functional = pytest.importorskip("verl.utils.torch_functional")
+    import torch
+
+    for warmup, least, cycles in itertools.product((0, 5, 100), (0.0, 0.1), (0.5, 1.0)):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1e-3)
+        theirs = functional.get_cosine_schedule_with_warmup(optimizer, warmup, 60, least, cycles)
+        ours = Schedule(1e-3, 60, warmup, True, 60, least, cycles, 0)
+        for rate in ours.rates:
+            assert rate == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-12)
+            optimizer.step()
+            theirs.step()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["actor.lr_warmup_steps=100"], "reaches only 1.8e-4 of 3e-4"),
+        (["actor.lr_warmup_steps=40"], "the warm-up takes 67 % of them"),
+        (["critic.lr_warmup_steps_ratio=0.9"], "most of the run is warm-up"),
+        (["trainer.critic_warmup=50", "actor.lr_warmup_steps=20"], "its schedule has 10 steps"),
+        (["actor.lr_scheduler_type=cosine", "actor.lr=1.2e-5"], "falls from 1.2e-5 to 8.2e-9: for 72 % of the run"),
+        (["actor.lr_scheduler_type=cosine", "actor.num_cycles=2"], "the learning rate rises again"),
+        (["actor.min_lr_ratio=0.1"], "has no effect: the learning rate stays the same"),
+    ],
+)
+def test_a_learning_rate_is_judged_over_the_whole_run(settings: list[str], says: str):
+    (one,) = found("toy-cpu", *settings)
+    assert one.id == "VALUE-12" and says in one.message
+    assert not one.change or found("toy-cpu", *settings, *(f"{key}={value}" for key, value in one.change.items())) == []
+
+
+@pytest.mark.parametrize("settings", [["actor.lr_warmup_steps=10"], ["actor.lr_scheduler_type=cosine"]])
+def test_a_usual_schedule_is_not_remarked(settings: list[str]):
+    assert found("toy-cpu", *settings) == []
+
+
+def test_rows_give_the_steps_where_the_preset_does_not():
+    what = subject(load("gsm8k-0.5b-24gb", ["trainer.epochs=1", "actor.lr_warmup_steps=100"]), assume="1x80")
+    assert not [each for each in checks.quick(what) if each.id == "VALUE-12"]
+    (one,) = schedules(what, rows=7473)
+    assert "is 100, and its schedule has 58 steps" in one.message
