@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,8 @@ class Watching:
             reader.start()
             yield terminal.process.pid
         finally:
-            os.kill(self._supervisor, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # the recorded run may have ended
+                os.kill(self._supervisor, signal.SIGCONT)
             gone.set()
             if reader.ident:
                 reader.join()
@@ -105,7 +106,7 @@ class Watching:
 def spans_beside_fixed_work(lane: Lane, folder: Path, seconds: float) -> dict[str, Any]:
     """Steps with and without the spans of a step, with the supervisor and a screen beside both."""
     found: dict[bool, list[list[float]]] = {True: [], False: []}
-    with _fixed_work(lane, "spans", folder, speed=3) as (played, metrics, written):
+    with _fixed_work(lane, "spans", folder) as (played, metrics, written):
         watching = Watching(lane, played, metrics, block=16)
         began, first = time.monotonic(), metrics.read_bytes().count(b"\n")
         with watching._screen() as screen:
@@ -151,17 +152,17 @@ def beside_fixed_work(lane: Lane, kind: str, folder: Path, steps: int) -> dict[s
 
     veRL's own steps of equal work differ by a tenth; those of the kind `update` by much less.
     """
-    with _fixed_work(lane, kind, folder, speed=1) as (played, metrics, _):
+    with _fixed_work(lane, kind, folder) as (played, metrics, _):
         found = Watching(lane, played, metrics, block=16).measure(steps, 150)
     return {"name": f"fixed-{kind}", "gpus": list(lane.gpus), "watching": found}
 
 
 @contextmanager
-def _fixed_work(lane: Lane, kind: str, folder: Path, speed: int) -> Iterator[tuple[str, Path, Path]]:
+def _fixed_work(lane: Lane, kind: str, folder: Path) -> Iterator[tuple[str, Path, Path]]:
     """The run that is played, the metrics of the work, and the folder of the spans: those of the played run."""
     metrics, log = (folder / f"fixed-{kind}.{ending}" for ending in ("jsonl", "log"))
     metrics.unlink(missing_ok=True)
-    words = ["replay", str(LOG), "--speed", str(speed), "--detach", "--json"]
+    words = ["replay", str(LOG), "--speed", "1", "--detach", "--json"]
     started = json.loads(ppo_tui(lane, *words).stdout)
     played, spans = started["run"], Path(started["dir"]) / "attempts/1/spans"
     spans.mkdir(parents=True, exist_ok=True)
