@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import span_runs
 
-from launcher.compare.faster import FEWEST, WARM, Plan, prove
+from launcher.compare.faster import COMPARED, STEPS, Plan, prove
 from launcher.core.errors import UserError
 from launcher.preset.files import load
 from launcher.preset.remedy import configuration
@@ -123,16 +123,19 @@ def run_of(folder: Path, seconds: Sequence[float]) -> RunDir:
     return run
 
 
-def test_a_change_is_proven_by_pairs_of_steps(tmp_path: Path) -> None:
+def test_a_change_is_proven_by_two_pairs_of_runs(tmp_path: Path) -> None:
     luck = random.Random(1)
-    noise = [luck.gauss(0, 0.1) for _ in range(40)]
-    slow = run_of(tmp_path / "a", [9.0, 9.0, *(3 + each for each in noise[:14])])
-    fast = run_of(tmp_path / "b", [9.0, 9.0, *(2 + each for each in noise[14:28])])
-    same = run_of(tmp_path / "c", [9.0, 9.0, *(3 + each for each in noise[26:40])])
-    advice = Advice("reward", "cause", "do", "reward.workers=4", "1", 3.0, 1.0, 0.9, 1.1)
-    planned = Plan(slow, advice, 0, WARM + FEWEST)
-    proof = prove(planned, slow, fast)
+    runs = iter(range(100))
+
+    def steps(seconds: float, count: int = COMPARED) -> RunDir:
+        return run_of(tmp_path / f"{next(runs)}", [9.0, 9.0, *(seconds + luck.gauss(0, 0.1) for _ in range(count))])
+
+    slow = steps(3)
+    planned = Plan(slow, Advice("reward", "cause", "do", "reward.workers=4", "1", 3.0, 1.0, 0.9, 1.1), 0, STEPS)
+    proof = prove(planned, [slow, steps(2), steps(2), steps(3)])
     assert proof.proven and proof.saved == pytest.approx(1.0, abs=0.15) and proof.low < 1.0 < proof.high + 0.1
-    assert not prove(planned, slow, same).proven
+    assert not prove(planned, [slow, steps(3), steps(3), steps(3)]).proven
+    assert not prove(planned, [slow, steps(2), steps(4), steps(3)]).proven, "the second pair contradicts"
+    assert not prove(planned, [steps(6), steps(5), steps(4), steps(3)]).proven, "the machine got faster meanwhile"
     with pytest.raises(UserError, match="too few"):
-        prove(planned, slow, run_of(tmp_path / "d", [3.0] * 6))
+        prove(planned, [slow, steps(2), steps(2), steps(3, count=COMPARED - 1)])
