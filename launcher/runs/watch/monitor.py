@@ -187,7 +187,7 @@ class Monitor:
 
     @property
     def pace(self) -> tuple[float, float, float] | None:
-        """Time of the last step, then the median and the longest of the seconds between steps; None before the second."""
+        """Time of the last step, then median and maximum of the seconds between steps; None before the second."""
         if self._last_t is None or not self._durations:
             return None
         return self._last_t, statistics.median(self._durations), max(self._durations)
