@@ -89,3 +89,9 @@ def test_without_a_server_workers_start_as_ray_starts_them(
 ) -> None:
     done = verl.python(START, *missing, **CPU, **env)
     assert done.stdout.split()[-1] == "None", done.stderr
+
+
+def test_it_sees_whether_forks_would_share_ids_of_ray(verl: Parent) -> None:
+    draw = "from ppo_tui_inside.fork_server import _forks_share_ids as share; import ray; print(share()); "
+    done = verl.python(draw + "ray.ObjectRef.from_random(); print(share())")
+    assert done.stdout.split() == ["False", "True"], done.stderr
