@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,11 @@ def test_slow_rewards_are_spread_over_processes() -> None:
 
 def test_agent_loops_that_block_are_spread_over_processes() -> None:
     setting, saved = told(best(evidence(made_up(agent=4.0))))
-    assert setting == "rollout.agent_workers=4" and saved == pytest.approx(3.0, rel=0.4)
+    assert setting == "rollout.agent_workers=4" and saved == pytest.approx(3.0, rel=0.1)
+    assert best(evidence(made_up(agent=4.0), "rollout.agent_workers=4")) is None, "a CPU has no room for more"
+    spans = made_up(agent=0.4)
+    more = [each for each in spans if each.name == "session" for _ in range(63)]
+    assert best(evidence([*spans, *more])) is None, "veRL itself needs so long for 64 responses"
 
 
 def test_tiny_micro_batches_cost_what_does_not_depend_on_tokens() -> None:
@@ -82,6 +87,13 @@ def test_tiny_micro_batches_cost_what_does_not_depend_on_tokens() -> None:
     assert saved == pytest.approx((32 - 4) * 0.1, rel=0.2)
     free = best(evidence(made_up(micro=(0.0, 0.01)), "actor.ppo_micro_batch_size_per_gpu=1"))
     assert free is None or not free.setting.startswith("actor.ppo_micro"), "all of it is for the tokens"
+
+
+def test_a_small_token_budget_of_the_critic_is_enlarged() -> None:
+    rename = {"actor_update": "train_batch", "update_actor": "update_critic"}
+    spans = [replace(each, name=rename.get(each.name, each.name)) for each in made_up(micro=(0.1, 0.002))]
+    setting, saved = told(best(evidence(spans, "critic.ppo_max_token_len_per_gpu=40")))
+    assert setting == "critic.ppo_max_token_len_per_gpu=320" and saved == pytest.approx((32 - 4) * 0.1, rel=0.2)
 
 
 def test_a_validation_of_every_step_comes_less_often() -> None:
