@@ -25,7 +25,7 @@ FAULTS = {
     "reward": (f"reward.path={FILES}/slow_reward.py", "reward.function=compute_score"),
     "agent": (f"env.PYTHONPATH={FILES}", *AGENT),
     "update-micro": ("actor.ppo_micro_batch_size_per_gpu=1",),
-    "critic-micro": ("critic.ppo_micro_batch_size_per_gpu=1",),
+    "critic-tokens": ("critic.ppo_max_token_len_per_gpu=40",),  # one response each
     "log-prob-micro": ("rollout.log_prob_micro_batch_size_per_gpu=1",),
     "validation": ("trainer.validate_every=1",),
     "tail": ("data.max_response_length=64",),

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,32 +110,27 @@ def hang_queue() -> None:
     full.put(2)
 
 
-def join(rank: int, port: str) -> Any:
+def two_ranks(name: str, end: Callable[[int, Any, Any], object]) -> None:
+    """Two processes of a collective, of which the first prints the steps; then `end` of each rank."""
+    if len(sys.argv) < 5:
+        port = str(29500 + os.getpid() % 1000)
+        argv = [sys.executable, __file__, name, str(FOLDER)]
+        ranks = [subprocess.Popen([*argv, str(rank), port]) for rank in range(2)]
+        for each in ranks:
+            each.wait()
+        return
+    import torch
     import torch.distributed as dist
 
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK=str(rank), WORLD_SIZE="2")
+    rank, grads = int(sys.argv[3]), torch.ones(4)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[4], RANK=str(rank), WORLD_SIZE="2")
     dist.init_process_group("gloo")
-    return dist
-
-
-def two_ranks(name: str) -> None:
-    """The driver of a collective: two processes, of which the first prints the steps."""
-    port = str(29500 + os.getpid() % 1000)
-    ranks = [subprocess.Popen([sys.executable, __file__, name, str(FOLDER), str(rank), port]) for rank in range(2)]
-    for each in ranks:
-        each.wait()
-
-
-def collective(dist: Any, rank: int) -> Any:
-    import torch
-
-    grads = torch.ones(4)
     for _ in range(5):
         dist.all_reduce(grads)
     if rank == 0:
         steps()
     dist.barrier()
-    return grads
+    end(rank, dist, grads)
 
 
 def score_slowly() -> None:
@@ -142,61 +138,48 @@ def score_slowly() -> None:
 
 
 def hang_missing() -> None:
-    if len(sys.argv) < 5:
-        return two_ranks("missing")
-    rank = int(sys.argv[3])
-    dist = join(rank, sys.argv[4])
-    grads = collective(dist, rank)
-    if rank == 1:
-        score_slowly()
-    dist.all_reduce(grads)
-    return None
+    def end(rank: int, dist: Any, grads: Any) -> None:
+        if rank == 1:
+            score_slowly()
+        dist.all_reduce(grads)
+
+    two_ranks("missing", end)
 
 
 def hang_mismatch() -> None:
-    if len(sys.argv) < 5:
-        return two_ranks("mismatch")
-    rank = int(sys.argv[3])
-    dist = join(rank, sys.argv[4])
-    grads = collective(dist, rank)
-    if rank == 0:
-        dist.all_reduce(grads)
-    else:
-        dist.recv(grads, src=0)
-    return None
+    two_ranks("mismatch", lambda rank, dist, grads: dist.recv(grads, src=0) if rank else dist.all_reduce(grads))
 
 
 def hang_killed_rank() -> None:
     """One of two ranks gets SIGSTOP."""
-    if len(sys.argv) < 5:
-        return two_ranks("killed_rank")
-    rank = int(sys.argv[3])
-    dist = join(rank, sys.argv[4])
-    grads = collective(dist, rank)
-    if rank == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    dist.all_reduce(grads)
-    return None
+
+    def end(rank: int, dist: Any, grads: Any) -> None:
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        dist.all_reduce(grads)
+
+    two_ranks("killed_rank", end)
+
+
+def hold(code: str) -> None:
+    """Runs code that takes a lock in a process that keeps it; returns when it is taken."""
+    holder = subprocess.Popen([sys.executable, "-c", f"{code}; {HOLD}"], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    holder.stdout.readline()
 
 
 def hang_lock() -> None:
     import filelock
 
     path = FOLDER / "model.lock"
-    code = f"import filelock, time; lock = filelock.FileLock({str(path)!r}); lock.acquire(); {HOLD}"
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    holder.stdout.readline()
+    hold(f"import filelock, time; lock = filelock.FileLock({str(path)!r}); lock.acquire()")
     steps()
     filelock.FileLock(path).acquire()
 
 
 def hang_flock() -> None:
     path = FOLDER / "data.lock"
-    code = f"import fcntl, time; file = open({str(path)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX); {HOLD}"
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    holder.stdout.readline()
+    hold(f"import fcntl, time; file = open({str(path)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX)")
     steps()
     with path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)

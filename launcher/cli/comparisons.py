@@ -154,7 +154,7 @@ def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool,
     say(f"{planned.advice.cause}; {planned.advice.do}:")
     say(f"  {advice_line(planned.advice)}")
     place = f"step {planned.step}" if planned.step else "the start"
-    say(f"two runs from {place} to step {planned.until}, one of them unchanged")
+    say(f"four runs from {place} to step {planned.until}, two of them unchanged")
     confirm("Start them?", yes, f"trying to make run {parent.id} faster")
     with refusals():
         proof = carry_out(planned, say, force=force)

@@ -1,9 +1,11 @@
-"""Proving an advice about time: a run continues from a checkpoint with and without the change, and their steps compare.
+"""Proving an advice about time: a run continues from a checkpoint twice with and twice without the change.
 
-Both see the same prompts in the same steps, so steps are compared in pairs. The change is kept where the interval of
-the saved seconds is above 0.
+All see the same prompts in the same steps, so steps are compared in pairs. The order is control, change, change,
+control: what slows the machine down meanwhile does not favor one of them. The change is kept where the interval of the
+saved seconds is above 0. docs/evidence/time.md has its share of false positives.
 """
 
+import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -23,12 +25,15 @@ from launcher.timing.advice import Advice
 from launcher.timing.report import Timing
 
 WARM = 2  # first steps of each run, in which kernels and caches are made
-STEPS = WARM + FEWEST
+COMPARED = FEWEST // 2  # fewest steps of a run after them
+STEPS = WARM + COMPARED
+ORDER = (False, True, True, False)  # whether a run has the change; the first half is one pair, the second another
+_APART = 0.02  # of a step: by so much two processes may differ that do the same, which no pair of steps shows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """From `step` of `run` to step `until`, once as it is and once with the advice."""
+    """From `step` of `run` to step `until`, as it is and with the advice."""
 
     run: RunDir
     advice: Advice
@@ -38,7 +43,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Proof:
-    """What came out: seconds per step of both, and those that the change saves with their interval."""
+    """What came out: seconds per step of both, and those that the change saves with their interval.
+
+    `control` and `changed` are the runs to continue with.
+    """
 
     control: str
     changed: str
@@ -81,40 +89,59 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Pla
 
 
 def carry_out(planned: Plan, narrate: Narrate = silent, *, force: bool = False) -> Proof:
-    """Runs both through the queue and compares them. An interruption ends them. Raises UserError where one fails."""
-    both: list[RunDir] = []
+    """Runs all four through the queue and compares them; an interruption ends them. Raises UserError if one fails."""
+    runs: list[RunDir] = []
     going: list[RunDir] = []
     try:
-        for change in ((), (planned.advice.setting,)):
-            chosen = [*change, f"trainer.steps={planned.until}"]
-            run = enqueue_fork(planned.run, chosen, planned.step, force=force)
-            both.append(run)
+        for changed in ORDER:
+            change = (planned.advice.setting,) if changed else ()
+            run = enqueue_fork(planned.run, [*change, f"trainer.steps={planned.until}"], planned.step, force=force)
+            runs.append(run)
             going.append(run)
-            narrate(f"queued {run.id}: {' '.join(change) or 'the control run'}")
+            narrate(f"queued {run.id}: {' '.join(change) or 'a control run'}")
         while going:
             time.sleep(POLL)
             going = [run for run in going if not _over(run)]
     finally:
         for run in going:
             end(run)
-    return prove(planned, *both)
+    return prove(planned, runs)
 
 
-def prove(planned: Plan, control: RunDir, changed: RunDir) -> Proof:
-    """Compares two runs of a plan. Raises UserError where they have too few steps in common."""
-    before, after = _seconds(control), _seconds(changed)
-    first = planned.step + WARM
-    shared = sorted(step for step in before.keys() & after.keys() if step > first)
-    if len(shared) < FEWEST:
-        raise UserError(
-            f"{len(shared)} steps in common are too few to compare {control.id} and {changed.id}",
-            f"'ppo-tui diagnose {changed.id}' explains a run that ended early",
-        )
-    gaps = [before[step] - after[step] for step in shared]
-    mean, reach = statistics.fmean(gaps), of_blocks(gaps).reach()
-    slow, fast = (statistics.fmean(each[step] for step in shared) for each in (before, after))
-    setting, predicted = planned.advice.setting, planned.advice.saved
-    return Proof(control.id, changed.id, setting, predicted, slow, fast, mean, mean - reach, mean + reach, len(shared))
+def prove(planned: Plan, runs: Sequence[RunDir]) -> Proof:
+    """Compares the runs of a plan, in `ORDER`. Raises UserError where two have too few steps in common."""
+    before, after = list[float](), list[float]()
+    for pair in (runs[:2], runs[:1:-1]):
+        slow, fast = (_seconds(run) for run in pair)
+        shared = sorted(step for step in slow.keys() & fast.keys() if step > planned.step + WARM)
+        if len(shared) < COMPARED:
+            control, changed = (run.id for run in pair)
+            raise UserError(
+                f"{len(shared)} steps in common are too few to compare {control} and {changed}",
+                f"'ppo-tui diagnose {changed}' explains a run that ended early",
+            )
+        before += [slow[step] for step in shared]
+        after += [fast[step] for step in shared]
+    gaps = [old - new for old, new in zip(before, after, strict=True)]
+    saved, now = statistics.fmean(gaps), statistics.fmean(before)
+    reach = reach_of(gaps, now)
+    return Proof(
+        runs[0].id,
+        runs[1].id,
+        planned.advice.setting,
+        planned.advice.saved,
+        now,
+        statistics.fmean(after),
+        saved,
+        saved - reach,
+        saved + reach,
+        len(gaps),
+    )
+
+
+def reach_of(gaps: Sequence[float], seconds: float) -> float:
+    """Half the width of the interval of the mean gap, for steps of so many seconds."""
+    return math.hypot(of_blocks(gaps).reach(), _APART * seconds)
 
 
 def _over(run: RunDir) -> bool:

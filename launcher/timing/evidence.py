@@ -30,6 +30,7 @@ class Row:
     mini: str = ""
     dynamic: str = ""
     bytes: float = 0.0
+    own: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class Gpu:
     flops: float
     bandwidth: float
     source: str
+    url: str
 
 
 @dataclass(frozen=True)

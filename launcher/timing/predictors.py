@@ -3,13 +3,14 @@
 import contextlib
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from launcher.record.spans import Span
 from launcher.runs.watch.responses import dumps, read
 from launcher.timing.anatomy import StepTime
 from launcher.timing.evidence import Evidence, Prediction, Row
-from launcher.timing.stages import GENERATE, MICRO_BATCHES, ROLLOUT, TAIL
+from launcher.timing.stages import GENERATE, MICRO_BATCHES, OF_SPAN, ROLLOUT, TAIL
 from launcher.verl.config import BATCH, GPUS, NODES, TENSOR, N
 
 _TIMES = 8  # how much larger micro-batches may become at once
@@ -24,10 +25,17 @@ _LINK = 25e9  # bytes per second between GPU and host: PCIe 4.0 x16, measured
 
 
 def spread(row: Row, evidence: Evidence) -> Prediction | None:
-    """Work of a few processes in more of them: each takes its part of the time."""
+    """Work of a few processes in more of them: each takes its part of the time, apart from what veRL needs itself."""
     now = int(evidence.number(row.key) or 1)
+    if evidence.config.on_cpu and now >= _PROCESSES:  # they would compete with the training for its cores
+        return None
     wanted = now * _PROCESSES
-    return Prediction(str(wanted), [seconds * (1 - now / wanted) for seconds in evidence.stage(row.stage)])
+    saved = []
+    for step, seconds in zip(evidence.steps, evidence.stage(row.stage), strict=True):
+        counts = Counter(span.lane for span in step.spans if OF_SPAN.get(span.name) == row.stage)
+        own = row.own * max(counts.values(), default=0)
+        saved.append(max(seconds - own, 0.0) * (1 - now / wanted))
+    return Prediction(str(wanted), saved)
 
 
 def less_often(row: Row, evidence: Evidence) -> Prediction | None:
@@ -61,7 +69,7 @@ def micro(row: Row, evidence: Evidence) -> Prediction | None:
 def budget(row: Row, evidence: Evidence) -> Prediction | None:
     """A larger token budget, as with `micro`."""
     now = evidence.number(row.key)
-    if now is None or not evidence.value(row.dynamic):
+    if now is None or (row.dynamic and not evidence.value(row.dynamic)):
         return None
     wanted = int(now * _headroom(evidence))
     return _fewer(row, evidence, now / wanted, str(wanted)) if wanted > now else None

@@ -110,6 +110,16 @@ def test_only_the_driver_imports_verl(run: dict[str, str]) -> None:
     assert console.count("Platform override from VERL_PLATFORM: cpu") == 1
 
 
+@pytest.mark.nightly("launcher/inside/ppo_tui_inside/", "launcher/verl/requirements-cpu.txt")
+def test_several_agent_workers_share_no_ids(env: dict[str, str]) -> None:
+    """Ray ends a process that gets two tasks with the same id."""
+    settings = ("trainer.steps=4", "trainer.validate_first=false", "trainer.validate_every=-1", "trainer.save_every=-1")
+    found = start(env, "rollout.agent_workers=4", *settings, step=4)
+    test_only_the_driver_imports_verl(found)
+    state = wait_for(RunDir(Path(found["dir"])), lambda now: not now.live)
+    assert state.state == "finished", state
+
+
 def test_closing_the_terminal_changes_nothing_for_the_run(env: dict[str, str], run: dict[str, str]) -> None:
     before = status(env, run["run"])
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)

@@ -60,13 +60,13 @@ def test_it_imports_what_verl_requires_and_nothing_of_ours() -> None:
 
 
 def test_files_that_run_alone_import_nothing_of_the_package() -> None:
-    alone = [PACKAGE / "plugin" / "setup_worker.py", PACKAGE / "probes" / "cluster.py", *inside.BY_PATH.glob("*.py")]
+    alone = [PACKAGE / "setup_worker.py", PACKAGE / "probes" / "cluster.py", *inside.BY_PATH.glob("*.py")]
     assert [path.name for path in alone if "." in _imports(path)] == []
 
 
 def test_modules_beside_rays_worker_have_no_name_of_the_standard_library() -> None:
     """Python puts the folder of `setup_worker.py` first on the path of a worker."""
-    assert {path.stem for path in (PACKAGE / "plugin").glob("*.py")} & sys.stdlib_module_names == set()
+    assert {path.stem for path in PACKAGE.glob("*.py")} & sys.stdlib_module_names == set()
 
 
 def test_the_supported_verl_is_defined_once() -> None:

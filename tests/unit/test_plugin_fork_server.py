@@ -13,8 +13,10 @@ pytestmark = WITH_VERL
 # What Ray starts; and what it says, with the word of our stand-in for Ray's own script where the server declines.
 WORKER = """
 import json, os, sys
-print(json.dumps({"argv": sys.argv[1:], "shared": "verl.trainer.ppo.v1" in sys.modules, "mark": os.environ["MARK"],
-                  "folder": os.getcwd(), "leads": os.getpgrp() == os.getpid(), "server": os.getppid()}))
+from ray import ObjectRef
+print(json.dumps({"id": ObjectRef.from_random().hex(), "argv": sys.argv[1:],
+                  "shared": "verl.trainer.ppo.v1" in sys.modules, "mark": os.environ["MARK"], "folder": os.getcwd(),
+                  "leads": os.getpgrp() == os.getpid(), "server": os.getppid()}))
 """
 DRIVER = """
 import json, os, signal, subprocess, sys, time
@@ -25,7 +27,7 @@ folder = Path(sys.argv[1])
 (folder / "rays.py").write_text("print('as Ray starts it')")
 sys.orig_argv[:] = ["python", "-m", "verl.trainer.main_ppo", "+ray_kwargs.ray_init.address=local"]
 import verl
-from ppo_tui_inside.plugin import fork_server, setup_worker
+from ppo_tui_inside import fork_server, setup_worker
 from ray._private import ray_constants
 
 def ask(context="{{}}", **env):
@@ -36,7 +38,8 @@ def ask(context="{{}}", **env):
     return done.stdout.strip()
 
 server = fork_server._server
-print(json.dumps({{"server": server.pid, "worker": json.loads(ask('{{"env_vars": {{"MARK": "3"}}}}'))}}))
+workers = [json.loads(ask('{{"env_vars": {{"MARK": "3"}}}}')) for _ in range(2)]
+print(json.dumps({{"server": server.pid, "ids": [worker.pop("id") for worker in workers], "worker": workers[0]}}))
 print(ask(MARK="0", OMP_NUM_THREADS="4"))
 print(ask(MARK="0", RAY_JOB_ID="02000000"))
 print(ask('{{"py_executable": "podman"}}', MARK="0"))
@@ -59,6 +62,7 @@ def test_a_worker_is_a_fork_where_it_would_import_the_same(verl: Parent, tmp_pat
         "leads": True,
         "server": found["server"],
     }
+    assert found["ids"][0] != found["ids"][1], "Ray's generator was used before the fork: tasks would share ids"
     assert others == ["as Ray starts it"] * 4, done.stderr
 
 
@@ -68,7 +72,7 @@ for name in sys.argv[1:]:
     del os.environ[name]
 sys.orig_argv[:] = ["python", "-m", "verl.trainer.main_ppo", "+ray_kwargs.ray_init.address=local"]
 import verl
-from ppo_tui_inside.plugin import fork_server
+from ppo_tui_inside import fork_server
 print(fork_server._server.pid if fork_server._server else None)
 """
 CPU = {"VERL_PLATFORM": "cpu", "OMP_NUM_THREADS": "1"}
@@ -85,3 +89,9 @@ def test_without_a_server_workers_start_as_ray_starts_them(
 ) -> None:
     done = verl.python(START, *missing, **CPU, **env)
     assert done.stdout.split()[-1] == "None", done.stderr
+
+
+def test_it_sees_whether_forks_would_share_ids_of_ray(verl: Parent) -> None:
+    draw = "from ppo_tui_inside.fork_server import _forks_share_ids as share; import ray; print(share()); "
+    done = verl.python(draw + "ray.ObjectRef.from_random(); print(share())")
+    assert done.stdout.split() == ["False", "True"], done.stderr

@@ -159,7 +159,7 @@ def test_a_stage_says_why_it_takes_long() -> None:
 
     assert why(model(downloaded=3_100_000_000), 100, 90) == "downloaded 3.1 GB (31 MB per second)"
     compiled = why(model(compiled=62.0, cpu=80.0), 100, 90, StageWork("model", 30, compiled=0.5))
-    assert compiled == "compiled for 1m 02s of CPU, usually 0s: no compile cache fits"
+    assert compiled == "compilers used 1m 02s of CPU, usually 0s: no compile cache fits"
     slow_disk = model(fetched=9_000_000_000, disk="/mnt/models nfs4")
     assert why(slow_disk, 100, 30) == "read 9.0 GB from a slow disk (/mnt/models nfs4)"
     assert why(slow_disk, 100, 95) is None, "as long as usual"

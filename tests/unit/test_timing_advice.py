@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import span_runs
 
-from launcher.compare.faster import FEWEST, WARM, Plan, prove
+from launcher.compare.faster import COMPARED, STEPS, Plan, prove
 from launcher.core.errors import UserError
 from launcher.preset.files import load
 from launcher.preset.remedy import configuration
@@ -72,7 +73,11 @@ def test_slow_rewards_are_spread_over_processes() -> None:
 
 def test_agent_loops_that_block_are_spread_over_processes() -> None:
     setting, saved = told(best(evidence(made_up(agent=4.0))))
-    assert setting == "rollout.agent_workers=4" and saved == pytest.approx(3.0, rel=0.4)
+    assert setting == "rollout.agent_workers=4" and saved == pytest.approx(3.0, rel=0.1)
+    assert best(evidence(made_up(agent=4.0), "rollout.agent_workers=4")) is None, "a CPU has no room for more"
+    spans = made_up(agent=0.4)
+    more = [each for each in spans if each.name == "session" for _ in range(63)]
+    assert best(evidence([*spans, *more])) is None, "veRL itself needs so long for 64 responses"
 
 
 def test_tiny_micro_batches_cost_what_does_not_depend_on_tokens() -> None:
@@ -82,6 +87,13 @@ def test_tiny_micro_batches_cost_what_does_not_depend_on_tokens() -> None:
     assert saved == pytest.approx((32 - 4) * 0.1, rel=0.2)
     free = best(evidence(made_up(micro=(0.0, 0.01)), "actor.ppo_micro_batch_size_per_gpu=1"))
     assert free is None or not free.setting.startswith("actor.ppo_micro"), "all of it is for the tokens"
+
+
+def test_a_small_token_budget_of_the_critic_is_enlarged() -> None:
+    rename = {"actor_update": "train_batch", "update_actor": "update_critic"}
+    spans = [replace(each, name=rename.get(each.name, each.name)) for each in made_up(micro=(0.1, 0.002))]
+    setting, saved = told(best(evidence(spans, "critic.ppo_max_token_len_per_gpu=40")))
+    assert setting == "critic.ppo_max_token_len_per_gpu=320" and saved == pytest.approx((32 - 4) * 0.1, rel=0.2)
 
 
 def test_a_validation_of_every_step_comes_less_often() -> None:
@@ -123,16 +135,19 @@ def run_of(folder: Path, seconds: Sequence[float]) -> RunDir:
     return run
 
 
-def test_a_change_is_proven_by_pairs_of_steps(tmp_path: Path) -> None:
+def test_a_change_is_proven_by_two_pairs_of_runs(tmp_path: Path) -> None:
     luck = random.Random(1)
-    noise = [luck.gauss(0, 0.1) for _ in range(40)]
-    slow = run_of(tmp_path / "a", [9.0, 9.0, *(3 + each for each in noise[:14])])
-    fast = run_of(tmp_path / "b", [9.0, 9.0, *(2 + each for each in noise[14:28])])
-    same = run_of(tmp_path / "c", [9.0, 9.0, *(3 + each for each in noise[26:40])])
-    advice = Advice("reward", "cause", "do", "reward.workers=4", "1", 3.0, 1.0, 0.9, 1.1)
-    planned = Plan(slow, advice, 0, WARM + FEWEST)
-    proof = prove(planned, slow, fast)
+    runs = iter(range(100))
+
+    def steps(seconds: float, count: int = COMPARED) -> RunDir:
+        return run_of(tmp_path / f"{next(runs)}", [9.0, 9.0, *(seconds + luck.gauss(0, 0.1) for _ in range(count))])
+
+    slow = steps(3)
+    planned = Plan(slow, Advice("reward", "cause", "do", "reward.workers=4", "1", 3.0, 1.0, 0.9, 1.1), 0, STEPS)
+    proof = prove(planned, [slow, steps(2), steps(2), steps(3)])
     assert proof.proven and proof.saved == pytest.approx(1.0, abs=0.15) and proof.low < 1.0 < proof.high + 0.1
-    assert not prove(planned, slow, same).proven
+    assert not prove(planned, [slow, steps(3), steps(3), steps(3)]).proven
+    assert not prove(planned, [slow, steps(2), steps(4), steps(3)]).proven, "the second pair contradicts"
+    assert not prove(planned, [steps(6), steps(5), steps(4), steps(3)]).proven, "the machine got faster meanwhile"
     with pytest.raises(UserError, match="too few"):
-        prove(planned, slow, run_of(tmp_path / "d", [3.0] * 6))
+        prove(planned, [slow, steps(2), steps(2), steps(3, count=COMPARED - 1)])

@@ -2,6 +2,7 @@
 
 * plugin/: veRL's driver and all Ray workers load it.
 * stacks.py: each of these processes writes what it waits for, on request.
+* fork_server.py, setup_worker.py: on the CPU, workers are forks of one process, so a run starts sooner.
 * probes/: each answers a question of the launcher in a process of its own.
 * by_path/: presets name these files by path, and veRL loads them.
 

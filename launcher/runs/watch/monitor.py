@@ -181,20 +181,20 @@ class Monitor:
 
     @property
     def phase_usual(self) -> float | None:
-        """Median seconds of the present phase over the recent steps, None when they do not tell."""
+        """Median seconds of the present phase over the recent steps; None where they do not have it."""
         taken = self._taken.get(self.phase)
         return statistics.median(taken) if taken else None
 
     @property
     def pace(self) -> tuple[float, float, float] | None:
-        """When the last step ended, the median and the longest time between steps; None before the second step."""
+        """Time of the last step, then median and maximum of the seconds between steps; None before the second."""
         if self._last_t is None or not self._durations:
             return None
         return self._last_t, statistics.median(self._durations), max(self._durations)
 
     @property
     def phase_longest(self) -> float | None:
-        """The most seconds that the present phase took in the recent steps, None when they do not tell."""
+        """The most seconds that the present phase took in the recent steps; None where they do not have it."""
         return max(self._taken.get(self.phase) or (), default=None)
 
     def stall(self) -> str | None:

@@ -247,7 +247,7 @@ def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork
         return f"downloaded {_size(done.downloaded)} ({_size(rate)} per second)"
     if done.compiled >= _COMPILES:
         before = f", usually {duration(_median(earlier, 'compiled'))}" if earlier else ""
-        return f"compiled for {duration(done.compiled)} of CPU{before}: no compile cache fits"
+        return f"compilers used {duration(done.compiled)} of CPU{before}: no compile cache fits"
     longer = span is not None and usual.starts and seconds > max(_LONG * span[1], span[1] + _LONG_BY)
     if not longer and not _slow(seconds, span):
         return None

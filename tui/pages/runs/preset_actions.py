@@ -1,4 +1,4 @@
-"""Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
+"""Presets as files, from the list: copied, renamed, deleted, imported, tuned. Shipped ones are not changed."""
 
 import asyncio
 import contextlib
@@ -147,6 +147,27 @@ def no_script(text: str) -> str | None:
 def _say_where(app: App[Any], what: str, path: Path | None) -> None:
     if path is not None:
         app.notify(f"{what} {path}", markup=False)
+
+
+async def tune_preset(app: App[Any], name: str) -> None:
+    """Asks, then tunes a preset as long as the screen is open. Runs in a worker."""
+    from launcher.preset.draft import target
+    from launcher.preset.files import load
+    from launcher.runs.act.tune import PROBES, told, tune
+
+    path = target(f"{name}-tuned")
+    if path.exists():
+        app.notify(f"preset {path.stem} exists already; rename or delete it", severity="error", markup=False)
+        return
+    details = (
+        f"At most {PROBES} short runs, one after the other, with the longest responses. The fastest settings that fit "
+        f"become the preset {path.stem}.\n\nIt ends with this screen; tune again to continue."
+    )
+    if not await confirmed(app, f"Tune the preset {name}?", details, "tune"):
+        return
+    with reported(app, f"{name} is not tuned"):
+        found = await in_background(lambda: tune(load(name), path, narrator(app)))
+        app.notify(told(found.best), title=f"{path.stem} is ready", markup=False, timeout=20)
 
 
 async def prepare_data(app: App[Any]) -> None:

@@ -201,7 +201,7 @@ class RunsScreen(ListPage[None]):
         self.table.focus()
 
     def refusal(self, action: str) -> str | None:
-        if self.read_only and action in ("stop", "delete", "note", "preset", "import", "prepare_data"):
+        if self.read_only and action in ("stop", "delete", "note", "preset", "tune", "import", "prepare_data"):
             return READ_ONLY
         if action in ("mark", "export", "note") and self.chosen_run is None:
             return "select a run"
@@ -213,7 +213,7 @@ class RunsScreen(ListPage[None]):
             return "the run has not ended; stop it first (x)"
         if action in ("delete", "edit") and not self._meant and self._chosen_preset is None:
             return "select a run or a preset"
-        return "select a preset" if action == "preset" and self._chosen_preset is None else None
+        return "select a preset" if action in ("preset", "tune") and self._chosen_preset is None else None
 
     def _goes(self, run: RunDir) -> bool:
         shown = self.lines.shown.get(f"{RUN}{run.path}")
@@ -296,6 +296,14 @@ class RunsScreen(ListPage[None]):
     def action_preset(self, what: str) -> None:
         if (name := self._chosen_preset) is not None:
             self._keep_preset(what, name)
+
+    def action_tune(self) -> None:
+        from tui.pages.runs.preset_actions import tune_preset
+
+        if any(worker.group == "tune" and worker.is_running for worker in self.workers):
+            self.notify("A preset is being tuned")
+        elif (name := self._chosen_preset) is not None:
+            self.in_worker(partial(tune_preset, self.app, name), "tune")
 
     def action_import(self) -> None:
         from tui.pages.runs.pasting import import_anything

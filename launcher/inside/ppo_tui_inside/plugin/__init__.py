@@ -11,7 +11,6 @@ import submodules of it, and no name from its top level except `__version__`.
 * side_by_side.py: runs on one host or one Ray cluster do not take each other's weights and prompts.
 * spans.py: what each process does when, as lines in the run's folder.
 * cpu.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
-* fork_server.py, setup_worker.py (also only there): workers are forks of one process, so a run starts sooner.
 """
 
 import os

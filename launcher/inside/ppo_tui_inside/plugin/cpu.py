@@ -19,7 +19,8 @@ import torch
 import torch.distributed
 from verl.plugin.platform import PlatformBase, PlatformRegistry
 
-from . import fork_server, weights
+from .. import fork_server
+from . import weights
 from .late import after_import
 
 

@@ -5,15 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.record.standstill import Facts, Seen
-from launcher.runs.supervise.stalls.evidence import (
-    Judgement,
-    activity_of,
-    first_call,
-    judged,
-    own_frame,
-    short,
-    waits_of,
-)
+from launcher.runs.supervise.stalls.evidence import Judgement, activity_of, judged, short, waiting_call
 
 _IDLE = 0.05  # cores; a rank that computes will join later
 
@@ -66,9 +58,9 @@ def collective(facts: Facts, busy: bool) -> Judgement | None:
 
 
 def _waiting(seen: Seen, busy: bool) -> _Waiting | None:
-    for frames in waits_of(seen, busy):
-        if (call := first_call(frames, "collective")) is not None:
-            return _Waiting(seen, call.rpartition(" ")[2], short(call), own_frame(frames))
+    if (found := waiting_call(seen, "collective", busy)) is not None:
+        call, own = found
+        return _Waiting(seen, call.rpartition(" ")[2], short(call), own)
     last = _last(seen)
     if last is None or not last.get("still"):
         return None

@@ -67,6 +67,14 @@ def first_call(frames: Sequence[str], pattern: str) -> str | None:
     return next((frame for frame in frames if calls()[pattern].search(frame)), None)
 
 
+def waiting_call(seen: Seen, pattern: str, busy: bool) -> tuple[str, str | None] | None:
+    """The call in which one of its threads and coroutines waits, and the frame of the user's code that led there."""
+    for frames in waits_of(seen, busy):
+        if (call := first_call(frames, pattern)) is not None:
+            return call, own_frame(frames)
+    return None
+
+
 def own_frame(frames: Sequence[str]) -> str | None:
     """The innermost frame that is neither of a library nor of veRL."""
     return next((frame for frame in frames if not calls()["library"].search(frame)), None)

@@ -13,6 +13,7 @@ from launcher.runs.supervise.stalls.evidence import (
     judged,
     own_frame,
     short,
+    waiting_call,
     waits_of,
     who,
 )
@@ -150,11 +151,10 @@ def _download(facts: Facts, busy: bool) -> Judgement | None:
 
 def _by_call(reason: str, pattern: str, facts: Facts, busy: bool) -> Judgement | None:
     for seen in facts.processes:
-        for frames in waits_of(seen, busy):
-            if (call := first_call(frames, pattern)) is not None:
-                own = own_frame(frames)
-                evidence = [f"{who(seen)} waits in {short(call)}", f"called in {own}" if own else ""]
-                return judged(reason, evidence, place=own or short(call), pid=seen.pid)
+        if (found := waiting_call(seen, pattern, busy)) is not None:
+            call, own = found
+            evidence = [f"{who(seen)} waits in {short(call)}", f"called in {own}" if own else ""]
+            return judged(reason, evidence, place=own or short(call), pid=seen.pid)
     return None
 
 

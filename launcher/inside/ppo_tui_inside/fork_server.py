@@ -4,6 +4,9 @@ A run on the CPU has about ten workers. Each would import the same packages, whi
 most of the start on two cores. The driver starts this server as soon as it has imported veRL; the server imports the
 packages once, while the driver reads its configuration and starts Ray. For each worker Ray runs `setup_worker.py`,
 which asks the server for a fork. Where the server declines or has gone, the worker starts as Ray starts it.
+
+Ray draws ids of tasks from a generator in C++ that is seeded at its first use, and a fork copies its state: two forks
+would give different tasks the same ids, and Ray ends a process that gets both. So nothing may draw before the fork.
 """
 
 import contextlib
@@ -20,18 +23,18 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from . import setup_worker
 
 SWITCH = "PPO_TUI_FORK_WORKERS"  # 0: each worker imports everything for itself
 DRIVER = "verl.trainer.main_ppo"
 OWN_RAY = "ray_init.address=local"  # end of the argument by which a driver starts its own Ray
-PRELOADED = (DRIVER, "verl.trainer.ppo.v1", f"{__package__}.rollout", "transformers.models.qwen2.modeling_qwen2")
+PRELOADED = (DRIVER, "verl.trainer.ppo.v1", f"{__package__}.plugin.rollout", "transformers.models.qwen2.modeling_qwen2")
 READ_AT_IMPORT = ("LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "TORCH")  # variables that a fork cannot change any more
 _THREADS = "OMP_NUM_THREADS"  # without it Ray chooses one per worker
 _JOB, _FIRST_JOB = "RAY_JOB_ID", "01000000"
-_CODE = f"import verl; from {__package__} import fork_server; fork_server.main()"
+_CODE = f"from {__package__} import fork_server; fork_server.main()"
 _STALLED = 10.0  # seconds after which an asking process is given up
 _server: "subprocess.Popen[bytes] | None" = None  # ends with the driver, which holds its stdin
 
@@ -96,9 +99,14 @@ class Worker(NamedTuple):
 
 def main() -> None:
     """Serves until the driver has ended. In a worker this ends with the worker."""
+    import ray.actor
+
     listener = socket.socket(fileno=int(sys.argv[1]))
+    ray.actor.ActorClassID = _ClassId
     for name in PRELOADED:
         importlib.import_module(name)
+    if _forks_share_ids():
+        return
     gc.collect()
     gc.freeze()  # no collection in a worker writes to the memory that all share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
@@ -115,6 +123,31 @@ def main() -> None:
             worker.run()
         for file in worker.files if worker is not None else ():
             os.close(file)
+
+
+class _ClassId:
+    """Ids of actor classes from the system: the only ids that Ray draws at import, for each class with `ray.remote`."""
+
+    @staticmethod
+    def from_random() -> Any:
+        import ray
+
+        return ray.ActorClassID(os.urandom(ray.ActorClassID.size()))
+
+
+def _forks_share_ids() -> bool:
+    """Whether something has drawn from Ray's generator all the same."""
+    import ray
+
+    reader, writer = os.pipe()
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            os.write(writer, ray.ObjectRef.from_random().binary())
+            os._exit(0)
+        os.waitpid(child, 0)
+    first, second = (os.read(reader, ray.ObjectRef.size()) for _ in range(2))
+    return first == second
 
 
 def _receive(connection: socket.socket) -> Worker | None:
