@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> bool:
-    """Shows what would be tried against the flag of a rule, the first one when none is named, and what it takes.
+    """Shows the trials of a rule's fixes and their cost; without a rule, those of the first flag.
 
-    When confirmed, the trials continue without the screen; returns whether they were. Runs in a worker.
+    Once confirmed, they run without the screen. Returns whether the user confirmed. Runs in a worker.
     """
     from launcher.compare.trial_runs import plan, start_apart
     from launcher.core.errors import UserError
