@@ -37,10 +37,10 @@ class Navigation(Protocol):
     marked: list[Path]
 
     def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
-        """Opens the dashboard of a run in place of `page`; pages opened over that one meanwhile are closed first."""
+        """Opens the dashboard of a run instead of `page`; pages opened over that one meanwhile are closed first."""
 
     def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
-        """Opens the list of runs and presets in place of `page`, with the cursor on the run `current`."""
+        """Opens the list of runs and presets instead of `page`, with the cursor on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
         """Opens the queue over the present screen."""
@@ -49,7 +49,9 @@ class Navigation(Protocol):
         """Opens a comparison of runs over the present screen."""
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
-        """Opens the form of a draft over the present screen, at a field or veRL key, with KEY=VALUE as first changes."""
+        """Opens the form of a draft over the present screen, at a field or veRL key, with KEY=VALUE as first
+        changes.
+        """
 
     def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
         """Opens a page of a run over the present screen; `at` is the rule of a check, or a line of the log."""

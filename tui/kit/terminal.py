@@ -145,7 +145,9 @@ def given_back() -> Iterator[None]:
 
 
 def leave_soon(code: int, farewell: str = "", patience: float = 0.8) -> None:
-    """Ends this process after so many seconds, so that a thread that waits for a disk does not keep the user waiting."""
+    """Ends this process after so many seconds, so that a thread that waits for a disk does not keep the user
+    waiting.
+    """
     timer = threading.Timer(patience, _leave, (code, farewell))
     timer.daemon = True
     timer.start()

@@ -27,7 +27,9 @@ _RECENT = 40  # values whose trend the arrow shows
 def check_plot(
     key: str, store: SeriesStore, total: int | None, bounds: Sequence[Bound], changes: Sequence[LevelChange]
 ) -> Plot:
-    """The plot of one metric of a check. `bounds` are its limits, `changes` the events where the check rose or cleared."""
+    """The plot of one metric of a check. `bounds` are its limits, `changes` the events where the check rose or
+    cleared.
+    """
     chart = Plot(key, last=step_limit(store.last_step or 0, total))
     series = store.get(key)
     if series is None or series.last is None:
@@ -106,7 +108,7 @@ class RunCharts:
         return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
-        """The limits that stay the same during the run, by metric. A limit of 0 is left out, because it lies on the
+        """The limits that stay the same during the run, by metric. A limit of 0 is left out, because it equals the
         axis.
         """
         found: dict[str, list[Bound]] = {}

@@ -12,7 +12,7 @@ Stretch = tuple[int, int]  # first and last step
 
 
 class Whole(NamedTuple):
-    """The ends of the axis if everything is shown, and the newest step, which may lie before the end."""
+    """The ends of the axis if everything is shown, and the newest step, which may come earlier."""
 
     first: int
     last: int

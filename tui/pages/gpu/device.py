@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DeviceScreen(EntryScreen, ChartScreen, inherit_bindings=False):
-    """The device that is selected on the page below; brackets show its others."""
+    """The device that is selected on the page below; brackets show the other devices."""
 
     LEGENDS = ("Memory", "Charts")
     BINDINGS = KEYS["device"]

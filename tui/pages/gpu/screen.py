@@ -1,4 +1,4 @@
-"""GPUs and host memory of one run: now, who holds it, and over the steps."""
+"""GPU and host memory of one run: now, by holder, and over the steps."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ _ALL = 1_000  # rows: the inspector scrolls
 
 
 class GpuScreen(Inspected[None], RunPage, ChartScreen):
-    """A line a device; the chosen one in detail with its charts. Without a GPU it is about the host.
+    """One line per device; the chosen one in detail with its charts. Without a GPU it is about the host.
 
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
