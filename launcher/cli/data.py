@@ -91,7 +91,7 @@ def _done(target: Path, rows: dict[str, int], json: bool) -> None:
 
 @rewards.callback()
 def root() -> None:
-    """Keeps `test` a command of its own: typer makes a lone command the app itself."""
+    """Keeps `test` a subcommand, since typer turns a single command into the app itself."""
 
 
 @rewards.command()

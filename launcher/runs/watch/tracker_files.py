@@ -25,9 +25,9 @@ _LARGEST = 1 << 22  # bytes of a configuration
 
 @dataclass
 class TrackerFiles:
-    """One run, or attempt, as a tracker has it. `config` is by veRL key; relative paths in it are meant from `folder`.
+    """One run, or attempt, in the files of a tracker.
 
-    `notes` say what could not be read.
+    `config` is by veRL key; relative paths in it start in `folder`. `notes` name unreadable parts.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class TrackerFiles:
     notes: list[str] = field(default_factory=list)
 
     def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
-        """Metrics of a step; those of one step may come in parts."""
+        """Adds metrics of a step, which may come in parts."""
         if is_step(step) and data:
             t = float(t) if isinstance(t, (int, float)) and math.isfinite(t) else self.started or 0.0
             record = self.steps.setdefault(step, StepRecord(step, t, None, {}))
@@ -56,7 +56,7 @@ class TrackerFiles:
 
 @dataclass
 class TrackerClock:
-    """As `LogClock`, with the times that the tracker wrote down."""
+    """Like `LogClock`, with the times that the tracker recorded."""
 
     times: dict[int, float]
     now: float
@@ -75,7 +75,7 @@ def is_tracker(path: Path) -> bool:
 
 
 def read(path: Path) -> list[TrackerFiles]:
-    """The runs of a file or folder, the oldest first. Raises UserError where there is nothing to read."""
+    """The runs of a file or folder, the oldest first. Raises UserError if there is nothing to read."""
     found: list[TrackerFiles] = []
     try:
         found += map(_wandb, _wandb_folders(path))
@@ -112,7 +112,7 @@ def _event_files(path: Path) -> list[Path]:
 
 
 def _wandb(folder: Path) -> TrackerFiles:
-    """The records of run-ID.wandb; for what they lack, the files that wandb also writes, or offers for download."""
+    """The records of run-ID.wandb; for missing parts, the other files that wandb writes or offers for download."""
     above = folder.absolute().parent
     found = TrackerFiles(folder, folder.name, above.parent if above.name == "wandb" else above)
     for file in sorted(folder.glob(_WANDB)):
@@ -189,7 +189,7 @@ def _value(text: str) -> Any:
 
 
 def _update(config: dict[str, Any], record: Any) -> None:
-    """Changes of the configuration; a key that was changed alone is named by its path."""
+    """Applies changes of the configuration; a single changed key is named by its path."""
     for item in record.update:
         *path, last = item.nested_key or [item.key]
         block = config
@@ -200,7 +200,7 @@ def _update(config: dict[str, Any], record: Any) -> None:
 
 
 def _numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """The metrics among values; wandb writes words for those that JSON cannot."""
+    """The metrics among values; wandb writes NaN and infinity as words."""
     found = {}
     for key, value in items:
         if value in ("NaN", "Infinity", "-Infinity"):
@@ -216,7 +216,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def _records(stream: IO[bytes], damaged: Callable[[str], None]) -> Iterator[bytes]:
-    """The records of a log of LevelDB, as which wandb frames them. What is behind damage in a block is skipped.
+    """The records of a log of LevelDB, as which wandb frames them. Records after damage in a block are skipped.
 
     The package of wandb has the types of the records, but no reader of the log: only `wandb-core`, a binary, has one.
     """

@@ -17,7 +17,7 @@ _SECTION = re.compile(
 
 
 def stated(text: str) -> dict[str, str]:
-    """Version by package, as `doctor` names it; of several the first one that is stated."""
+    """Version by package, as `doctor` names it; the first one stated counts."""
     found: dict[str, str] = {}
     pairs = [(match.start(), match[1], match[2]) for match in _SECTION.finditer(text)]
     pairs += [(match.start(), match["name"], match["version"]) for match in _STATED.finditer(text)]
