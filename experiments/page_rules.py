@@ -1,4 +1,4 @@
-"""Pages about what is judged: health rules, findings of the preflight, and the corpus behind these."""
+"""Pages about judgements: health rules, findings of the preflight, and the corpus of the findings."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _limits(rule: RuleData, words: dict[str, str]) -> str:
 
 
 def _measured(rule: str, evidence: str) -> Iterator[str]:
-    """How often the rule was wrong, and what it found, from the tables of the evidence."""
+    """The error rate of the rule, and the faults that it found, from the tables of the evidence."""
     steps = _STEPS.search(evidence)
     healthy = next((found for found in _HEALTHY.finditer(evidence) if found["rule"] == rule), None)
     if rule in UNJUDGED:
@@ -96,7 +96,7 @@ def findings() -> str:
 
 
 def corpus() -> str:
-    """The presets that were broken on purpose: what the preflight finds, and what veRL does."""
+    """The presets that were broken on purpose, with the findings of the preflight and veRL's behavior."""
     return table(("preset and settings", "preflight", "veRL"), map(_case, cases()))
 
 

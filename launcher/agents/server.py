@@ -1,7 +1,7 @@
 """The MCP server: the commands of ppo-tui for an agent, over stdin and stdout.
 
-Reading is always allowed. Tools that start, stop or change a run are offered with `--write` only, and each call asks
-the user through the client (elicitation). A client that cannot ask gets the command, so that the user can run it.
+Reading is always allowed. What starts, stops or changes a run is offered with `--write` only, and each call asks the
+user through the client (elicitation); a client that cannot ask gets the command for the user to run.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class AgentServer:
     async def _confirmed(
         self, context: Context, params: types.CallToolRequestParams, command: list[str]
     ) -> types.CallToolResult | types.InputRequiredResult | None:
-        """None if the user has agreed to this command, otherwise the reply to the client."""
+        """None where the user has agreed to this command, otherwise the answer."""
         line = shlex.join(["ppo-tui", *command])
         question = types.ElicitRequestFormParams(
             message=f"May the agent run this?\n\n{line}", requested_schema=_CONFIRM

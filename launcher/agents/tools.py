@@ -35,7 +35,7 @@ class Tool:
     json: bool = True
     end: bool = False
     drop: tuple[str, ...] = ()
-    """Fields that are left out of the JSON, because another tool returns them."""
+    """Fields of the JSON that another tool has."""
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
@@ -75,9 +75,7 @@ def _arguments() -> dict[str, dict[str, str]]:
 
 
 def run(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """Runs the command. Returns one page of its output, and whether it succeeded. Raises UserError for wrong
-    arguments.
-    """
+    """What the command prints, one page of it, and whether it succeeded. Raises UserError for wrong arguments."""
     offset = arguments.get("offset")
     given = {name: value for name, value in arguments.items() if name != "offset"}
     command = own_command("launcher.cli.main", *tool.command(given))
@@ -101,9 +99,7 @@ def _without(text: str, names: tuple[str, ...]) -> str:
 
 
 def page(text: str, offset: int | None, *, end: bool = False) -> str:
-    """At most `PAGE` characters from `offset` on, whole lines if they fit; without an offset, `end` takes the last
-    page.
-    """
+    """At most `PAGE` characters from `offset` on, whole lines where they fit; without one `end` takes the last."""
     if len(text) <= PAGE and not offset:
         return text
     if offset is None and end:
@@ -130,7 +126,7 @@ def _property(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _values(name: str, value: Any) -> list[str]:
-    """The words of an argument. Raises UserError for a word that would be read as an option, or for a wrong type."""
+    """The words of an argument. Raises UserError for one that would be read as an option, or has another type."""
     if value is None:
         return []
     wanted = _arguments()[name]["type"]

@@ -1,7 +1,7 @@
-"""Proves advice about time: a run continues from a checkpoint with and without the change, and the steps are compared.
+"""Proving an advice about time: a run continues from a checkpoint with and without the change, and their steps compare.
 
-Both have the same prompts in the same steps, so steps are compared in pairs. The change is kept if the interval of the
-saved seconds is above 0.
+Both see the same prompts in the same steps, so steps are compared in pairs. The change is kept where the interval of
+the saved seconds is above 0.
 """
 
 import statistics
@@ -28,7 +28,7 @@ STEPS = WARM + FEWEST
 
 @dataclass(frozen=True)
 class Plan:
-    """Two runs from `step` of `run` to step `until`, one unchanged and one with the advice."""
+    """From `step` of `run` to step `until`, once as it is and once with the advice."""
 
     run: RunDir
     advice: Advice
@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Proof:
-    """The result: seconds per step of both, and the seconds that the change saves, with their interval."""
+    """What came out: seconds per step of both, and those that the change saves with their interval."""
 
     control: str
     changed: str
@@ -62,7 +62,7 @@ class Proof:
 
 
 def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Plan:
-    """Plans the two runs, from the newest checkpoint or the given one. Raises UserError if there is no advice."""
+    """Plans the two runs, from the newest checkpoint or the one named. Raises UserError without an advice."""
     refuse_parent(run)
     timing = Timing(run)
     timing.poll(live=False)
@@ -81,7 +81,7 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Pla
 
 
 def carry_out(planned: Plan, narrate: Narrate = silent, *, force: bool = False) -> Proof:
-    """Runs both through the queue and compares them. An interruption ends them. Raises UserError if one fails."""
+    """Runs both through the queue and compares them. An interruption ends them. Raises UserError where one fails."""
     both: list[RunDir] = []
     going: list[RunDir] = []
     try:

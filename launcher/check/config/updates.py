@@ -94,7 +94,7 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
 
 
 def _padded(subject: Subject) -> list[int]:
-    """Responses that the trainer takes at once after veRL has padded them: in the critic's warm-up, then after it."""
+    """Responses per pass of the trainer after padding: during the critic's warm-up, and after it."""
     batch, n, mini = subject.portion, subject.whole(N), subject.whole(MINI)
     if batch is None or n is None or mini is None:
         return []
