@@ -88,7 +88,7 @@ def ask(subject: Subject, paths: Sequence[str]) -> View:
         where = Cluster(own.address).url
         found = _answer(where, _as_job(Cluster(own.address), argv, subject.loaded.preset.env))
     else:
-        _knock(where)
+        _require_reachable(where)
         found = _answer(where, _from_here(where, argv, {**subject.env, **authentication()}))
         rest = Cluster(found["dashboard"]) if found.get("dashboard") else None
     nodes = tuple(Node.from_json(each) for each in found["nodes"])
@@ -102,7 +102,7 @@ def _runtime_env(subject: Subject) -> dict[str, Any]:
     return {"env_vars": env} | ({"py_executable": str(python)} if python else {})
 
 
-def _knock(address: str) -> None:
+def _require_reachable(address: str) -> None:
     """Checks that the address answers, because Ray would wait for 40 s."""
     if found := _HOST.fullmatch(address):
         try:

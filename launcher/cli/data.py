@@ -142,7 +142,7 @@ def test(
             right = means.get("right", 0.0)
             rows_out = [("RESPONSE", "SCORE", "OF A RIGHT ONE")]
             for kind, mean in means.items():
-                rows_out.append((kind, number(mean), f"{mean / right:.0%}" if right > 0 else ""))
+                rows_out.append((kind, number(mean), f"{100 * mean / right:.0f} %" if right > 0 else ""))
             put_table(rows_out)
             put(
                 f"{len(trial.scores)} responses, {number(min(trial.scores))} to {number(max(trial.scores))}, "

@@ -161,7 +161,7 @@ def _level(level: Level) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}"
+    return f"{100 * share:.0f} %"
 
 
 _SIGNS = {Level.CRITICAL: "✖", Level.WARN: "▲", Level.NOTICE: "◆", Level.OK: "●"}

@@ -138,7 +138,7 @@ def minis_in_batch(subject: Subject) -> Findings:
         if subject.is_v1:
             message = (
                 f"batch {batch} is not a multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty "
-                f"responses to every step, {1 - batch / padded:.0%} of its work"
+                f"responses to every step, {100 * (1 - batch / padded):.0f} % of its work"
             )
             yield info("P12", message, f"use a mini-batch size of {one_of(better)} to avoid padding", [BATCH, key])
         else:

@@ -58,7 +58,7 @@ class Driver:
         """Sends SIGKILL to all of the run."""
         kill(self._id, self._run)
 
-    def forsake(self) -> None:
+    def stop_orphan(self) -> None:
         """Ends the driver because the folder of the run was removed, so that nobody could watch or stop it."""
         stop(self._id, self._run)
 

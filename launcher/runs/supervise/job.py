@@ -69,7 +69,7 @@ class JobDriver:
     def kill(self) -> None:
         """Does nothing: Ray kills the job itself, after the time that was given when it was submitted."""
 
-    def forsake(self) -> None:
+    def stop_orphan(self) -> None:
         """Does nothing when the folder of the run was removed: others may follow the job."""
         self._forsaken = True
         self._over.set()

@@ -250,7 +250,7 @@ class Supervisor:
         """
         assert self.driver is not None
         if self.driver.running():
-            self.driver.forsake()
+            self.driver.stop_orphan()
         status, self.requested_by = self.driver.status(), self.requested_by or self.driver.stopped_by
         left = self.driver.clear()
         if left:

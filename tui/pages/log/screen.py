@@ -320,7 +320,7 @@ class LogScreen(RunPage):
             self._message = said
         said = self._message
         if self._search is not None:
-            said = f"searching, {self._search.done:.0%}; esc cancels"
+            said = f"searching, {100 * self._search.done:.0f} %; esc cancels"
         left: Row = [(" ", "text")]
         for group in SOURCES:
             if group == self.group:
@@ -350,5 +350,5 @@ class LogScreen(RunPage):
         number = view.pager.number_at(view.chosen.offset)
         if number is not None:
             words.append(f"line {number:,}")
-        words.append("following" if view.following else f"{view.chosen.end / max(view.pager.size, 1):.0%}")
+        words.append("following" if view.following else f"{100 * view.chosen.end / max(view.pager.size, 1):.0f} %")
         return words
