@@ -33,7 +33,7 @@ def rules() -> str:
     words, evidence, lines = read_tables(LIMITS), EVIDENCE.read_text("utf-8"), []
     needs = {rule.id: rule.needs for rule in ALL}
     for family, about in families().items():
-        lines += [f"## {family.capitalize()}\n", about.meaning, ""]
+        lines += [f"## {'KL' if family == 'kl' else family.capitalize()}\n", about.meaning, ""]
         lines += [f"* Healthy: {_lower(about.healthy)}", f"* Bad: {_lower(about.bad)}", ""]
         for rule in (each for each in health_rules().values() if each.family == family):
             lines += [f"### {rule.id}\n", f"**{rule.title}.** {rule.meaning}\n"]
