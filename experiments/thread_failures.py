@@ -41,7 +41,7 @@ class ThreadFailure:
     fix_by: str
     """thread: somebody there names the fix; collector: concluded from the error."""
     message: str
-    """seen: the thread's excerpt has the error's message; form: only its class or place, in the library's words."""
+    """seen: the thread has the error's message; form: it names only class or place, so the message is the library's."""
     console: str
     also: tuple[str, ...] = ()
     """Other right ids."""

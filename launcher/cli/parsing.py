@@ -15,6 +15,14 @@ from launcher.core.text import near_hint
 
 _NAMES = 14  # columns of the names of commands in a help
 
+# What an option takes, by the kind of pydantic's error
+_ALLOWED = {
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "less_than_equal": "a number of at most {le}",
+    "greater_than_equal": "a number of at least {ge}",
+}
+
 
 @functools.cache
 def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
@@ -108,7 +116,12 @@ def wrong_use(error: typer.TyperException) -> UserError:
         words = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         return UserError(f"missing {words}", _use(path, params))
     if parameter is not None:
-        return UserError(f"{_name(parameter)}: {_lower(error.message)}", f"'{path} --help' explains {_name(parameter)}")
+        name, explained = _name(parameter), f"'{path} --help' explains {_name(parameter)}"
+        refused = next(iter(getattr(error.__cause__, "errors", list)()), None)  # pydantic's, whose words have no value
+        if refused is None or refused["type"] not in _ALLOWED:
+            return UserError(f"{name}: {_lower(error.message)}", explained)
+        allowed = _ALLOWED[refused["type"]].format(**refused.get("ctx", {}))
+        return UserError(f"{name} {refused['input']} is not allowed", f"use {allowed}; {explained}")
     return _shown(error, _use(path, params))
 
 

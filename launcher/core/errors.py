@@ -3,7 +3,7 @@
 import errno
 
 _HINTS = {
-    errno.ENOENT: "check the path, or create its folder",
+    errno.ENOENT: "check the path",
     errno.EACCES: "'ls -l' shows who may use it",
     errno.EPERM: "'ls -l' shows who may use it",
     errno.EISDIR: "name a file, not a folder",

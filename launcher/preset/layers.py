@@ -15,7 +15,7 @@ from typing import Any, get_origin
 from launcher import inside
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.text import near_hint
+from launcher.core.text import hint_of, near_hint, nearest
 from launcher.preset import environment
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
@@ -281,4 +281,15 @@ def home(text: str, source: str) -> Path:
 
 def _hint(name: str) -> str:
     """A hint with the nearest name of a field, a group or a veRL key, or else with the place of the list."""
-    return near_hint(name, [*FIELDS, *GROUPS, *BY_KEY]) or f"use one of {', '.join(MAPPINGS)}"
+    group, _, wanted = name.rpartition(".")
+    if group not in GROUPS:
+        return near_hint(name, [*FIELDS, *GROUPS, *BY_KEY]) or f"use one of {', '.join(MAPPINGS)}"
+    beside = {each.removeprefix(f"{group}."): spec for each, spec in FIELDS.items() if each.startswith(f"{group}.")}
+    meant = next((each for each, spec in beside.items() if _letters(wanted) in _letters(spec.help)), None)
+    near = meant or nearest(wanted, beside)
+    return hint_of(near and f"{group}.{near}") or "'ppo-tui edit PRESET' lists the fields"
+
+
+def _letters(text: str) -> str:
+    """The letters of a name or sentence, so that learning_rate is in `Learning rate.`"""
+    return "".join(filter(str.isalnum, text.lower()))

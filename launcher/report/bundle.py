@@ -175,7 +175,9 @@ def _config(facts: _Facts) -> str:
         text = resolved.read_text("utf-8", "replace") if resolved else ""
     except OSError:
         text = ""
-    return f"# The settings of the run\n{out.getvalue()}" + (f"\n# The configuration that Hydra resolved\n{text}" if text else "")
+    return f"# The settings of the run\n{out.getvalue()}" + (
+        f"\n# The configuration that Hydra resolved\n{text}" if text else ""
+    )
 
 
 def _example(near: Nearest | None) -> str:

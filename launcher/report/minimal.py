@@ -96,7 +96,7 @@ def minimal(run: RunDir, narrate: Narrate, poll: float = POLL) -> Minimal:
     if info.preset is None:
         raise UserError(f"the settings of {run.id} are not known", "use a run that ppo-tui started")
     if not found.failed:
-        raise UserError(f"{run.id} has not failed: {found.title}", "leave --minimal out")
+        raise UserError(f"run {run.id} has not failed", "leave --minimal out")
     preset = restore(info.name, info.preset)
     by_check = of_finding(preset, {change.key for fix in found.fixes for change in fix.changes}, narrate)
     if by_check is not None:

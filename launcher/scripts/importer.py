@@ -19,9 +19,10 @@ from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS, MAIN
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
 from launcher.preset.translate import OURS
-from launcher.scripts import frameworks, pasted
+from launcher.scripts import pasted
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
+from launcher.scripts.pasted import mentions
 from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
@@ -89,7 +90,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
             refused.append((command, error))
     differing = next((each for each in refused if isinstance(each[1], Lossy)), None)
     if differing is None:
-        if (other := frameworks.recognized(source.text)) is not None:
+        if (other := mentions.recognized(source.text)) is not None:
             raise UserError(f"this is a command of {other.name}, {other.about}", other.hint)
         raise refused[0][1]
     if lossy:

@@ -10,7 +10,7 @@ from functools import partial
 from launcher.console.recognize import is_verl_output
 from launcher.core.errors import UserError
 from launcher.core.secrets import redact
-from launcher.scripts.pasted import versions
+from launcher.scripts.pasted import mentions
 from launcher.scripts.pasted.blocks import Block, blocks, clean_lines, is_open, without_prose
 from launcher.scripts.pasted.commands import STARTS, listed, spans, straightened, traced, typed
 
@@ -53,7 +53,7 @@ def read(text: str) -> Pasted:
     """The parts of a pasted text. Raises UserError for one that is too large."""
     check_size(text)
     lines = clean_lines(text)
-    return Pasted(_log(lines), tuple(_commands(lines)), versions.stated("\n".join(lines)))
+    return Pasted(_log(lines), tuple(_commands(lines)), mentions.stated("\n".join(lines)))
 
 
 def commands(text: str) -> list[Command]:

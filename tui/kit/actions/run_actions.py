@@ -1,4 +1,4 @@
-"""Actions on runs that several screens offer: mark, compare, stop, export, delete."""
+"""Actions on runs that several screens offer: mark, compare, stop, try fixes, export, delete."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tui.kit.navigation import navigation
 if TYPE_CHECKING:
     from textual.app import App
 
+    from launcher.compare.trial_runs import Plan
     from launcher.record.layout import RunDir
     from launcher.runs.watch.reader import RunReader
     from tui.kit.page import Page
@@ -83,6 +84,28 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
         await _stop(app, [run])
+
+
+async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> bool:
+    """Shows the trials of a rule's fixes and their cost; without a rule, those of the first flag.
+
+    Once confirmed, they run without the screen. Returns whether the user confirmed. Runs in a worker.
+    """
+    from launcher.compare.trial_runs import plan, start_apart
+
+    def from_checkpoint_or_start() -> Plan:
+        try:
+            return plan(run, rule)
+        except UserError:  # there is no checkpoint from before the flag; what else is wrong is said again
+            return plan(run, rule, at=0)
+
+    with reported(app, "No trials", "warning"):
+        planned = await asyncio.to_thread(from_checkpoint_or_start)
+        details = "\n".join([f"{planned.name}:", *planned.lines, "", f"Cost: {planned.cost}"])
+        if await confirmed(app, "Try these fixes?", details, "start"):
+            await asyncio.to_thread(start_apart, planned)
+            return True
+    return False
 
 
 async def note_run(page: Page[Any], run: RunDir) -> None:

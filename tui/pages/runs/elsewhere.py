@@ -1,4 +1,4 @@
-"""Runs of other machines and jobs of Ray clusters, as config.yaml names them: lines below one's own runs."""
+"""Runs of other machines and jobs of Ray clusters that config.yaml names, below the runs of this machine."""
 
 from collections.abc import Mapping
 from contextlib import suppress

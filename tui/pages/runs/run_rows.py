@@ -92,7 +92,7 @@ def run_heading(shown: Columns, words: str) -> Row:
 
 
 def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] = ()) -> Row:
-    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's."""
+    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is for the cursor."""
     state, series = run.state, run.scores.series
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)

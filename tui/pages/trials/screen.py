@@ -19,7 +19,7 @@ from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
 from launcher.runs.watch.possible import Verb
 from tui.kit.actions.editing import edit_run
-from tui.kit.actions.trying import begin_trials
+from tui.kit.actions.run_actions import begin_trials
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, paragraph, put
 from tui.kit.keys import KEYS
