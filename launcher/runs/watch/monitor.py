@@ -109,7 +109,7 @@ class Monitor:
         self._mutes[rule] = muted
 
     def feed_console(self, chunk: bytes, now: float, passed: int = 0) -> None:
-        """Adds new bytes of the console, read at `now`; `skipped` bytes before them were left out."""
+        """Adds new bytes of the console, read at `now`; `passed` bytes before them were left out."""
         self.last_output, self._passed = now, passed
         for event in self._reader.feed(chunk):
             self._take(event, now)
