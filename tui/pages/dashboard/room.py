@@ -10,7 +10,7 @@ DIAGNOSED = {"-tall": 5, "-home": 2, "-short": 1, "-low": 1}  # rows of checks a
 
 
 class Share(NamedTuple):
-    """Rows for the checks, with the memory chart next to them; maximum rows of the log; room for the time split, for blank rows."""
+    """Rows of the checks with the memory chart next to them, most rows of the log, room for time split and blanks."""
 
     checks: int
     log: int
