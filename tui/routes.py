@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.kit.page import Page
 
 _RUN_PAGES: Mapping[RunPageName, tuple[str, str]] = {  # module and class
-    "check": ("checks.screen", "CheckDetailScreen"),
+    "check": ("checks.check", "CheckDetailScreen"),
     "checks": ("checks.screen", "ChecksScreen"),
     "diagnosis": ("diagnosis.screen", "DiagnosisScreen"),
     "events": ("events.screen", "EventsScreen"),

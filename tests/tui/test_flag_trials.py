@@ -31,7 +31,7 @@ from launcher.runs.watch.steps import steps
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.navigation import navigation
 from tui.kit.widgets.lines import Lines
-from tui.pages.checks.screen import CheckDetailScreen
+from tui.pages.checks.check import CheckDetailScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.trials.screen import TrialsScreen

@@ -26,7 +26,8 @@ from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Items
 from tui.kit.widgets.painted import Painted
-from tui.pages.checks.screen import CheckDetailScreen, ChecksScreen
+from tui.pages.checks.check import CheckDetailScreen
+from tui.pages.checks.screen import ChecksScreen
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.events.screen import EventsScreen
