@@ -161,7 +161,7 @@ def _level(level: Level) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{share:.0%}"
 
 
 _SIGNS = {Level.CRITICAL: "✖", Level.WARN: "▲", Level.NOTICE: "◆", Level.OK: "●"}

@@ -180,20 +180,20 @@ class Monitor:
 
     @property
     def phase_usual(self) -> float | None:
-        """Median seconds of the present phase over the recent steps; None if unknown."""
+        """Median seconds of the present phase over the recent steps, None when they do not tell."""
         taken = self._taken.get(self.phase)
         return statistics.median(taken) if taken else None
 
     @property
     def pace(self) -> tuple[float, float, float] | None:
-        """End of the last step, and the median and longest time between steps; None before the second step."""
+        """When the last step ended, the median and the longest time between steps; None before the second step."""
         if self._last_t is None or not self._durations:
             return None
         return self._last_t, statistics.median(self._durations), max(self._durations)
 
     @property
     def phase_longest(self) -> float | None:
-        """Longest duration of the present phase in the recent steps; None if unknown."""
+        """The most seconds that the present phase took in the recent steps, None when they do not tell."""
         return max(self._taken.get(self.phase) or (), default=None)
 
     def stall(self) -> str | None:

@@ -53,7 +53,7 @@ def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None
 
 
 def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo, hint: str = "") -> None:
-    """Raises UserError for a refused verb; `hint` is for a refusal without an action of its own."""
+    """Raises UserError for what cannot be done to the run; `hint` is for a refusal without an action of its own."""
     if (refused := refusal(verb, state, info)) is not None:
         action = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else hint
         raise UserError(f"cannot {verb.value} run {run.id}: {refused.reason}", action)

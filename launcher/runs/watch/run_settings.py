@@ -42,8 +42,8 @@ def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
 def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
 
-    A run without a preset has no settings to compare, and one made elsewhere no versions: their values are None and do
-    not count as differences.
+    A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
+    differs in none, and its values are None.
     """
     flat = [settings(info) for info in infos]
     known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]

@@ -25,9 +25,9 @@ _LARGEST = 1 << 22  # bytes of a configuration
 
 @dataclass
 class TrackerFiles:
-    """One run, or attempt, in the files of a tracker.
+    """One run, or attempt, as a tracker has it. `config` is by veRL key; relative paths in it are meant from `folder`.
 
-    `config` is by veRL key; relative paths in it start in `folder`. `notes` name unreadable parts.
+    `notes` say what could not be read.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class TrackerFiles:
     notes: list[str] = field(default_factory=list)
 
     def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
-        """Adds metrics of a step, which may come in parts."""
+        """Metrics of a step; those of one step may come in parts."""
         if is_step(step) and data:
             t = float(t) if isinstance(t, (int, float)) and math.isfinite(t) else self.started or 0.0
             record = self.steps.setdefault(step, StepRecord(step, t, None, {}))
@@ -56,7 +56,7 @@ class TrackerFiles:
 
 @dataclass
 class TrackerClock:
-    """Like `LogClock`, with the times that the tracker recorded."""
+    """As `LogClock`, with the times that the tracker wrote down."""
 
     times: dict[int, float]
     now: float
@@ -200,7 +200,7 @@ def _update(config: dict[str, Any], record: Any) -> None:
 
 
 def _numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """The metrics among values; wandb writes NaN and infinity as words."""
+    """The metrics among values; wandb writes words for those that JSON cannot."""
     found = {}
     for key, value in items:
         if value in ("NaN", "Infinity", "-Infinity"):

@@ -139,7 +139,7 @@ def read_preset(name: str) -> PresetFacts:
 
 
 def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> Inspection:
-    """Its purpose, whether it fits this machine, its plan, its changes, and its file."""
+    """What it is for, whether it fits this machine, its plan, what it changes, and its file."""
     head: list[Row] = [[(clean(preset.name), "title")]]
     if preset.error:
         head += _text(preset.error, "critical", columns)
@@ -163,7 +163,7 @@ def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> 
 
 
 def _fit(preset: Summary, machine: str) -> Row:
-    """`fit ✔ fits: no GPU needed`; what the machine lacks is red."""
+    """`fit      ✔ fits: no GPU needed`; in red what the machine lacks."""
     needs = preset.needs or "not stated"
     row = _fact("needs", [(f"{clean(needs)}  ", "text")])
     if preset.fits is None:

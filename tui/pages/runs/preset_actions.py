@@ -1,4 +1,4 @@
-"""Actions on the files of presets in the list: copy, rename, delete, import. Shipped presets can only be copied."""
+"""Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
 
 import asyncio
 import contextlib

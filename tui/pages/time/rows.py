@@ -161,7 +161,7 @@ def _stack(seconds: Mapping[str, float], order: Sequence[str], high: int) -> lis
 
 
 def limit_row(report: Report, columns: int) -> Row:
-    """Tokens per second against the limit of the GPU."""
+    """Tokens per second against what the GPU allows."""
     return crop([(" speed", "dim"), (f"    {limit_line(report.limits)}", "text")], columns)
 
 
