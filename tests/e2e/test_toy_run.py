@@ -165,9 +165,10 @@ def test_a_checkpoint_is_scored_next_to_the_model_before_and_nothing_is_trained(
     found = json.loads(done.stdout)
     assert any(re.fullmatch(r"val-core/.+/acc/mean@\d+", key) for key in found["scores"])
     base = found["base"]
-    assert base["prompts"] == 16 and base["difference"] == pytest.approx(base["after"] - base["before"])
+    assert 8 <= base["prompts"] <= 16, "rows may repeat a prompt"
+    assert base["difference"] == pytest.approx(base["after"] - base["before"])
     assert base["low"] <= base["difference"] <= base["high"] and 0 <= base["before"] < 1
-    assert len(base["gained"]) + len(base["lost"]) <= 16
+    assert len(base["gained"]) + len(base["lost"]) <= base["prompts"]
     steps = [json.loads(line) for line in ppo_tui(env, "metrics", found["run"], "--json").stdout.splitlines()]
     assert len(steps) == 1 and steps[0]["step"] >= 2 and steps[0]["step"] % 2 == 0
     assert not any(key.startswith("actor/") for key in steps[0])
