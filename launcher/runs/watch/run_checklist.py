@@ -61,7 +61,7 @@ def _vocabulary(keys: Mapping[str, Any]) -> int | None:
 
 
 def machine_sizes(sampler: Sampler) -> dict[str, float]:
-    """Memory of this machine in GiB, as the checklist wants it."""
+    """Memory of this machine in GiB, in the form for the checklist."""
     sizes = {"host_total_gb": host_memory()[1] / GIB}
     if gpu := sampler.smallest_gpu:
         sizes["gpu_total_gb"] = gpu / GIB
