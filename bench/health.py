@@ -1,6 +1,6 @@
-"""How good the health rules are: false alarms on healthy runs, delay on injected faults, cost of a step.
+"""Measures the health rules: false alarms on healthy runs, delay on injected faults, cost of a step.
 
-    .venv/bin/python bench/health.py [--write]
+.venv/bin/python bench/health.py [--write]
 
 `--write` puts the tables into docs/evidence/health.md. About a minute on one core.
 """
@@ -34,7 +34,7 @@ def checklist(run: Run, preset: str = "default") -> Checklist:
 
 
 def onsets(run: Run, preset: str = "default") -> Counter[tuple[Level, str]]:
-    """Rises on a run, each by the level it got to before it was over and the rule."""
+    """The flags of a run, each by its highest level and its rule."""
     judge, peaks, on = checklist(run, preset), Counter[tuple[Level, str]](), dict[str, Level]()
     for number, step in enumerate(run.steps, start=1):
         for change in judge.step(number, step):
@@ -50,7 +50,7 @@ def onsets(run: Run, preset: str = "default") -> Counter[tuple[Level, str]]:
 def delay(run: Run, fault: Fault, place: int, preset: str = "default") -> tuple[int | None, int | None] | None:
     """Steps from the first faulty one until a rule is at WARN, and until it is at CRITICAL.
 
-    None where this cannot be said: the fault does not fit the run, or one of its rules is already raised.
+    None if this is undefined: the fault does not fit the run, or one of its rules is already raised.
     """
     start = {**run.steps[place - 1], "limit": float(run.limit)}
     judge = checklist(run, preset)
@@ -74,7 +74,7 @@ def reached(judge: Checklist, rules: Sequence[str]) -> Level:
 
 
 def places(run: Run) -> list[int]:
-    """Three places that leave the rules time to warm up and the fault time to show."""
+    """Three steps for a fault, late enough for the warm-up of the rules and early enough for the fault to show."""
     last = len(run.steps) - 25
     return [35, (35 + last) // 2, last]
 
@@ -169,7 +169,7 @@ def presets(bases: Sequence[Run], generated: dict[str, list[Run]]) -> list[str]:
 
 
 def cost() -> list[str]:
-    """Processor time of a step, the rules past their warm-up."""
+    """CPU time of a step after the warm-up of the rules."""
     run = stretched("learning", 40, 1)
     judge = Checklist(run.config, gpu_total_gb=GPU_GB, host_total_gb=HOST_GB)
     times = []

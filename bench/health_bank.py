@@ -1,10 +1,10 @@
 """The health rules on the bank of real runs (tests/data/bank): false alarms, share found and delay, by half.
 
-    .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
+.venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
-of a model of 135M on GPUs. `--write`
-puts the tables into docs/evidence/health.md. What the runs are: experiments/cpu-host/bank.py.
+of a model of 135M on GPUs. `--write` puts the tables into docs/evidence/health.md. experiments/cpu-host/bank.py
+describes the runs.
 """
 
 import argparse
@@ -36,7 +36,7 @@ CUT, FELL = 0.5, 0.15  # of a run that went wrong: mean share of cut responses i
 class BankRun:
     """A run of the bank: the planted fault ("" for healthy ones), its veRL keys, and its steps.
 
-    `before`: of a fork, the steps of its parent up to the fork, which the rules use as they do in ppo-tui.
+    `before`: for a fork, the steps of its parent up to the fork, which the rules also use in ppo-tui.
     """
 
     name: str
@@ -49,12 +49,12 @@ class BankRun:
 
     @property
     def known(self) -> list[tuple[int, float, dict[str, float]]]:
-        """All steps that a program sees: those before, and its own."""
+        """All steps that a program gets: those before the fork, and the run's own."""
         return self.before + self.steps
 
     @property
     def planted(self) -> int:
-        """The step before the first one of the run itself: 0, but for a fork."""
+        """The step before the first one of the run itself: 0 except for a fork."""
         return self.before[-1][0] if self.before else 0
 
 
@@ -90,12 +90,12 @@ def raised(run: BankRun) -> Iterator[LevelChange]:
 
 
 def rises(run: BankRun) -> Iterator[tuple[int, str, Level]]:
-    """Step, rule and level of each of them."""
+    """Step, rule and level of each rise."""
     return ((change.step, change.rule, change.after) for change in raised(run))
 
 
 def alarms(run: BankRun) -> dict[Level, list[tuple[int, str]]]:
-    """WARN and CRITICAL: step and rule of each rise to it or above, without what the host did to the run."""
+    """WARN and CRITICAL: step and rule of each rise to it or above, without those about the host."""
     found = [rise for rise in rises(run) if rise[1] not in OF_THE_HOST]
     return {
         least: [(step, rule) for step, rule, level in found if level >= least] for least in (Level.WARN, Level.CRITICAL)
@@ -118,7 +118,7 @@ def gone_wrong(run: BankRun) -> str:
     """Describes the failure of a run without a planted fault, by its outcome; "" for a sound one.
 
     Half of its responses were cut at their limit for ten steps, or the mean reward of its last 20 steps is 0.15 below
-    that of its best 20. No rule is involved.
+    that of its best 20. Rules play no part.
     """
     limit = run.config.get("data.max_response_length") or math.inf
     cut, scores = list[float](), list[float]()
@@ -151,7 +151,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 
 def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
-    """By rule and level, with the interval of the rate; and what was raised where something went wrong by itself."""
+    """False alarms by rule and level, with the interval of the rate; and the flags of runs that went wrong by
+    themselves.
+    """
     reasons = {run.name: gone_wrong(run) for run in unplanted}
     healthy = [run for run in unplanted if not reasons[run.name]]
     steps, counts = sum(len(run.steps) for run in healthy), Counter[tuple[str, Level]]()

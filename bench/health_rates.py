@@ -1,10 +1,11 @@
 """The error rates of the health rules in one table, to compare two versions of them.
 
-    .venv/bin/python bench/health_rates.py [--unseen] [--public FOLDER]
+.venv/bin/python bench/health_rates.py [--unseen] [--public FOLDER]
 
-Without `--unseen` the half of the bank on which limits are chosen, with the GPU runs. A planted fault is *harmful* by
-its outcome, without any rule: in its last five steps the reward is 0.1 below its start (of a fork: the last 20 steps of
-its parent) or below 0.05, half of the responses are cut, or half of the last ten steps have equal rewards.
+Without `--unseen`, it reads the half of the bank on which limits are chosen, and the GPU runs. A planted fault is
+*harmful* by its outcome, without any rule: in its last five steps the reward is 0.1 below its start (of a fork: the
+last 20 steps of its parent) or below 0.05, half of the responses are cut, or half of the last ten steps have equal
+rewards.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Runs for the evaluation of the health rules: the real ones, and longer ones generated from them.
 
-A generated run is a real one stretched in time. Each of its steps is a real step drawn (seeded) from the
-neighborhood of its place, moved along the run's own trend: the metrics of one step stay together, and the
-step-to-step noise is real. No event is added to those of the short run, and all that depends on the number of
-steps (warm-up, a critic that learns) takes longer.
+A generated run is a real one stretched in time. Each of its steps is a real step drawn (seeded) from the neighborhood
+of its place, moved along the run's own trend: the metrics of one step stay together, and the step-to-step noise is
+real. No event is added to those of the short run, and processes that depend on the number of steps (warm-up, a critic
+that learns) take longer.
 """
 
 import gzip
@@ -82,7 +82,7 @@ def stretched(name: str, factor: int, seed: int) -> Run:
 
 
 def noisy(run: Run, level: float, seed: int) -> Run:
-    """A copy with more noise from step to step, as small batches have it: `level` 1 about doubles it."""
+    """A copy with more noise from step to step, like that of small batches: `level` 1 about doubles it."""
     rng = random.Random(f"{run.name} {level} {seed}")
     spread = {key: level * _noise([step[key] for step in run.steps if key in step]) for key in (*_ADDED, *_MULTIPLIED)}
     steps = []

@@ -1,4 +1,4 @@
-"""Writes what the health rules say of all recorded runs in tests/data, to compare two versions of the rules.
+"""Writes the judgements of the health rules on all recorded runs in tests/data, to compare two versions of the rules.
 
     .venv/bin/python bench/health_states.py before.jsonl     # then change the rules
     .venv/bin/python bench/health_states.py after.jsonl && cmp before.jsonl after.jsonl
@@ -43,7 +43,7 @@ def bank(preset: str) -> Iterator[dict[str, Any]]:
 
 
 def logs(folder: Path) -> Iterator[dict[str, Any]]:
-    """The logs and the run directories, as `ppo-tui health` reads them."""
+    """The logs and the run directories, in the form that `ppo-tui health` reads."""
     for name in ("gpu/runs.tar.xz", "runs-0.1.tar.xz"):
         with tarfile.open(DATA / name) as archive:
             archive.extractall(folder / Path(name).parent, filter="data")

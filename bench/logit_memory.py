@@ -1,9 +1,10 @@
-"""Bytes that veRL's passes need for each token and word of the vocabulary: the table in docs/evidence/memory.md.
+"""Measures the bytes that veRL's passes need per token and word of the vocabulary: the table in
+docs/evidence/memory.md.
 
-    python bench/logit_memory.py        with a GPU, torch and transformers; a minute
+python bench/logit_memory.py with a GPU, torch and transformers; a minute
 
-Random Qwen2 models of the presets' sizes do what veRL 0.9.1's engine does with the logits (its
-workers/engine/fsdp, read, not run). Activations that the backward pass keeps are taken off.
+Random Qwen2 models of the presets' sizes do what veRL 0.9.1's engine does with the logits (its workers/engine/fsdp,
+read, not run). Activations that the backward pass keeps are subtracted.
 """
 
 import gc
@@ -97,7 +98,7 @@ def entropy(logits):
 
 
 def log_probs(logits, labels):
-    """Row by row, as veRL does for bf16."""
+    """Log-probabilities row by row, as veRL computes them for bf16."""
     import torch
 
     return torch.stack(

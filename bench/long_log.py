@@ -35,7 +35,7 @@ STEP = re.compile(rb"\)\x1b\[0m step:[0-9]+")
 
 
 def write(path: Path, size: int) -> int:
-    """Writes about `size` bytes; the number of steps in them."""
+    """Writes about `size` bytes; returns the number of steps in them."""
     dice = random.Random(0)
     lines = gzip.decompress(RUN.read_bytes()).split(b"\n")
     places = [place for place, line in enumerate(lines) if STEP.search(line)]

@@ -42,7 +42,7 @@ def make_run(steps: int, keys: int) -> RunDir:
 
 
 def open_run(run: Path) -> None:
-    """In a process of its own, so that its memory is its own."""
+    """Opens a run in a process of its own, so that its memory can be measured."""
     started = time.perf_counter()
     reader = RunReader(run)
     reader.poll()

@@ -38,7 +38,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def scan(chunks: list[bytes]) -> int:
-    """The minimum of any line reader: cut at newlines, keep the half line at the end of a chunk."""
+    """The minimal work of a line reader: it cuts at newlines and keeps the half line at the end of a chunk."""
     count, rest = 0, b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,9 +1,9 @@
-"""The same logs through ppo-tui and through other programs that judge training runs, each with its own words.
+"""Feeds the same logs to ppo-tui and to other programs that judge training runs.
 
-    .venv/bin/python bench/rivals.py [--scratch FOLDER] [--write]
+.venv/bin/python bench/rivals.py [--scratch FOLDER] [--write]
 
-The others are installed from the package index into a scratch environment and run with their defaults; nothing of
-theirs is kept here. The logs: the unseen half and the GPU runs of tests/data/bank, and all other recorded runs of
+The others are installed from the package index into a scratch environment and run with their defaults; their code is
+not stored here. The logs: the unseen half and the GPU runs of tests/data/bank, and all other recorded runs of
 tests/data; none is left out. `--write` puts the tables into docs/evidence/health.md.
 """
 
@@ -69,7 +69,7 @@ TRUTH = {  # recorded runs that are not healthy (docs/evidence/health.md, docs/e
 
 @dataclass(frozen=True)
 class Said:
-    """A judgement at WARN or above, as it rose; `what` is the rule or check, `words` the program's own sentence."""
+    """A new judgement at WARN or above; `what` is the rule or check, `words` the program's own sentence."""
 
     level: Level
     step: int
@@ -78,7 +78,7 @@ class Said:
 
 
 Tool = Callable[[Sequence[BankRun]], list[list[Said]]]
-"""What a program says on each run."""
+"""The judgements of a program on each run."""
 
 
 def recorded(scratch: Path) -> Iterator[BankRun]:
@@ -106,7 +106,9 @@ def ours(about: Sequence[BankRun]) -> list[list[Said]]:
 
 
 def rlwatch(python: Path, how: str, about: Sequence[BankRun]) -> list[list[Said]]:
-    """By `log_step` with the metrics that it asks for (`how`: named), or by its own adapter for veRL (tracker)."""
+    """Feeds rlwatch through `log_step` with the metrics that it needs (`how`: named), or through its own adapter for
+    veRL (tracker).
+    """
     lines = []
     for run in about:
         steps = []
@@ -122,7 +124,7 @@ def rlwatch(python: Path, how: str, about: Sequence[BankRun]) -> list[list[Said]
 
 
 def runmedic(python: Path, about: Sequence[BankRun]) -> list[list[Said]]:
-    """By `runmedic diagnose FILE.jsonl --json`; one line per step, one column per metric."""
+    """Feeds runmedic by `runmedic diagnose FILE.jsonl --json`; one line per step, one column per metric."""
     answers = []
     with tempfile.TemporaryDirectory() as folder:
         for run in about:
@@ -171,7 +173,7 @@ def installed(scratch: Path) -> tuple[dict[str, Tool], list[str]]:
 
 
 def of_the_run(said: Said, run: BankRun) -> bool:
-    """Not about the parent's steps before the fork, which every program has read."""
+    """The judgements without those about the parent's steps before the fork, which every program has read."""
     return said.step < 0 or not run.before or said.step > run.planted
 
 
@@ -209,7 +211,7 @@ def totals(answers: dict[str, dict[str, list[Said]]], about: Sequence[BankRun]) 
 
 
 def rules(answers: dict[str, dict[str, list[Said]]], about: Sequence[BankRun]) -> list[str]:
-    """By program and check: on how many healthy and on how many faulty runs it spoke, with one of its sentences."""
+    """By program and check: the number of healthy and faulty runs with an alarm, and one of its sentences."""
     rows = []
     for tool, said in answers.items():
         counts = Counter((bool(run.fault), what) for run in about for what in {each.what for each in said[run.name]})

@@ -1,4 +1,4 @@
-"""Frames of a terminal as one animated SVG: each row once, shown by CSS while its frames last."""
+"""Makes one animated SVG of the frames of a terminal: each row is drawn once, and CSS shows it during its frames."""
 
 import html
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ BACK, CAPTION = "#121212", "#fed75f"
 
 
 class Frame(NamedTuple):
-    """Rows of a terminal, a line below them, and for how long they are there."""
+    """Rows of a terminal, a line below them, and how long they are shown."""
 
     rows: Sequence[Sequence[Cell]]
     says: str
@@ -20,7 +20,7 @@ class Frame(NamedTuple):
 
 
 def animated(frames: Sequence[Frame], columns: int, rows: int) -> str:
-    """The SVG. It rests on the last frame where nothing may move."""
+    """The SVG. It stays on the last frame if the reader switched off motion."""
     shown = dict[tuple[int, str], list[int]]()
     for number, frame in enumerate(frames):
         caption = [(sign, CAPTION, False, None) for sign in frame.says]
@@ -53,7 +53,7 @@ def animated(frames: Sequence[Frame], columns: int, rows: int) -> str:
 
 
 def _turns(numbers: Sequence[int], count: int) -> Iterator[tuple[int, str]]:
-    """The frames at which a row comes and goes."""
+    """The frames at which a row appears and disappears."""
     before = None
     for at in range(count):
         word = "visible" if at in numbers else "hidden"
@@ -77,7 +77,7 @@ def _row(row: Sequence[Cell]) -> Iterator[str]:
 
 
 def _run(at: int, text: str, color: str, bold: bool) -> Iterator[str]:
-    """Signs of one style: dots and bars as a path, because few fonts have them, everything else as text."""
+    """Signs of one style: dots and bars as a path, because few fonts have them, other signs as text."""
     dots = [
         f"M{WIDTH * (at + n) + 3 + 5 * column} {3 + 5 * row}h0"
         for n, sign in enumerate(text)
@@ -106,7 +106,7 @@ def _run(at: int, text: str, color: str, bold: bool) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Words that stand together, with the place where they begin."""
+    """Groups of words, with the column of each."""
     at = 0
     for piece in text.split("  "):
         if stripped := piece.strip(" "):

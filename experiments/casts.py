@@ -43,7 +43,7 @@ TEXT, PROMPT = "#d0d0d0", "#5fafff"
 
 
 class Shell(NamedTuple):
-    """A terminal with a shell: what its lines show, in the folder where it runs."""
+    """A terminal with a shell: its lines, and its folder."""
 
     folder: Path
     lines: list[list[Cell]]
@@ -88,7 +88,7 @@ async def screen(run: RunDir) -> AsyncIterator[Pilot[Any]]:
 
 
 async def shown(pilot: Pilot[Any], says: str, seconds: float = SHOWN) -> Frame:
-    """The screen as it is once it rests."""
+    """The screen after it has come to rest."""
     await settled(pilot)
     await asyncio.sleep(0.7)
     await pilot.pause()
@@ -96,7 +96,7 @@ async def shown(pilot: Pilot[Any], says: str, seconds: float = SHOWN) -> Frame:
 
 
 async def on_screen(acts: list[dict[str, Any]]) -> list[Frame]:
-    """What the first act opens, and the keys of the others."""
+    """The page that the first act opens, and the keys of the others."""
     first, frames = acts[0], []
     played = "replay" in first
     run = replay(str(LOGS / f"{first['replay']}.log.gz"), SPEED) if played else find(first["open"])
@@ -115,12 +115,12 @@ async def on_screen(acts: list[dict[str, Any]]) -> list[Frame]:
 
 
 def ppo_tui(*words: str, ended: bool = False) -> None:
-    """A command, which may fail where the run has `ended`."""
+    """Runs a command, which may fail if the run has `ended`."""
     subprocess.run([sys.executable, "-m", "launcher.cli.main", *words], check=not ended, capture_output=True)
 
 
 def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
-    """The runs of a cast, and the files that its page asks the reader to write."""
+    """The runs of a cast, and the files that the page tells the reader to write."""
     share(home, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
     if cast.get("pages"):
         furnish(home)

@@ -1,7 +1,7 @@
 """`make corpus`: runs the broken presets that need a real run, on the CPU platform, one after the other.
 
-Words on the command line choose cases by a part of their name. Prints one line per case; exit code 1 when veRL
-behaved differently from the corpus.
+Words on the command line select cases by a part of their name. Prints one line per case; exit code 1 when veRL behaved
+differently from the corpus.
 """
 
 from __future__ import annotations

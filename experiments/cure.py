@@ -1,13 +1,12 @@
 """`make cure`: plants faults in the CPU toy, waits for their flags, and tries the advised fixes.
 
-    python experiments/cure.py [-j RUNS] [NAME ...]
+python experiments/cure.py [-j RUNS] [NAME ...]
 
-All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui fork`), and
-`ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the first that is
-flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
-Results are kept in tests/data/cure.json as they come, with the day and the machine; `make pages` puts them into
-docs/evidence/advice.md.
-Faults that are named are run again, and nothing else; without names those without a result.
+Everything goes through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui
+fork`), and `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the
+first that is flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24
+side by side. Results are kept in tests/data/cure.json as they come, with the day and the machine; `make pages` puts
+them into docs/evidence/advice.md. With names, only these faults are run again; without names, those without a result.
 """
 
 import argparse
@@ -40,7 +39,7 @@ QUICK = ("trainer.validate_first=false", "trainer.validate_every=-1", "cluster.c
 
 
 class Study:
-    """The results by fault, kept in a file as they come; others may add theirs."""
+    """The results by fault, stored in a file one by one; other processes may add theirs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +52,7 @@ class Study:
 
 
 def ppo_tui(*words: str) -> str:
-    """What a command prints. Raises RuntimeError with its words where it fails."""
+    """The output of a command. Raises RuntimeError with its message if it fails."""
     done = subprocess.run([PPO_TUI, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{words[0]}: {done.stderr.strip()[-400:]}")
@@ -61,12 +60,12 @@ def ppo_tui(*words: str) -> str:
 
 
 def begun(*words: str) -> RunDir:
-    """The run that a command starts."""
+    """Starts a run by a command, and returns it."""
     return RunDir(Path(json.loads(ppo_tui(*words, "--json").splitlines()[0])["dir"]))
 
 
 def ended(run: RunDir) -> RunDir:
-    """The run, when it has come to its end, or two steps after a flag was CRITICAL."""
+    """Waits for the end of the run, or for two steps after a CRITICAL flag; returns the run."""
     while (state := current(run, checks=False)).going:
         onset = first_onset(run)
         if onset is not None and onset.level == Level.CRITICAL and (state.step or 0) >= onset.rose + 2:
@@ -76,7 +75,7 @@ def ended(run: RunDir) -> RunDir:
 
 
 def own_home(jobs: int) -> None:
-    """Lets the queue have so many runs at a time, in a home of ours: nobody's settings are written over."""
+    """Lets the queue start so many runs at a time, in a private home, so that no user's settings are overwritten."""
     ours = paths.settings_file()
     if "PPO_TUI_HOME" not in os.environ or (ours.exists() and not ours.read_text().startswith("cpu_runs:")):
         sys.exit("cure.py: set PPO_TUI_HOME to an empty folder")
@@ -85,7 +84,7 @@ def own_home(jobs: int) -> None:
 
 
 def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> None:
-    """Runs the faults, several runs side by side, and keeps each result at once."""
+    """Runs the faults, several runs side by side, and stores each result at once."""
     study, begin = Study(), time.monotonic()
     own_home(jobs)
     ppo_tui("data", "toy")
@@ -114,7 +113,7 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
 
 
 def _without_error(task: Future[Any], name: str) -> Any:
-    """What a task returns; one that fails must not end the others."""
+    """The result of a task; a failing task must not end the others."""
     try:
         return task.result()
     except Exception as error:
@@ -145,7 +144,7 @@ def _planted(parent: RunDir, strength: Sequence[str], at: int = FORK, count: int
 
 
 def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> dict[str, Any]:
-    """The row of a fault: its strengths with their flags, and the trials of the first that was flagged."""
+    """The row of a fault: its strengths with their flags, and the trials of the first flagged strength."""
     runs = [planted.get((fault.name, place)) for place in range(len(fault.strengths))]
     strengths = [
         {"settings": _shown(settings), "run": run.id, "state": current(run).state, **_flag(run), "score": _scores(run)}
@@ -169,7 +168,7 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
 
 
 def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
-    """Of a healthy run `try` has nothing to do; trials of KL-1's advice, made all the same, change nothing."""
+    """For a healthy run, `try` does nothing, and trials of KL-1's advice that are made anyway change nothing."""
     row: dict[str, Any] = {
         "from": FORK,
         "run": run.id,
@@ -189,7 +188,7 @@ def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
 
 
 def _flag(run: RunDir) -> dict[str, Any]:
-    """The flag that `try` takes, the step after the fault at which it rose, and all others."""
+    """The flag that `try` chooses, the step after the fault at which it rose, and all other flags."""
     onset = first_onset(run)
     if onset is None:
         return {}
@@ -207,7 +206,7 @@ def _scores(run: RunDir) -> list[float]:
 
 
 def _arms(run: RunDir) -> list[dict[str, Any]]:
-    """Its trials, without those that did not start on a busy machine and were tried again."""
+    """The trials, without those that could not start on a busy machine and were repeated."""
     found = [arm.to_json() | {"score": _scores(_run(arm.run))} for each in trials_of(run.id) for arm in each.arms]
     return [each for each in found if each["score"]]
 

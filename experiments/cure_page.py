@@ -57,7 +57,7 @@ def _left() -> str:
 
 
 def _by_key(flagged: Sequence[tuple[Fault, dict[str, Any]]]) -> list[list[str]]:
-    """What came of the trials of each advised fix, apart from those that undid the fault."""
+    """The verdicts of the trials of each advised fix, without those that undid the fault."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for fault, row in flagged:
         for arm in _fixes(row):
@@ -69,7 +69,7 @@ def _by_key(flagged: Sequence[tuple[Fault, dict[str, Any]]]) -> list[list[str]]:
 
 
 def _tested(row: dict[str, Any]) -> dict[str, Any] | None:
-    """The strength that was flagged first and tried."""
+    """The first flagged strength, which was tried."""
     return next((each for each in row["strengths"] if each.get("rule")), None)
 
 
@@ -82,7 +82,7 @@ def _fixes(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _undoes(fault: Fault, row: dict[str, Any], arm: dict[str, Any]) -> bool:
-    """Whether a trial undoes the fault: as such, or in rows from before there was such one, as the fix of its keys."""
+    """Whether a trial undoes the fault: marked as such, or in older rows as the fix of its keys."""
     if any(each.get("undoes") for each in row["trials"]):
         return bool(arm.get("undoes"))
     return {change.partition("=")[0] for change in arm["changes"]} >= set(fault.undo)
@@ -122,7 +122,7 @@ def _not_healed(fault: Fault, row: dict[str, Any]) -> str:
 
 
 def _shown(changes: Sequence[str]) -> list[str]:
-    """Without the settings that only go with others."""
+    """The settings, without those that only accompany others."""
     return [each for each in changes if not each.startswith("reward.path") and "micro_batch" not in each]
 
 

@@ -1,10 +1,10 @@
-"""Random damage to real console lines: nothing may raise, hang, or leave escapes in what is shown.
+"""Random damage to real console lines: nothing may raise, hang, or show escapes.
 
-    python experiments/fuzz_console.py --edits 1000000 --seed 0
+python experiments/fuzz_console.py --edits 1000000 --seed 0
 
-Every edit takes a line of one of our logs and flips bits in it, cuts it, doubles a part, splices it with
-another line, or inserts something nasty. A document of such lines goes through the readers in chunks of
-random size; every tenth goes through whole as well and must give the same events.
+Every edit takes a line of one of our logs and flips bits in it, cuts it, doubles a part, splices it with another line,
+or inserts something nasty. A document of such lines goes through the readers in chunks of random size; every tenth goes
+through whole as well and must give the same events.
 """
 
 import argparse
@@ -109,14 +109,14 @@ def real_logs() -> list[list[bytes]]:
 
 
 def kinds_of(logs: list[list[bytes]]) -> list[bytes]:
-    """Lines that differ only in their numbers, once; step lines more often."""
+    """One line of each kind (lines that differ only in numbers); step lines more often."""
     unique = {re.sub(rb"[0-9]+", b"0", line): line for log in logs for line in log}
     steps = [line for line in unique.values() if b"step:" in line]
     return [*unique.values(), *steps * (len(unique) // (8 * len(steps)))]
 
 
 def document(dice: random.Random, lines: list[bytes]) -> bytes:
-    """Damaged lines that have nothing to do with each other."""
+    """A document of unrelated damaged lines."""
     picked = dice.choices(lines, k=EDITS_OF_A_DOCUMENT)
     return b"\n".join(dice.choice(EDITS)(dice, line, lines) for line in picked)
 
@@ -140,7 +140,7 @@ def chunks(dice: random.Random, data: bytes) -> list[bytes]:
 
 
 def check(events: list[Event], size: int) -> None:
-    """What must hold for the events of any bytes."""
+    """Checks the invariants of events for any bytes."""
     for event in events:
         match event:
             case StepLine():
@@ -157,7 +157,7 @@ def check(events: list[Event], size: int) -> None:
 
 
 def run(data: bytes, parts: list[bytes], twice: bool) -> float:
-    """One document through both readers; the seconds it took."""
+    """Feeds one document to both readers; returns the seconds."""
     start = time.process_time()
     reader, splitter = ConsoleReader(), LineSplitter()
     events = [event for part in parts for event in reader.feed(part)] + reader.close()

@@ -17,7 +17,7 @@ from key_fuzz import PAGES, Report, fuzz, harmless
 
 
 def main() -> None:
-    """Presses until all is done; each failure ends one round."""
+    """Presses all keys; each failure ends one round."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--presses", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)

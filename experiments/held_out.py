@@ -1,6 +1,6 @@
-"""The settings of tests/data/preflight/held_out*.yaml before the preflight and before veRL: precision and recall.
+"""Asks the preflight and veRL about the settings of tests/data/preflight/held_out*.yaml: precision and recall.
 
-    PYTHONPATH=tests/support .venv/bin/python experiments/held_out.py [--list held_out_2] [--again] [WORD ...]
+PYTHONPATH=tests/support .venv/bin/python experiments/held_out.py [--list held_out_2] [--again] [WORD ...]
 
 Asks both about each setting that has no `first` answer yet, or with `--again` the preflight about all, whose name has
 all words, in the order of a hash of their names. Prints a line for each and the totals so far, and writes first answers
@@ -48,7 +48,7 @@ UNASKED: Answer = {"stage": None, "error": None}
 
 @dataclass(frozen=True)
 class HeldOut:
-    """`right`: meant as unusual and legitimate. `verl`: `runs` or `fails`, where the probe does not know."""
+    """`right`: unusual and meant to be correct. `verl`: `runs` or `fails`, if the probe cannot find out."""
 
     what: str
     set: list[str]
@@ -62,7 +62,7 @@ class HeldOut:
 
     @property
     def fails(self) -> bool | None:
-        """veRL's behavior, if it was read in its source or is its first answer."""
+        """Whether veRL fails, from its source or its first answer."""
         if self.verl:
             return self.verl == "fails"
         return self.first in ("found", "missed") if self.first else None
@@ -98,7 +98,7 @@ def _errors(preset: str, settings: tuple[str, ...], machine: str) -> list[str]:
 
 
 def verl(case: HeldOut, folder: Path, model: Path) -> Answer:
-    """Where veRL stops, and with which words; None twice when it does not."""
+    """Where veRL stops, and its message; twice None if it does not stop."""
     given = case.settings(folder)
     try:
         load(case.on, given)
@@ -124,7 +124,7 @@ def as_key(word: str) -> str:
 def ask(
     _: str, script: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
 ) -> Answer:
-    """As `worker.ask`, in a copy of this process."""
+    """Like `worker.ask`, in a copy of this process."""
 
     def work(out: TextIO) -> None:
         os.environ.update(env or {})
@@ -169,7 +169,7 @@ def in_a_copy(work: Callable[[TextIO], None]) -> Answer | None:
 
 
 def keep(file: Path, case: HeldOut, kind: str) -> None:
-    """Writes the first answer at the end of the entry's line, at once: what is changed later does not change it."""
+    """Writes the first answer at the end of the entry's line, at once: so that later changes do not affect it."""
     from ruamel.yaml import YAML
 
     lines = file.read_text("utf-8").splitlines()

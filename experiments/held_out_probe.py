@@ -1,5 +1,5 @@
-"""As verl_probe.py, with more of a start: data sets and loaders, agent loop and tools, the reward function, and the
-metrics of a validation, before the models are built. Only the engine's tokens and the queue are not veRL's.
+"""Like verl_probe.py, with more stages of a start: data sets and loaders, agent loop and tools, the reward function,
+and the metrics of a validation, before the models are built. Only the engine's tokens and the queue are not veRL's.
 
 Slower than verl_probe.py: for experiments/held_out.py, not for `make test`.
 """
@@ -19,7 +19,7 @@ ANSWERS = ("#### 7", "")  # the second one: the model ends its response at once,
 
 
 def loaders(config: Config) -> Any:
-    """The rest of what the trainer reads before its workers start."""
+    """Reads the other files that the trainer reads before its workers start."""
     from verl.trainer.ppo.checkpoint_callback import build_checkpoint_callback
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
     from verl.utils.config import omega_conf_to_dataclass
@@ -40,7 +40,7 @@ def loaders(config: Config) -> Any:
 
 
 def rows(fake: Any) -> list[dict[str, Any]]:
-    """The first row of training and of validation, as an agent loop gets it."""
+    """The first row of training and of validation, in the form for an agent loop."""
     found = []
     for loader in (fake.train_dataloader, fake.val_dataloader):
         batch = next(iter(loader), None)
@@ -52,7 +52,7 @@ def rows(fake: Any) -> list[dict[str, Any]]:
 
 
 async def responses(config: Config, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the agent loop puts into the queue for each row and answer."""
+    """The entries that the agent loop puts into the queue for each row and answer."""
     import transfer_queue as tq
     from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
     from verl.trainer.ppo.v1 import agent_loop_tq
@@ -109,7 +109,7 @@ def validation(config: Config, fields: list[dict[str, Any]]) -> None:
 
 
 def more(config: Config) -> Iterator[str]:
-    """The stages; says what comes next before it does it."""
+    """Runs the stages; announces each one before it runs."""
     yield "data load"
     fake = loaders(config)
     yield "first batch"
@@ -121,7 +121,7 @@ def more(config: Config) -> Iterator[str]:
 
 
 def warm() -> None:
-    """Imports what is asked later, once."""
+    """Imports in advance the modules that later requests need."""
     import verl.experimental.reward_loop.reward_loop
     import verl.trainer.ppo.v1.agent_loop_tq
     import verl.workers.engine_workers  # noqa: F401

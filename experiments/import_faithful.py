@@ -1,6 +1,6 @@
-"""How faithful `preset import` is: what bash passes to veRL against what the preset's command passes.
+"""Measures how faithful `preset import` is: compares what bash passes to veRL with the preset's command.
 
-    .venv/bin/python experiments/import_faithful.py FOLDER [FOLDER ...]
+.venv/bin/python experiments/import_faithful.py FOLDER [FOLDER ...]
 
 Each `.sh` file below a folder is run by bash with recording programs, as from that folder, and imported. The two
 configurations are compared key by key. Prints each script that is not faithful, and a table.
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def truth(path: Path, folder: Path, args: tuple[str, ...] = ()) -> Started | None:
-    """The last PPO command that bash starts; None where it starts none."""
+    """The last PPO command that bash starts; None if it starts none."""
     given = {"HOME": str(Path.home()), **dict(arg.split("=", 1) for arg in args if "=" in arg)}
     positional = [arg for arg in args if "=" not in arg]
     text = path.read_text("utf-8", errors="replace")
@@ -98,7 +98,7 @@ def measured(path: Path, folder: Path) -> Outcome | None:
 
 
 def _fixed(path: Path, folder: Path, losses: tuple[str, ...], answers: tuple[str, ...]) -> Outcome | None:
-    """A script whose random or measured values are given behind it: a port, an address, a date."""
+    """Measures a script again with given values for its random or measured parts: a port, an address, a date."""
     keys = {loss.partition(" ")[0].lstrip("+") for loss in losses if "is known only when the script runs" in loss}
     text = path.read_text("utf-8", errors="replace")
     names = dict.fromkeys(re.findall(r"^\s*(?:export\s+)?(\w+)=\S*(?:\$\(|`)", text, re.MULTILINE))
@@ -167,7 +167,7 @@ def _configuration(words: list[str], folder: Path) -> tuple[dict[str, Any], list
 
 
 def _normal(value: Any, folder: Path | None) -> Any:
-    """A value that compares: paths absolute, a list of one file that file, `1.0` and 1 the same."""
+    """A value in comparable form: paths absolute, a list of one file that file, `1.0` and 1 the same."""
     if isinstance(value, list):
         items = [_normal(item, folder) for item in value]
         return items[0] if folder and len(items) == 1 else items

@@ -1,12 +1,12 @@
 """`make matrix`: every estimator, every loss with GRPO, every trainer and every recipe for three steps on the CPU toy,
-through the product. Results are kept in tests/data/matrix.json as they come; `make pages` puts them into
+through the product. Results are stored in tests/data/matrix.json one by one; `make pages` puts them into
 docs/reference/algorithms.md.
 
-    python experiments/matrix.py [-j RUNS] [--again] [NAME ...]
+python experiments/matrix.py [-j RUNS] [--again] [NAME ...]
 
-Two minutes a run on two cores; `-j` runs several side by side, which takes 2 GB of memory and two cores each. Rows
-that are there already are not run again without `--again`. What the preflight refuses is forced, to see that veRL
-cannot run it either. experiments/cpu-host runs all of it in minutes on a larger host.
+Two minutes a run on two cores; `-j` runs several side by side, which takes 2 GB of memory and two cores each. Existing
+rows are run again only with `--again`. Presets that the preflight refuses are forced, to confirm that veRL cannot run
+them. experiments/cpu-host runs all of it in minutes on a larger host.
 """
 
 import argparse
@@ -89,7 +89,7 @@ ROLLOUTS = {
 
 
 class Cell(NamedTuple):
-    """What one run trains, and the settings that it takes."""
+    """The subject of one run, and its settings."""
 
     kind: str
     name: str
@@ -120,7 +120,7 @@ def cells() -> Iterator[Cell]:
 
 
 def tried(cell: Cell) -> dict[str, Any]:
-    """The row of a cell: `check` names the rules that refuse it, `outcome` is `runs` or what veRL says."""
+    """The row of a cell: `check` names the rules that refuse it, `outcome` is `runs` or veRL's message."""
     begin, check = time.monotonic(), ""
     words = [PPO_TUI, "run", "toy-cpu", *SHORT, *cell.settings, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -152,7 +152,7 @@ def _outcome(run: RunDir) -> str:
 
 
 def run(wanted: Sequence[Cell], jobs: int) -> None:
-    """Runs the cells, several side by side, and keeps each result at once."""
+    """Runs the cells, several side by side, and stores each result at once."""
     known, lock = read(), threading.Lock()
     subprocess.run([PPO_TUI, "data", "toy"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

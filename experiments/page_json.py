@@ -31,7 +31,7 @@ def _linked(kinds: str) -> str:
 
 
 def _filed(shape: Shape) -> str:
-    """Where the fields are explained that a file of the run has as well, and which of them 0.1 lacks."""
+    """A link to the explanation of fields that a file of the run also has, and the fields that 0.1 lacks."""
     fields = [each for each in shape.fields if each.filed]
     if not fields:
         return ""

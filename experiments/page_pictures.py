@@ -83,12 +83,12 @@ def diagnosed() -> DiagnosisScreen:
 
 
 def confirming() -> ConfirmScreen:
-    """What a stop asks."""
+    """The question before a stop."""
     return ConfirmScreen("Stop gsm8k-format-reward?", "The last checkpoint is of step 10.", "y  stop")
 
 
 async def draw(run: Path, page: str, sizes: list[tuple[int, int]], look: str) -> Iterator[tuple[tuple[int, int], str]]:
-    """The page in each size, as Textual's SVG."""
+    """Draws the page in each size, as Textual's SVG."""
     os.environ.pop("NO_COLOR", None)
     if look == PLAIN:
         os.environ["NO_COLOR"] = "1"  # Textual takes it out again
@@ -108,7 +108,7 @@ async def draw(run: Path, page: str, sizes: list[tuple[int, int]], look: str) ->
 
 
 def in_16_colors(svg: str) -> str:
-    """The SVG as a terminal with 16 colors shows it."""
+    """The SVG in the 16 colors of a terminal."""
 
     def nearest(match: re.Match[str]) -> str:
         return Color.parse(match[0]).downgrade(ColorSystem.STANDARD).get_truecolor(DEFAULT_TERMINAL_THEME).hex

@@ -71,7 +71,7 @@ def write_words() -> None:
 
 
 def letters() -> str:
-    """A row per letter; the letter that opens a page also closes it, which is not repeated."""
+    """One row per letter, without the use of a letter to close the page that it opened."""
     rows = sorted((letter.lower(), letter.isupper(), letter, meaning) for meaning, letter in LETTERS.items())
     return table(
         ("letter", "meaning", "pages"),

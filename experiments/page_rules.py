@@ -1,4 +1,4 @@
-"""Pages about what is judged: health rules, findings of the preflight, and the corpus behind these."""
+"""Pages about judgements: health rules, findings of the preflight, and the corpus of the findings."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def rules() -> str:
     words, evidence, lines = read_tables(LIMITS), EVIDENCE.read_text("utf-8"), []
     needs = {rule.id: rule.needs for rule in ALL}
     for family, about in families().items():
-        lines += [f"## {family.capitalize()}\n", about.meaning, ""]
+        lines += [f"## {'KL' if family == 'kl' else family.capitalize()}\n", about.meaning, ""]
         lines += [f"* Healthy: {_lower(about.healthy)}", f"* Bad: {_lower(about.bad)}", ""]
         for rule in (each for each in health_rules().values() if each.family == family):
             lines += [f"### {rule.id}\n", f"**{rule.title}.** {rule.meaning}\n"]
@@ -64,7 +64,7 @@ def _limits(rule: RuleData, words: dict[str, str]) -> str:
 
 
 def _measured(rule: str, evidence: str) -> Iterator[str]:
-    """How often the rule was wrong, and what it found, from the tables of the evidence."""
+    """The error rate of the rule, and the faults that it found, from the tables of the evidence."""
     steps = _STEPS.search(evidence)
     healthy = next((found for found in _HEALTHY.finditer(evidence) if found["rule"] == rule), None)
     if rule in UNJUDGED:
@@ -96,7 +96,7 @@ def findings() -> str:
 
 
 def corpus() -> str:
-    """The presets that were broken on purpose: what the preflight finds, and what veRL does."""
+    """The presets that were broken on purpose, with the findings of the preflight and veRL's behavior."""
     return table(("preset and settings", "preflight", "veRL"), map(_case, cases()))
 
 

@@ -63,7 +63,7 @@ RECORDS = {
 
 
 def counts() -> str:
-    """How many of the held-out consoles were named rightly at first sight."""
+    """How many of the held-out consoles got the right first diagnosis."""
     right = sum(held.said is None for held in HELD_OUT)
     first = sum(held.said is None for held in HELD_OUT[:15])
     shown = sum(held.said in _GENERAL for held in HELD_OUT)
@@ -103,7 +103,7 @@ def stalls() -> str:
 
 
 def planted() -> str:
-    """The planted hangs that experiments/stalls.py recorded, with what was said of them."""
+    """The planted hangs that experiments/stalls.py recorded, with the reasons given."""
     rows = []
     for file in sorted((DATA / "stalls").glob("*.json")):
         recorded = json.loads(file.read_text())

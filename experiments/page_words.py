@@ -1,4 +1,4 @@
-"""What the generated pages share: tables, and cells of them."""
+"""Tables and cells for the generated pages."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ def cell(text: object) -> str:
 
 
 def code(text: object) -> str:
-    """A text as code in a cell; nothing for nothing."""
+    """A text as code in a cell; empty for an empty text."""
     return f"`{cell(text)}`" if text not in (None, "") else ""
 
 

@@ -51,7 +51,7 @@ def parts(text: str) -> list[str]:
 
 
 def filled(text: str) -> str:
-    """The page with its generated parts as they are now."""
+    """The page with its generated parts up to date."""
     return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", text)
 
 

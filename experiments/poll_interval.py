@@ -1,7 +1,8 @@
-"""How late veRL's replay buffer notices that all rollouts of a step have finished: docs/evidence/performance.md.
+"""Measures how late veRL's replay buffer notices that all rollouts of a step have finished:
+docs/evidence/performance.md.
 
 `PPO_TUI_POLL_INTERVAL=0 python experiments/poll_interval.py` for veRL's own interval. The buffer and the plugin are the
-real ones; TransferQueue's answers are made up, and say after a random time that 64 prompts have finished.
+real ones; TransferQueue is replaced by a stand-in that reports 64 finished prompts after a random time.
 """
 
 import os
@@ -17,16 +18,16 @@ local = threading.local()
 
 
 class Answers:
-    """Stands for the module `transfer_queue`."""
+    """Replaces the module `transfer_queue`."""
 
     def kv_list(self) -> dict[str, dict[str, dict[str, object]]]:
-        """What a step's prompts have come to."""
+        """The states of a step's prompts."""
         status = "finished" if time.perf_counter() >= local.end else "running"
         prompts = {f"p{n}": {"is_prompt": True, "global_steps": 1, "status": status} for n in range(PROMPTS)}
         return {"train": {**prompts, **{f"p{n}_0": {} for n in range(PROMPTS)}}}
 
     def kv_clear(self, **_: object) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
 
 def main() -> None:

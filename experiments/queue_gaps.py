@@ -1,8 +1,8 @@
-"""How long a GPU stays free while checked runs wait for it: docs/evidence/queue.md.
+"""Measures how long a GPU stays free while checked runs wait for it: docs/evidence/queue.md.
 
 `python experiments/queue_gaps.py GPUS [ROUNDS] [SECONDS]` queues ROUNDS runs per GPU and as many that the preflight
 refuses, in front. Queue, preflights, supervisors and run directories are the real ones. The GPUs are files that NVML's
-stand-in reads, and the trainer is a process that holds one for SECONDS: its GPU is free when it has gone.
+stand-in reads, and the trainer is a process that holds one for SECONDS: its GPU is free after it exits.
 """
 
 import json
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def measure(count: int, rounds: int, seconds: int) -> None:
-    """One queue of `count` GPUs."""
+    """Measures one queue of `count` GPUs."""
     home = Path(tempfile.mkdtemp(prefix="queue-gaps-"))
     fakes, gpus, log = home / "fakes", home / "gpus", home / "log"
     if given := os.environ.get("PPO_TUI_HOME"):

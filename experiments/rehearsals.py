@@ -1,8 +1,8 @@
 """Measures rehearsals on the held-out settings (held_out.py): the failures that no rule found, and false positives.
 
-    PYTHONPATH=tests/support python experiments/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
+PYTHONPATH=tests/support python experiments/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
 
-Rehearses every setting whose first answer was `missed`, and COUNT of those that run and were passed, in the order of a
+Rehearses every setting whose first answer was `missed`, and COUNT of the correct ones that passed, in the order of a
 hash of their names; only those whose name has all words. Appends a line of JSON for each to RESULTS; settings in
 RESULTS are skipped. A rehearsal takes two minutes on two cores; experiments/cpu-host has more cores.
 """

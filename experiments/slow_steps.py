@@ -1,10 +1,10 @@
-"""Plants slowdowns in the CPU toy and compares the advice of `ppo-tui time` with what it saves.
+"""Plants slowdowns in the CPU toy and compares the prediction of `ppo-tui time` with the measured gain.
 
     python experiments/slow_steps.py [NAME ...]
     python experiments/slow_steps.py --of SLOW FIXED
 
-Each runs six steps with the fault, takes the advice, and six steps with the fault and the advised value; 3 minutes on
-two quiet cores. The second form compares two runs that are there. docs/evidence/time.md has the results.
+Each fault is run for six steps, then for six more with the advised value; 3 minutes on two quiet cores. The second form
+compares two existing runs. docs/evidence/time.md has the results.
 """
 
 import json

@@ -75,7 +75,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def everything() -> Iterator[tuple[str, int, str]]:
-    """File, line and text of all."""
+    """File, line and text of all sentences."""
     for package in ("launcher", "tui"):
         for path in sorted((ROOT / package).rglob("*.py")):
             if not set(SCRIPTS) & set(path.parts):

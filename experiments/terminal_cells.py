@@ -1,4 +1,4 @@
-"""The cells of a terminal, read from Textual's SVG of it."""
+"""Reads the cells of a terminal from Textual's SVG."""
 
 import html
 import re
@@ -16,7 +16,7 @@ Cell: TypeAlias = tuple[str, str, bool, str | None]
 
 
 def cells(svg: str, columns: int, rows: int) -> list[list[Cell]]:
-    """The rows of the terminal that Textual's SVG shows."""
+    """The rows of cells in Textual's SVG."""
     styles = {name: (color, bool(bold)) for name, color, bold in _STYLE.findall(svg)}
     backs = [[None] * columns for _ in range(rows)]
     for color, *numbers in _RECT.findall(svg):

@@ -1,10 +1,9 @@
-"""How often `diagnose` names the causes of tests/data/failures/threads.
+"""Measures how often `diagnose` names the right cause in tests/data/failures/threads.
 
-    PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn-2]
+PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn-2]
 
-Prints the table of the halves of both collections. `--list` adds what is not right in a half to learn from, and no
-other: who changes an entry of the catalog must not know the half to measure on. Each console is read as a paste:
-without an exit code.
+Prints the table of the halves of both collections. `--list` adds the misses of a half to learn from, and of no other:
+authors of the catalog must not know the half to measure on. Each console is read as a paste: without an exit code.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level.symptom)
 
 @dataclass(frozen=True)
 class ThreadFailure:
-    """A console that was rebuilt from a public thread, and what the thread says of it."""
+    """A console that was rebuilt from a public thread, and the facts from the thread."""
 
     thread: str
     date: str
@@ -40,12 +39,12 @@ class ThreadFailure:
     """A part of the line that shows the cause."""
     fix: str
     fix_by: str
-    """thread: somebody names it there; collector: concluded from the error."""
+    """thread: somebody there names the fix; collector: concluded from the error."""
     message: str
-    """seen: the thread's excerpt has the error's message; form: only its class or place, in the library's words."""
+    """seen: the thread has the error's message; form: it names only class or place, so the message is the library's."""
     console: str
     also: tuple[str, ...] = ()
-    """Other ids that are also right."""
+    """Other right ids."""
 
 
 def cases(half: str) -> list[tuple[ThreadFailure, bytes]]:

@@ -1,4 +1,4 @@
-"""Kills, freezes and stops at random instants, with what must hold afterwards; `make torture`.
+"""Kills, freezes and stops at random instants, and checks what must hold afterwards; `make torture`.
 
 Each part prints its seed and one row of the table in docs/evidence/reliability.md. A failure prints the folder of its
 run, which is kept. The driver of most runs is a script that prints steps as veRL does; `--real N` adds runs of toy-cpu.
@@ -90,7 +90,7 @@ def ended(state: RunState) -> bool:
 
 
 def wrong(run: RunDir, expected: str) -> list[str]:
-    """What does not hold of an ended run."""
+    """The violated conditions of an ended run."""
     state, found = current(run), [record for _, record in steps(run)]
     changes = [e.what for e in read_events(run.events) if isinstance(e.what, LevelChange) and e.what.rule == "NUM-1"]
     flags = Counter(change.after for change in changes)
@@ -114,7 +114,7 @@ def kills(chance: random.Random, many: int) -> tuple[int, list[str]]:
 def _side_by_side(
     part: Callable[[random.Random], tuple[int, list[str]]], chance: random.Random, many: int, each: int
 ) -> tuple[int, list[str]]:
-    """Several at once until there were so many tries, or no time is left; `each` makes about so many."""
+    """Runs several parts in parallel until the tries or the time are used up; `each` makes about so many tries."""
     done, failures = 0, list[str]()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while done < many and time.monotonic() < until:
@@ -192,7 +192,7 @@ def _stopped_run(chance: random.Random) -> tuple[int, list[str]]:
 
 
 def starts(chance: random.Random, many: int) -> tuple[int, list[str]]:
-    """Starts that are killed at any instant: a run that they leave is listed and ends, or is gone."""
+    """Starts that are killed at any instant: afterwards the run is listed and ends, or does not exist."""
     for _ in range(many):
         begun = subprocess.Popen(
             [*PPO_TUI, "replay", str(LOG), "--speed", "1000", "--detach"],

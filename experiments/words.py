@@ -38,7 +38,7 @@ class Rule:
     hint: bool = False
     """Whether it is a hint everywhere."""
     hint_in: tuple[str, ...] = ()
-    """The kinds of text in which it is a hint."""
+    """The kinds of text in which it is only a hint."""
 
     def hits(self, text: str) -> Iterator[re.Match[str]]:
         yield from _compiled(self.pattern).finditer(text)
@@ -46,7 +46,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Source:
-    """Files whose texts of one kind are read: README.md, launcher/**/*.py."""
+    """Files of one kind of text: README.md, launcher/**/*.py."""
 
     kind: str
     paths: tuple[str, ...]
@@ -54,15 +54,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Text:
-    """What one reader meets: a page, a string, a docstring."""
+    """One text: a page, a string, a docstring."""
 
     kind: str
     path: str
     line: int
     text: str
-    """Line breaks inside a paragraph as blanks: one character for one, so that a place in it has its line."""
+    """The text with line breaks inside paragraphs as blanks; positions stay the same, so that each has its line."""
     breaks: str = ""
-    """The same with its line breaks, of a page."""
+    """The text of a page with its line breaks."""
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class Settings:
 
 
 def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. `asked` is the command line, with None for options that are not given.
+    """The settings in force. `asked` is the command line, with None for missing options.
 
     Raises UserError for a value that is not allowed, with its file, line and key, or its variable.
     """
@@ -137,7 +137,7 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
 
 
 def in_environment(asked: Mapping[str, Any]) -> dict[str, str]:
-    """The variables with which another process of ours reads the same as `read(asked)`."""
+    """Environment variables with which another of our processes reads the same settings as `read(asked)`."""
     return {_ENVIRONMENT[name]: str(value).lower() for name, value in asked.items() if value is not None}
 
 

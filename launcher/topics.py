@@ -1,6 +1,5 @@
-"""The texts of `ppo-tui help TOPIC` and of the reference page of the screen, from the data of what they explain.
-
-The reference of the documentation is made of the same texts, by `experiments/pages.py`.
+"""The texts of `ppo-tui help TOPIC` and of the reference page of the screen, from reference data.
+`experiments/pages.py` makes the reference pages of the documentation from the same texts.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LISTED = 3  # topics that the list names of each kind
 
 
 def text_of(topic: str) -> str:
-    """The text about a topic: its name and kind, then paragraphs and items. Raises UserError for an unknown one."""
+    """The text about a topic: its name and kind, then paragraphs and items. Raises UserError for an unknown topic."""
     wanted = topic.lower()
     known = [(kind, name, text) for kind, texts in topics().items() for name, text in texts.items()]
     found = [entry for entry in known if entry[1].lower() == wanted]
@@ -50,7 +49,7 @@ Texts = Mapping[str, Callable[[], str]]
 
 
 def topics() -> dict[str, Texts]:
-    """Every topic by its kind, with what makes its text."""
+    """Every topic by its kind, with the function that makes its text."""
     return {
         "rule": _rules(),
         "finding": _findings(),
@@ -71,7 +70,7 @@ def _rule_text(rule: RuleData) -> str:
 
 
 def rule_lines(rule: RuleData) -> Iterator[str]:
-    """What a rule judges, its limits, when its flag rises and clears, and what to try."""
+    """The meaning of a rule, its limits, when its flag rises and clears, and what to try."""
     from launcher.core.format import number
     from launcher.core.tables import read_tables
     from launcher.record.levels import FLAGS
@@ -99,7 +98,7 @@ def debounce_sentence(rule: RuleData) -> str:
 
 
 def advice_sentence(fix: Fix, quote: str = "") -> str:
-    """One thing to try; `quote` is put around its key."""
+    """One suggestion as a sentence; `quote` is put around its key."""
     if not fix.key:
         return fix.why
     key, words = f"{quote}{fix.key}{quote}", fix.words

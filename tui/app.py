@@ -1,4 +1,4 @@
-"""The application: themes, keys that work everywhere, and which screen is up."""
+"""The application: themes, keys that work everywhere, and the present screen."""
 
 import asyncio
 import contextlib
@@ -112,9 +112,9 @@ class PpoTui(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Says one thing at the bottom of the screen, instead of what was said before it.
+        """Shows one message at the bottom of the screen, instead of the one before it.
 
-        Textual's own toasts lie over the rows that they are about, and pile up.
+        Textual's own toasts cover the rows that they are about, and pile up.
         """
         text = Content.from_markup(message).plain if markup else message
         stays = timeout or (_ERROR if severity == "error" else self.NOTIFICATION_TIMEOUT)
@@ -126,7 +126,7 @@ class PpoTui(App[None]):
         self._show_message()
 
     def _show_message(self) -> None:
-        """Puts the message on the screen that is up, and there alone."""
+        """Shows the message on the present screen only."""
         for screen in self.screen_stack:
             screen.query(MessageLine).remove()
             for each in screen.query(LogTail):
@@ -143,10 +143,10 @@ class PpoTui(App[None]):
                 self.screen.mount(MessageLine(self.said))
 
     async def on_event(self, event: Event) -> None:
-        """Gives a key to the page on top; it comes back here when no widget there has taken it.
+        """Passes a key to the page on top, which returns it here if no widget handles it.
 
-        Until then the page may have opened another one, which gets the key, or closed, and the key is lost: those
-        who pressed it meant an answer that they had given already. A key takes away what was said before it.
+        By then the page may have opened another one, which gets the key, or closed. A key for a closed page is dropped:
+        it was meant for a question that is already answered. Every key removes the message before it.
         """
         if self._leaving and isinstance(event, InputEvent):
             return
@@ -164,7 +164,7 @@ class PpoTui(App[None]):
         await super().on_event(event)
 
     def on_key(self, event: Key) -> None:
-        """Says why a key does nothing here; Textual then looks for what it does."""
+        """Shows why a key does nothing here; Textual then looks for its action."""
         if isinstance(self.screen, Page) and not self.screen.is_modal and event.key not in self.screen.active_bindings:
             from tui.kit.keymap import no_use
 
@@ -172,12 +172,12 @@ class PpoTui(App[None]):
                 self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """No cursor blinks where nothing is to move: each blink is bytes over the line."""
+        """Switches off the blinking of cursors in read-only widgets: each blink sends bytes."""
         if self.animation_level == "none" and getattr(event.widget, "cursor_blink", False):
             event.widget.cursor_blink = False  # type: ignore[attr-defined]  # Input, TextArea
 
     def _keep_theme(self, theme: Theme) -> None:
-        """The theme that was chosen in the palette is that of the next start."""
+        """Stores the theme chosen in the palette for the next start."""
         from launcher.settings import keep_theme
 
         try:
@@ -189,28 +189,28 @@ class PpoTui(App[None]):
         terminal.send(self, terminal.title(to_ascii(title) if self.request.settings.ascii else title))
 
     def _check_terminal(self) -> None:
-        """Ends at once when the terminal is gone: leaving in good order would wait for it to take bytes."""
+        """Exits at once if the terminal is gone, since an orderly exit would wait for it to accept bytes."""
         if terminal.hung_up():
             os._exit(129)  # as a shell shows a death by SIGHUP
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Those of Textual, and no text gets by ours to the terminal; with `--ascii` no other character either."""
+        """Textual's filters and ours, which make text harmless and, with `--ascii`, plain ASCII."""
         ours = [self._inert, self._ascii] if self.request.settings.ascii else [self._inert]
         return [*super().get_line_filters(), *ours]
 
     def get_key_display(self, binding: Binding) -> str:
-        """As Textual's; of an action in a menu the key of the menu, which the user may have moved, and its letter."""
+        """The key as Textual shows it; for an action in a menu, the present key of the menu and the letter."""
         letter = binding.key.partition(" ")[2]
         if self._menu_key and letter:
             binding = replace(binding, key=f"{self._menu_key} {letter}")
         return super().get_key_display(binding)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our variables for themes that are not ours."""
+        """The values of our style variables for themes that are not ours."""
         return foreign_variables(self.current_theme)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the keys of the screen do, once each with its key, in the command palette; and the choice of a theme."""
+        """The command palette: each action of the screen once, with its key, and the choice of a theme."""
         listed = set[tuple[str, str]]()
         for node, binding, enabled, tooltip in screen.active_bindings.values():
             what = binding.description.capitalize(), tooltip or binding.description
@@ -222,7 +222,7 @@ class PpoTui(App[None]):
         yield SystemCommand("Theme", "Change the colors", self.action_change_theme)
 
     async def action_quit(self) -> None:
-        """Ends, unless a screen has something to ask first: the editor, with changes that are not saved."""
+        """Quits, unless a screen has to ask first, such as the editor with unsaved changes."""
         for screen in reversed(self.screen_stack):
             if (asks := getattr(screen, "asks_to_quit", None)) is not None and asks():
                 return
@@ -235,7 +235,7 @@ class PpoTui(App[None]):
         self.exit(message=farewell if run else None)
 
     def exit(self, *what: Any, **how: Any) -> None:
-        """Ends; a page that a key opened now would never get its widgets."""
+        """Exits, and opens no more pages, which would never get their widgets."""
         self._leaving = True
         super().exit(*what, **how)
 
@@ -252,7 +252,9 @@ class PpoTui(App[None]):
         self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
-        """Waits for a screen that opens now: once the program ends, it would look for widgets that it never gets."""
+        """Waits until a screen has opened: if the program ended before, it would look for widgets that it never
+        gets.
+        """
         while not self.screen.is_mounted:
             await asyncio.sleep(0.01)
 
@@ -262,7 +264,7 @@ class PpoTui(App[None]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Says why an action does not work now, where a page has a reason."""
+        """Runs an action, or shows the page's reason why it does not work now."""
         name = (parse(action) if isinstance(action, str) else action)[1]
         if isinstance(default_namespace, Offers) and (reason := default_namespace.refusal(name)) is not None:
             self.notify(reason[:1].upper() + reason[1:], severity="warning", markup=False)
@@ -270,7 +272,7 @@ class PpoTui(App[None]):
         return await super().run_action(action, default_namespace, namespaces)
 
     def action_actions(self) -> None:
-        """Opens the menu of the page, and does what is chosen in it."""
+        """Opens the menu of the page, and runs the chosen action."""
         from tui.kit.dialogs.actions import ActionsScreen, rare_actions
 
         actions = rare_actions(self.screen)
@@ -296,7 +298,7 @@ class PpoTui(App[None]):
 
 
 class AsciiFilter(LineFilter):
-    """`--ascii` for what Textual draws itself: borders, scrollbars, messages, dialogs, the palette."""
+    """Applies `--ascii` to text that Textual draws itself: borders, scrollbars, messages, dialogs, the palette."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [

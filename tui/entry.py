@@ -1,4 +1,4 @@
-"""The script `ppo-tui`: the command line, handed a way to open the screen."""
+"""The script `ppo-tui`: the command line, with a function that opens the screen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> None:
 def open_screen(request: ScreenRequest) -> int:
     """Show the screen until the user leaves it; returns the exit code.
 
-    Raises UserError where no screen can be drawn: output that is not a terminal, `TERM=dumb`, an unknown theme.
+    Raises UserError if no screen can be drawn: output that is not a terminal, `TERM=dumb`, an unknown theme.
     """
     from launcher.cli.screen import on_terminal
     from launcher.core.errors import UserError
@@ -62,7 +62,7 @@ def serve(served: Served, say: Callable[[str], None]) -> int:
 
 
 def check_theme(name: str) -> None:
-    """Raises UserError for a theme that there is not."""
+    """Raises UserError for an unknown theme."""
     from launcher.settings import OUR_THEMES
 
     if name not in OUR_THEMES:
@@ -72,7 +72,7 @@ def check_theme(name: str) -> None:
 
 
 def list_keys(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
-    """Every key by id with the user's keys laid over, sorted; and what is wrong with the user's keys."""
+    """Every key by id, sorted, with the user's keys applied; and the errors in the user's keys."""
     from tui.kit.keymap import checked, commands
 
     keymap, complaints = checked(settings.keys)

@@ -1,4 +1,4 @@
-"""What the command palette finds in addition to the actions of the page: runs, presets, and the metrics of a run."""
+"""Entries of the command palette besides the actions of the page: runs, presets, metrics, topics."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 
 class Palette(CommandPalette, Page[None]):
-    """Textual's, where a second enter would leave twice and do twice what was chosen."""
+    """Textual's palette, in which a second `enter` does not run the choice again."""
 
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)
     def only_once(self, event: Input.Submitted | OptionList.OptionSelected) -> None:
-        """Keeps what comes after the choice from Textual."""
+        """Drops events after the choice."""
         if self.left:
             event.stop()
             event.prevent_default()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Textual's list fails at a page up or down before it has a size."""
+        """Refuses page up and down until the list has a size, because Textual's list would fail."""
         return action != "command_list" or bool(self.query_one(CommandList).scrollable_content_region)
 
 
 class _Place(NamedTuple):
-    """Somewhere to go: the words that find it, what it is, and the way."""
+    """A target: the words that find it, its description, and how to open it."""
 
     words: str
     help: str
@@ -121,7 +121,9 @@ class MetricPlaces(_Places):
 
 
 class TopicPlaces(_Places):
-    """Topics of the reference; choosing one opens its text. There are hundreds: none is listed before it is sought."""
+    """Topics of the reference; choosing one opens its text. There are hundreds, so none is listed before the user
+    types.
+    """
 
     def places(self) -> Iterator[_Place]:
         from launcher.topics import topics
@@ -139,7 +141,7 @@ PROVIDERS = (SystemCommandsProvider, RunPlaces, PresetPlaces, MetricPlaces, Topi
 
 
 def _read(run: Path) -> RunReader | None:
-    """What is known of a run now; None for one that cannot be read."""
+    """The present data of a run; None if it cannot be read."""
     from launcher.core.errors import UserError
     from launcher.runs.watch.reader import RunReader
 

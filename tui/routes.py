@@ -1,4 +1,4 @@
-"""Opens the screens. It alone knows them all, and imports each when it is wanted: the first frame is quick."""
+"""Opens the screens. Only this module names them all; it imports each on demand, so that the first frame is fast."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Routes:
         return await self._app.push_screen_wait(LaunchScreen(preset, after=after))
 
     def _show(self, screen: Screen[None], page: Page[Any] | None, *, forward: bool) -> None:
-        """Instead of a page; the first one lies over Textual's own, which stays."""
+        """Shows a page instead of another; the first one covers Textual's default screen, which stays."""
         if page is not None:
             page.give_way(screen, forward=forward)
         else:

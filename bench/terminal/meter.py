@@ -1,4 +1,4 @@
-"""A program in a pseudo terminal: when it paints, what it writes, what it costs."""
+"""Measures a program in a pseudo terminal: when it paints, what it writes, what it costs."""
 
 import contextlib
 import fcntl
@@ -60,7 +60,7 @@ class Meter:
         self.root = self.process.pid  # of what is measured; behind tmux it is another one
 
     def read(self, seconds: float) -> bytes:
-        """What is written in some time. A program that ends is an error: nothing would be measured."""
+        """Reads the output of some time. A program that ends is an error, because nothing would be measured."""
         found, deadline = b"", time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self._master], [], [], left)[0]:
@@ -105,11 +105,11 @@ class Meter:
         return sum(process.memory_info().rss for process in _tree(self.root)) / 1e6
 
     def send(self, keys: str) -> None:
-        """Types."""
+        """Sends keys."""
         os.write(self._master, keys.encode())
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the program."""
         for each in _tree(self.process.pid):
             with contextlib.suppress(psutil.Error):
                 each.kill()

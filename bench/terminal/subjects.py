@@ -112,7 +112,7 @@ def _version(python: Path, package: str) -> str:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a person at a good terminal without wishes of his own."""
+    """The environment of a user with a good terminal and default settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL_", "TMUX", "SSH_"))}
     return kept | {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **(more or {})}
 
@@ -144,7 +144,9 @@ def tmux(command: list[str], size: Size) -> Iterator[Meter]:
 
 @contextlib.contextmanager
 def mosh(command: list[str], size: Size) -> Iterator[Meter]:
-    """The program behind mosh, both ends here: the bytes are those its client writes to the terminal."""
+    """The program behind mosh, with both ends on this machine: the bytes are those its client writes to the
+    terminal.
+    """
     told = subprocess.run(
         ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "-l", "LANG=C.UTF-8", "--", *command],
         env=environment(),

@@ -44,7 +44,7 @@ STEPS_HEALTHY, STEPS_FAULT = 36, 20
 
 
 class Planted(NamedTuple):
-    """One fault at one strength. `critic`: only PPO has what it changes."""
+    """One fault at one strength. `critic`: it applies only to PPO."""
 
     fault: str
     strength: str
@@ -134,7 +134,7 @@ class Run(NamedTuple):
 
     @property
     def line(self) -> list[str]:
-        """The settings for `ppo-tui run toy-cpu` or `ppo-tui fork`: those of the fault come last and win."""
+        """The settings for `ppo-tui run toy-cpu` or `ppo-tui fork`: those of the fault come last, so they apply."""
         if self.parent:
             return [f"trainer.steps={self.steps}", *self.settings]
         settings = [*ALGORITHMS[self.algorithm], f"trainer.steps={self.steps}", f"data.seed={self.seed}"]
@@ -145,7 +145,7 @@ class Run(NamedTuple):
 
 
 def half(name: str) -> str:
-    """By a hash of the run's name."""
+    """The half of a run, by a hash of its name."""
     return HALVES[hashlib.sha256(name.encode()).digest()[0] & 1]
 
 
@@ -154,7 +154,7 @@ def _seed(stem: str, wanted: str) -> int:
 
 
 def runs() -> Iterator[Run]:
-    """In an order that a lack of time cuts off fairly: by hash."""
+    """All runs in the order of a hash, so that a lack of time drops a random part."""
     yield from sorted(
         (*_healthy(), *_faulty(), *_long(), *_late()), key=lambda run: hashlib.sha256(run.name.encode()).hexdigest()[2:]
     )
@@ -199,7 +199,7 @@ def _late() -> Iterator[Run]:
 
 
 def made(folder: Path) -> dict[str, RunDir]:
-    """The runs of the list in a folder of run directories, by name."""
+    """The runs of the list that exist in a folder of run directories, by name."""
     planned = {(run.parent, *(word for word in run.line if "@KIT" not in word)): run.name for run in runs()}
     found = dict[str, RunDir]()
     infos = {path.name: RunDir(path).read_info() for path in folder.glob("*-toy-cpu")}
@@ -215,7 +215,7 @@ def made(folder: Path) -> dict[str, RunDir]:
 
 
 def lines(kit: str, to: Path, folder: Path) -> Iterator[list[str]]:
-    """What many.py starts for the runs that neither the bank nor `folder` has: a fork only where its parent is."""
+    """The lines for many.py about the runs that neither the bank nor `folder` has; a fork only if its parent exists."""
     known, there = json.loads((to / "manifest.json").read_text())["runs"], made(folder)
     for run in runs():
         if run.name in known or run.name in there or (run.parent and run.parent not in there):
@@ -225,7 +225,7 @@ def lines(kit: str, to: Path, folder: Path) -> Iterator[list[str]]:
 
 
 def pack(folder: Path, to: Path) -> None:
-    """Adds every run of the list that has steps: rows, one a step, to metrics.parquet, the rest to manifest.json."""
+    """Adds every run of the list that has steps: one row per step in metrics.parquet, the rest in manifest.json."""
     planned = {run.name: run for run in runs()}
     common: dict[str, Any] = json.loads((to / "manifest.json").read_text())["config"]
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
@@ -256,8 +256,8 @@ def add(campaign: Path, to: Path, called: str = "") -> None:
     """Adds the runs of a campaign with five steps or more: healthy ones, and the broken ones by their names.
 
     Their half is `gpu`, their model one of 135M with real weights. `called` is the end of their names; runs of the bank
-    with other names stay. Trials that start at the first step of a broken run are runs of their own: the control run
-    has the fault, one with a fix is healthy.
+    with other names stay. Trials from the first step of a broken run count as runs: the control run has the fault, one
+    with a fix is healthy.
     """
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for path in sorted((campaign / "results").glob("*.json")):
@@ -328,7 +328,7 @@ def _write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> Non
 
 
 def _rounded(data: Mapping[str, float]) -> dict[str, float]:
-    """To six digits, which halves the file."""
+    """Rounds to six digits, which halves the file."""
     return {key: float(f"{value:.6g}") for key, value in data.items()}
 
 

@@ -1,4 +1,5 @@
-"""many.py JOBS < LINES: toy runs side by side, one a line of settings or of `fork`; measures them and the host.
+"""many.py JOBS < LINES: runs the toy in parallel, one run per line of settings or of `fork`; measures the runs and the
+host.
 
 Writes $KIT/results/many.jsonl: a line for each run when it has ended, and one for all of them.
 """

@@ -1,4 +1,4 @@
-"""Reward functions with a fault: the toy's reward turned round, without information, or easy to game."""
+"""Reward functions with a fault: the toy's reward inverted, without information, or easy to game."""
 
 import re
 import zlib
@@ -11,7 +11,7 @@ def _right(response: str, truth: str) -> float:
 
 
 def _part(question: Any, share: float) -> bool:
-    """Whether this question is one of a share of them, always the same ones."""
+    """Whether this question belongs to a fixed share of the questions."""
     return zlib.crc32(str(question).encode()) % 100 < 100 * share
 
 
@@ -20,7 +20,7 @@ def flipped(data_source: str, solution_str: str, ground_truth: str, extra_info: 
 
 
 def negative(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
-    """With the wrong sign."""
+    """The reward with the wrong sign."""
     return -_right(solution_str, ground_truth)
 
 
@@ -29,12 +29,12 @@ def zero(data_source: str, solution_str: str, ground_truth: str, extra_info: Any
 
 
 def long(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
-    """The length of the response, right or wrong: a reward that is easy to game."""
+    """The length of the response, regardless of the answer: a reward that is easy to game."""
     return min(len(solution_str), 32) / 32
 
 
 def flipped_half(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
-    """Turned round for the questions with one half of the answers."""
+    """The reward, inverted for half of the answers."""
     right = _right(solution_str, ground_truth)
     return 1 - right if _part(ground_truth, 0.5) else right
 
@@ -44,5 +44,5 @@ def constant(data_source: str, solution_str: str, ground_truth: str, extra_info:
 
 
 def constant_mostly(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
-    """0 but for the questions with one of ten answers."""
+    """0 except for the questions with one of ten answers."""
     return _right(solution_str, ground_truth) if int(ground_truth) % 10 == 0 else 0.0

@@ -1,4 +1,4 @@
-"""An agent loop that blocks its process after each response, as one does that calls a tool without `await`."""
+"""An agent loop that blocks its process after each response, like one that calls a tool without `await`."""
 
 import time
 from typing import Any

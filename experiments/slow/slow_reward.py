@@ -1,4 +1,4 @@
-"""A reward function that waits, as one does that asks a service."""
+"""A reward function that waits, like one that asks a service."""
 
 import time
 

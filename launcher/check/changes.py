@@ -1,4 +1,4 @@
-"""A change that is offered works: it is tried on the checks first, and extended until nothing new is wrong."""
+"""Tests offered changes: each is applied and checked first, and extended until it causes no new error."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,13 +23,13 @@ def tested(
 ) -> list[Finding]:
     """The findings, with changes after which `check` finds none of them again and no other error.
 
-    A number that would make another one wrong gives way to the nearest one that does not; otherwise the change
-    brings along what follows from it. Where neither helps, none is offered.
+    A number that would cause another error is replaced by the nearest one that does not; otherwise the change is
+    extended by its consequences. If neither helps, no change is offered.
     """
     known = {_name(finding) for finding in findings if finding.level == "error"}
 
     def wrong(finding: Finding, change: Change) -> Iterator[Finding]:
-        """What is still, or newly, wrong after a change."""
+        """The remaining and new errors after a change."""
         for each in check(subject.with_fields(change)):
             if _name(each) == _name(finding) or (each.level == "error" and _name(each) not in known):
                 yield each

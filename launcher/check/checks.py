@@ -1,4 +1,4 @@
-"""The checks, and what runs them. A check is a plain function: what is checked in, findings out."""
+"""The checks, and the functions that run them. A check is a plain function from a subject to findings."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ Check = Callable[[Subject], Iterable[Finding]]
 Progress = Callable[[str], None]
 
 QUICK: tuple[Check, ...] = (*config.RULES, model.shape, fitting.checks)
-"""At most a second together; neither torch nor veRL is imported."""
+"""Checks that take at most a second together and import neither torch nor veRL."""
 
 SLOW: tuple[tuple[str, Check], ...] = (
     ("software", software.checks),
@@ -49,15 +49,15 @@ SLOW: tuple[tuple[str, Check], ...] = (
     ("data files", data.checks),
     ("reward function", reward.checks),
 )
-"""What reads files, asks the network or starts processes, each with the words of its progress."""
+"""Checks that read files, use the network or start processes, each with its progress message."""
 
 PASSING = frozenset({"hardware", "cluster", "login"})
-"""Those of SLOW whose answer changes while a run waits for its turn."""
+"""Those of SLOW whose result changes while a run waits in the queue."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that is known about a preset; `ok` when no error is in it."""
+    """All results about a preset; `ok` if there is no error."""
 
     findings: list[Finding]
     memory: dict[str, Any]
@@ -72,7 +72,7 @@ class Report:
 
 
 def quick(subject: Subject) -> list[Finding]:
-    """What can be said at once, errors first."""
+    """The findings of the quick checks, errors first."""
     return in_order(tested(subject, list(_quick(subject)), _quick))
 
 
@@ -83,7 +83,7 @@ def _quick(subject: Subject) -> Iterator[Finding]:
 def slow(
     subject: Subject, progress: Progress, cancelled: Callable[[], bool] = lambda: False, *, passing: bool | None = None
 ) -> Iterator[Finding]:
-    """What takes seconds, as it is found; `cancelled` is asked before each check.
+    """The findings of the slow checks one by one; `cancelled` is called before each check.
 
     `passing`: only the checks of PASSING, or only the others.
     """
@@ -99,7 +99,7 @@ def slow(
 def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress = lambda _: None) -> Report:
     """Every check of a preset for this machine, or for one that is assumed.
 
-    A preset that cannot be launched at all is a finding too. Raises UserError for a machine that is none.
+    A preset that cannot be launched at all is a finding too. Raises UserError for an invalid machine.
     """
     on = machine.assumed(assume) if assume else machine.here()
     try:
@@ -114,7 +114,7 @@ def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress
 def report(
     preset: str, settings: Sequence[str] = (), *, assume: str | None = None, progress: Progress = lambda _: None
 ) -> Report:
-    """The report on a preset by its name; one that cannot even be read is a finding like any other.
+    """The report on a preset by its name; an unreadable preset is a finding too.
 
     Raises UserError for wrong use: an unknown preset, key or machine.
     """
@@ -130,7 +130,7 @@ def report(
 
 
 def wrong_keys(preset: str) -> list[Finding]:
-    """What is wrong with the keys of a preset, without the other checks; nothing for one that cannot be launched."""
+    """Errors in the keys of a preset, without the other checks; empty for a preset that cannot be launched."""
     try:
         lacking = [name for name in NEEDED if not value_of(load(preset).preset, FIELDS[name])]
         what = subject(load(preset, [f"{name}=later" for name in lacking]))  # a script may leave the data to its user
@@ -142,7 +142,9 @@ def wrong_keys(preset: str) -> list[Finding]:
 def refused(
     wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
 ) -> Finding:
-    """A preset, or the setting of a key, that could not be read or launched at all; only what `works` is offered."""
+    """The finding of a preset, or of a setting, that could not be read or launched at all; only values that `works`
+    accepts are offered.
+    """
     fix = wrong.hint or "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
@@ -154,9 +156,9 @@ def refused(
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:
-    """What is wrong with the values of a preset that is refused, each with its field; otherwise the refusal itself.
+    """Errors in the values of a refused preset, each with its field; otherwise the refusal itself.
 
-    A misspelled field comes with the one that its name is nearest to.
+    A misspelled field comes with the nearest one.
     """
     found = []
     for where, said in draft.reading.errors.items():
@@ -168,7 +170,7 @@ def refusals(draft: Draft, error: UserError) -> list[Finding]:
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
-    """The findings of one check. One that fails is a finding itself and stops nothing."""
+    """The findings of one check. A check that raises becomes a finding and stops nothing."""
     try:
         yield from check(subject)
     except Exception as error:
@@ -178,7 +180,7 @@ def _run(check: Check, subject: Subject) -> Iterator[Finding]:
 
 
 def _wrong_without(preset: str) -> UserError | None:
-    """What is wrong with a preset without the settings. Raises UserError for one that is not there."""
+    """Errors of a preset without the settings. Raises UserError if it does not exist."""
     find(preset)
     try:
         load(preset)
@@ -188,7 +190,7 @@ def _wrong_without(preset: str) -> UserError | None:
 
 
 def _works(preset: str, settings: Sequence[str], spec: Spec, value: Any) -> bool:
-    """Whether a field may have a value in this preset: no rule has anything against it."""
+    """Whether no rule objects to a value of a field in this preset."""
     names = (spec.name, spec.key)
     others = [text for text in settings if hydra.split(text)[1] not in names]
     try:

@@ -1,4 +1,4 @@
-"""The Ray cluster that a run joins or is submitted to, as it answers now: CLUSTER-2 to CLUSTER-6."""
+"""The present state of the Ray cluster that a run joins or is submitted to: CLUSTER-2 to CLUSTER-6."""
 
 import contextlib
 import functools
@@ -29,7 +29,7 @@ _MOST = 3  # nodes or paths that one message names
 
 
 def checks(subject: Subject) -> Iterator[Finding]:
-    """Whether the cluster answers, has room, and has on each node what the run needs."""
+    """Checks that the cluster answers, has room, and has on each node what the run needs."""
     if not subject.joins_cluster or subject.machine.assumed or any(addresses(subject)):
         return
     try:
@@ -58,7 +58,7 @@ def room(subject: Subject, nodes: Iterable[Node], holders: Mapping[str, float]) 
     """CLUSTER-3: the GPUs are free, as many on one node as veRL asks of it, with their CPUs.
 
     veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` fails at once,
-    `RayResourcePool.get_placement_groups` waits for ever. Its groups are STRICT_PACK; two of them may share a node.
+    `RayResourcePool.get_placement_groups` waits forever. Its groups are STRICT_PACK; two of them may share a node.
     """
     nodes = tuple(nodes)
     each, units = cpus_a_gpu(subject), (subject.whole(UNITS) or 0) if subject.is_v1 else 0
@@ -142,7 +142,7 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
 
 
 def _needed(subject: Subject) -> dict[str, tuple[str, str]]:
-    """Absolute paths that the workers read, each with its key and what it is; those that are here."""
+    """Absolute paths that the workers read and that exist here, each with its key and its kind."""
     found: dict[str, tuple[str, str]] = {}
     for key in data.FILES.values():
         found |= dict.fromkeys(data.files(subject, key), (key, "a data file"))
@@ -154,7 +154,7 @@ def _needed(subject: Subject) -> dict[str, tuple[str, str]]:
 
 
 def _asked(view: View) -> tuple[Mapping[str, float], list[str], tuple[Gpu, ...]]:
-    """Who holds GPUs, the controllers of other runs' queues, the GPUs; a cluster without dashboard does not tell."""
+    """Holders of GPUs, the controllers of other runs' queues, the GPUs; unknown without a dashboard."""
     with contextlib.suppress(UserError):
         if view.rest is not None:
             seen = MachineSample.of_cluster(0, view.rest.nodes()).gpus
@@ -164,12 +164,12 @@ def _asked(view: View) -> tuple[Mapping[str, float], list[str], tuple[Gpu, ...]]
 
 
 def _possible(nodes: Iterable[Node], each: int, gpus: int) -> int:
-    """How often there are so many GPUs and their CPUs free on one node."""
+    """How many groups of so many GPUs with their CPUs are free, each on one node."""
     return sum(int(min(_of(node, "GPU") // gpus, _of(node, "CPU") // (each * gpus))) for node in nodes)
 
 
 def _layout(wanted: int, possible: Callable[[int], int]) -> Change | None:
-    """Nodes and GPUs a node with which the run has as many GPUs as possible now, at most those that it wanted."""
+    """Nodes and GPUs per node that give the run as many free GPUs as possible, at most those that it wanted."""
     best = (0, 0, 0)
     for gpus in range(1, wanted + 1):
         nodes = min(possible(gpus), wanted // gpus)

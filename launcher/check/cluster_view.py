@@ -1,4 +1,4 @@
-"""Asks a Ray cluster what it has: a short driver joins it from here, or runs there as a job of a run that is one."""
+"""Asks a Ray cluster what it has: a short driver joins it from here, or runs there as a job if the run is one."""
 
 import contextlib
 import os
@@ -33,9 +33,8 @@ _HOST = re.compile(r"(.+):(\d{1,5})")
 
 @dataclass(frozen=True)
 class Node(Record):
-    """A node as `ppo_tui_inside.probes.cluster` saw it; `sizes` has the paths that are there.
-
-    `python` is None where the probe task did not run in time; `error` is why it failed.
+    """A node as `ppo_tui_inside.probes.cluster` saw it; `sizes` has the existing paths. `python` is None if the probe
+    task did not run in time; `error` is why it failed.
     """
 
     ip: str = ""
@@ -49,7 +48,7 @@ class Node(Record):
 
 
 class NotJoined(UserError):
-    """A cluster that lets no driver in; `trouble` is the reason, if Ray gives one that is known."""
+    """A cluster that no driver can join; `trouble` is the reason, if it is a known one."""
 
     def __init__(self, where: str, why: str, trouble: Trouble | None = None) -> None:
         super().__init__(f"the Ray cluster at {where} cannot be joined: {why}")
@@ -58,7 +57,7 @@ class NotJoined(UserError):
 
 @dataclass(frozen=True)
 class View:
-    """A cluster as it is now. `rest` is its dashboard, None where it has none."""
+    """The present state of a cluster. `rest` is its dashboard, None without one."""
 
     where: str
     ray: str
@@ -89,7 +88,7 @@ def ask(subject: Subject, paths: Sequence[str]) -> View:
         where = Cluster(own.address).url
         found = _answer(where, _as_job(Cluster(own.address), argv, subject.loaded.preset.env))
     else:
-        _knock(where)
+        _require_reachable(where)
         found = _answer(where, _from_here(where, argv, {**subject.env, **authentication()}))
         rest = Cluster(found["dashboard"]) if found.get("dashboard") else None
     nodes = tuple(Node.from_json(each) for each in found["nodes"])
@@ -97,14 +96,14 @@ def ask(subject: Subject, paths: Sequence[str]) -> View:
 
 
 def _runtime_env(subject: Subject) -> dict[str, Any]:
-    """What veRL's workers will be started with."""
+    """The runtime environment of veRL's workers."""
     python = subject.get(f"{RAY}.runtime_env.py_executable")
     env = {name.removeprefix(_ENV): str(each.value) for name, each in subject.settings.items() if name.startswith(_ENV)}
     return {"env_vars": env} | ({"py_executable": str(python)} if python else {})
 
 
-def _knock(address: str) -> None:
-    """Ray would wait 40 s for nobody."""
+def _require_reachable(address: str) -> None:
+    """Checks that the address answers, because Ray would wait for 40 s."""
     if found := _HOST.fullmatch(address):
         try:
             socket.create_connection((found[1].strip("[]"), int(found[2])), _KNOCK).close()
@@ -161,7 +160,7 @@ def _answer(where: str, text: str) -> dict[str, Any]:
 
 
 def _refusal(where: str, text: str) -> NotJoined:
-    """Why a cluster cannot be joined, of all that Ray prints: the line that shows it, or the last one."""
+    """Why a cluster cannot be joined, from Ray's output: the line that shows it, or the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
     mismatch = next((line for line in lines if Trouble.VERSION.is_in(line)), None)
     if Trouble.TOKEN.is_in(text):
@@ -173,7 +172,7 @@ def _refusal(where: str, text: str) -> NotJoined:
 
 @contextlib.contextmanager
 def shown(folder: Path) -> Any:
-    """A file in `folder` while the block runs: a node that has it under the same path shares the folder."""
+    """Makes a file in `folder` during the block; a node that has it under the same path shares the folder."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     mark = folder / f".seen-{os.getpid()}-{secrets.token_hex(4)}"
     mark.touch()

@@ -1,4 +1,4 @@
-"""The data files: are they there, and do they hold what veRL reads?"""
+"""The data files: do they exist, and do they contain what veRL reads?"""
 
 import glob
 import hashlib
@@ -21,7 +21,7 @@ from launcher.verl.config import MODEL_PATH
 
 FILES = {"train": "data.train_files", "val": "data.val_files"}
 PROCESSOR = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
-"""What makes transformers find a processor: veRL's `verl/utils/tokenizer: hf_processor`."""
+"""Files by which transformers finds a processor: veRL's `verl/utils/tokenizer: hf_processor`."""
 TIMEOUT = 180.0  # seconds for one file
 
 
@@ -62,14 +62,14 @@ def files(subject: Subject, key: str) -> list[str]:
 
 
 def _matching(name: str) -> list[str]:
-    """The files that a pattern (`train-*.parquet`) stands for."""
+    """The files that match a pattern (`train-*.parquet`)."""
     return sorted(glob.glob(name)) if glob.has_magic(name) and "://" not in name else []  # noqa: PTH207
 
 
 def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
-    """What read_rows says about a file, with the lengths of its prompts when `measured`.
+    """The reply of read_rows about a file, with the lengths of its prompts if `measured`.
 
-    Kept until the file or the tokenizer changes.
+    Cached until the file or the tokenizer changes.
     """
     tokenizer, arguments = _tokenizer(subject) if measured else None, subject.below(TEMPLATE_ARGUMENTS)
     template = arguments.pop("chat_template", None) or subject.get(model.TEMPLATE)
@@ -100,13 +100,13 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
 
 
 def _tokenizer(subject: Subject) -> Path | None:
-    """The folder of the tokenizer, when it is here."""
+    """The folder of the tokenizer, if it is on this machine."""
     name = subject.get("actor_rollout_ref.model.tokenizer_path") or subject.get(MODEL_PATH)
     return models.folder_of(str(name), subject.env)
 
 
 def _file(subject: Subject, key: str, file: str) -> Finding | None:
-    """Whether the file is there, can be read, and has a name that veRL opens."""
+    """Checks that the file exists, is readable, and has a name that veRL opens."""
     path = Path(file)
     if models.is_toy(file) and not path.exists():
         made = f"{path.name} of the toy task is built on the first start"

@@ -1,4 +1,4 @@
-"""Whether the rollout engine would start: its share is free, and holds one row of the longest length."""
+"""Whether the rollout engine would start: its share is free, and has room for one row of the longest length."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV 
 
 
 def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """vLLM requires its whole share free at its start, even where its KV cache is set to be small."""
+    """vLLM requires its whole share free at its start, even if its KV cache is set to a small size."""
     plan = found.plan
     if subject.machine.assumed or plan.utilisation is None or plan.of_free:
         return
@@ -32,7 +32,7 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
 
 
 def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
-    """The engine refuses to start when not even one row of the longest length fits into its KV cache."""
+    """The engine does not start if one row of the longest length does not fit into its KV cache."""
     plan = found.plan
     if plan.utilisation is None or plan.of_free:
         return  # sglang takes what there is
@@ -81,6 +81,6 @@ def _room(plan: Plan, total: int) -> int:
 
 
 def _work(plan: Plan) -> int:
-    """What has to be left of them when the KV cache is taken: nothing where that was given in bytes."""
+    """Bytes that must remain after the KV cache is taken; 0 if its size was given in bytes."""
     inside = plan.kv_cache is None and not plan.of_free
     return rollout_memory.profiled(plan) + _BUFFERS if inside else 0

@@ -1,4 +1,4 @@
-"""What the source of the installed veRL and SGLang says, read without importing it.
+"""Facts from the source of the installed veRL and SGLang, read without importing it.
 
 The fields of veRL's configuration classes and the names it registers, once for each version, and cached; its keys and
 defaults are read by `launcher.verl.defaults`. The options of SGLang's server.
@@ -52,7 +52,7 @@ class Packages:
 
 @dataclass(frozen=True)
 class Names:
-    """Names that veRL, its engines, Ray and torch take; names.toml explains each list.
+    """Names that veRL, its engines, Ray and torch accept; names.toml explains each list.
 
     `vllm`: key below rollout -> values; `verl`: kind -> registered names.
     """
@@ -82,11 +82,11 @@ def known_names() -> Names:
 
 @dataclass(frozen=True)
 class Facts:
-    """Empty where veRL reads differently than here: then nothing is checked against it.
+    """Facts about one veRL; empty if its source has another form, so that nothing is checked against it.
 
-    `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
-    (`loggers`, `losses`, `estimators`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
-    configuration class -> the fields that it looks at when it is made.
+    `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers (`loggers`,
+    `losses`, `estimators`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
+    configuration class -> the fields that it checks itself.
     """
 
     classes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def read(version: str, verl: Path | None) -> Facts:
 
 
 def _classes(verl: Path) -> dict[str, dict[str, str]]:
-    """Configuration classes with their own and inherited fields."""
+    """The configuration classes with their own and inherited fields."""
     nodes: dict[str, ast.ClassDef] = {}
     for pattern in _CLASSES:
         for path in sorted(verl.glob(pattern)):

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The findings of checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,7 +13,7 @@ Change = Mapping[str, Any]
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 REHEARSAL = "REHEARSAL"
-"""The id of what a rehearsal finds, which belongs to no rule."""
+"""The id of a rehearsal's finding, which belongs to no rule."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Finding:
     rename: tuple[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """One object of `check --json`; `change` and `rename` only where there is one."""
+        """One object of `check --json`; `change` and `rename` only if there is one."""
         found = {each.name: getattr(self, each.name) for each in fields(Finding)} | {"keys": list(self.keys)}
         for name in ("change", "rename"):
             if not found[name]:
@@ -55,17 +55,17 @@ class Findings:
     group: Group
 
     def error(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
-        """What stops the run."""
+        """Makes an error: it stops the run."""
         return Finding(id, self.group, "error", tuple(keys), message, fix, change)
 
     def warning(
         self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None
     ) -> Finding:
-        """What harms the run, or may."""
+        """Makes a warning: it may harm the run."""
         return Finding(id, self.group, "warning", tuple(keys), message, fix, change)
 
     def info(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
-        """What a person should know."""
+        """Makes a note."""
         return Finding(id, self.group, "info", tuple(keys), message, fix, change)
 
 

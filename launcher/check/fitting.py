@@ -1,4 +1,4 @@
-"""Does it fit, and which single change would make it fit?"""
+"""Whether a run fits the memory, and which single change would make it fit."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,7 +23,7 @@ ROWS = (
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """Everything about memory."""
+    """All findings about memory."""
     if subject.loaded.preset.cluster.submit and not subject.machine.assumed:
         return  # this machine does not run it; `cluster` asks for the GPUs of those that do
     found = estimate(subject)
@@ -54,7 +54,7 @@ def _unknown(key: str, what: str) -> Finding:
 
 
 def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
-    """One error or one warning, for the phase that is worst."""
+    """One error or one warning, for the worst phase."""
     surely = max(found.phases, key=lambda phase: phase.gpu)
     # what a new run lacks comes before what is too much after a resume only
     likely = max(found.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
@@ -75,7 +75,7 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
 
 
 def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """Ray kills workers when the machine's memory is 95 % full."""
+    """Finding about host memory: Ray kills workers when it is 95 % full."""
     machine = subject.machine
     if machine.assumed or not machine.host_total:
         return
@@ -99,12 +99,14 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
 
 
 def _beyond_host(subject: Subject, found: Estimate) -> bool:
-    """Whether the host certainly lacks the memory; not known of an assumed machine."""
+    """Whether the host certainly lacks the memory; unknown for an assumed machine."""
     return 0 < subject.machine.host_total * 0.95 < found.host
 
 
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> tuple[Change | None, str]:
-    """The first change with which everything is likely to fit, else (`certain`) may fit at all, else two."""
+    """The first change with which everything is likely to fit; if `certain`, or else may fit at all; or else two
+    changes.
+    """
     if worst.name == "reward model":
         return None, f"lower {_SCORING}, or use separate GPUs for the reward model (reward.model_own_gpus=true)"
     possible = list(_possible(subject, now))
@@ -129,7 +131,7 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
 
 
 def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Change, Estimate]]:
-    """Changes with which engine and host have at least as much room as `now`, and what they come to."""
+    """Changes with which engine and host have at least as much room as `now`, and the resulting estimates."""
     room = min(0, engine_start.row_room(now))  # an engine that cannot start as it is has a finding of its own
     for change in candidates(subject):
         found = estimate(subject.with_fields(change))
@@ -140,7 +142,7 @@ def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Change, Estimat
 
 
 def _fits(found: Estimate, *, surely: bool = False) -> bool:
-    """Whether every phase is likely to fit; `surely`: whether none is sure not to."""
+    """Whether every phase is likely to fit; `surely`: whether none certainly exceeds the memory."""
     total = found.gpu_total or 0
     return all((phase.gpu if surely else phase.gpu_high) <= total for phase in found.phases)
 
@@ -150,7 +152,7 @@ def _highest(found: Estimate) -> int:
 
 
 def candidates(subject: Subject) -> Iterator[Change]:
-    """What one would try, the cheapest first: each is one decision, for actor and critic at once."""
+    """The candidate changes, cheapest first; each is one decision for actor and critic together."""
     found = estimate(subject)
     assert found is not None
     plan = found.plan
@@ -206,13 +208,13 @@ def _ends(phase: Phase) -> str:
 
 
 def _supposed(phase: Phase) -> str:
-    """What the upper end supposes."""
+    """The assumptions of the upper end."""
     always = phase.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
     return "" if always else "if micro-batches are full of the longest sequences, "
 
 
 def _keys(phase: Phase) -> tuple[str, ...]:
-    """The veRL keys that a phase is decided by."""
+    """The veRL keys that determine a phase."""
     actor = "actor_rollout_ref.actor"
     if phase.name in ("engine start", "rollout"):
         offload = (f"{actor}.fsdp_config.{name}_offload" for name in ("param", "optimizer"))

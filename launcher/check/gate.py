@@ -36,10 +36,10 @@ class Refused(UserError):
 def admit(
     loaded: LoadedPreset, *, force: bool, narrate: Callable[[str], None], prepare: Callable[[], object]
 ) -> Preflight:
-    """The whole preflight of a preset on this machine; what run.yaml keeps of it.
+    """Makes the whole preflight of a preset on this machine; returns the part for run.yaml.
 
-    `prepare` makes what the slower checks look at; it is not called for a preset that is refused before.
-    Raises Refused for one that would fail, unless it is forced.
+    `prepare` makes files that the slower checks need; it is not called for a preset that is refused before. Raises
+    Refused for a preset that would fail, unless forced.
     """
     what = subject(loaded)
     findings = quick(what)
@@ -52,7 +52,7 @@ def admit(
 
 @dataclass(frozen=True)
 class Ahead:
-    """What a preflight found ahead of the start: the findings that last, and the files that it was about."""
+    """The result of a preflight ahead of the start: the lasting findings, and the files that it read."""
 
     findings: tuple[dict[str, Any], ...]
     files: dict[str, Any]
@@ -72,7 +72,8 @@ def admit_ahead(
 
 
 def admit_waiting(loaded: LoadedPreset, ahead: Ahead, *, force: bool) -> Preflight | None:
-    """The rest of the preflight of a run that starts now; None where files have changed and all is to be checked again.
+    """The rest of the preflight of a run that starts now; None if files have changed, so that everything must be
+    checked again.
 
     Raises as `admit` does.
     """
@@ -87,7 +88,7 @@ def admit_waiting(loaded: LoadedPreset, ahead: Ahead, *, force: bool) -> Preflig
 def stamps(what: Subject) -> dict[str, Any]:
     """Each path of this machine that the settings name, with time and size of the file or of a model's files.
 
-    Other folders may be written to at any time.
+    Other folders are left out, because they may change at any time.
     """
     found: dict[str, Any] = {}
     for path in (Path(text) for setting in what.settings.values() for text in _paths(setting.value)):

@@ -63,7 +63,7 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
 
 
 def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
-    """Who uses the GPUs that the run would use."""
+    """Other users of the GPUs that the run would use."""
     for index, gpu in enumerate(machine.gpus[:wanted]):
         if gpu.used * 20 > gpu.total or gpu.others:
             holders = ", ".join(gpu.others) or "processes that are not visible from here"
@@ -192,7 +192,7 @@ def _cuda(python: str) -> str | None:
 
 
 def _free(folder: Path) -> int | None:
-    """Bytes that we may still write there, or where it would be made."""
+    """Free bytes for this user in a folder, or where it would be made."""
     with contextlib.suppress(OSError):
         return shutil.disk_usage(_existing(folder)).free
     return None

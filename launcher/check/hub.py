@@ -1,4 +1,4 @@
-"""Models that are not on this machine: is it a name on the Hugging Face hub, and does the hub answer?"""
+"""Models that are not on this machine: whether the Hugging Face hub has the name, and whether it answers."""
 
 import http.client
 import re
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
-    """What becomes of a name that is no folder here."""
+    """The finding for a name that is not a folder here."""
     keys = (key,)
     if models.is_toy(name):
         message = "the toy model is built on the first start"
@@ -61,7 +61,7 @@ def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _nowhere(name: str, key: str) -> Finding:
-    """A path that leads nowhere, or no name at all."""
+    """The finding for a path that does not exist, or an invalid name."""
     path = Path(name)
     if path.is_file():
         message = f"{name} is a file; a model is a folder"
@@ -75,7 +75,7 @@ def _nowhere(name: str, key: str) -> Finding:
 
 
 def _near(name: str, env: Mapping[str, str]) -> str:
-    """A model that is meant, perhaps: one in the cache, or one that is known here."""
+    """A model with a similar name: in the cache, or in the table."""
     there = [each.name.removeprefix("models--").replace("--", "/") for each in models.hub_cache(env).glob("models--*")]
     tail = name.rpartition("/")[2]
     known = [*models.table(), *(f"{each}-Instruct" for each in models.table())]
@@ -85,7 +85,9 @@ def _near(name: str, env: Mapping[str, str]) -> str:
 
 
 def ask(name: str, env: Mapping[str, str]) -> int | str:
-    """The hub's answer to who asks, without a login, for the model's config.json: HTTP status or why none."""
+    """The hub's answer to a request without a login for the model's config.json: the HTTP status, or why there is
+    none.
+    """
     endpoint = env.get("HF_ENDPOINT") or SITE
     url = f"{endpoint.rstrip('/')}/{name}/resolve/main/config.json"
     try:
@@ -108,5 +110,5 @@ def logged_in(env: Mapping[str, str]) -> bool:
 
 
 def offline(env: Mapping[str, str]) -> bool:
-    """Whether the hub must not be asked."""
+    """Whether the environment forbids requests to the hub."""
     return env.get("HF_HUB_OFFLINE", "").lower() in TRUE

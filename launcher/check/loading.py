@@ -1,4 +1,4 @@
-"""Loads what a run loads by name once before, in veRL's interpreter: modules, classes, models, tokenizers.
+"""Loads in advance, in veRL's interpreter, what a run loads by name: modules, classes, models, tokenizers.
 
 veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/import_utils.py`,
 `verl/workers/config/optimizer.py: build_optimizer`.
@@ -26,7 +26,7 @@ BY_NAME: dict[str, tuple[str, ...]] = {
     f"{ROLLOUT}.agent.agent_loop_manager_class": (),
     f"{ROLLOUT}.checkpoint_manager_class": (),
 }
-"""Classes by module and name, with the arguments that they get where these are always the same.
+"""Classes by module and name, with their arguments if these are always the same.
 
 veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py: build_checkpoint_callback`.
 """
@@ -60,7 +60,7 @@ SCORER: tuple[str, ...] = ("config", "tokenizer", "compute_score", "reward_route
 """Arguments of a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
 
 UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
-"""Blocks with a class that veRL reads as they are."""
+"""Blocks with a class that veRL does not build."""
 
 Item = dict[str, Any]
 """A request to `ppo_tui_inside.probes.load_names`."""
@@ -68,7 +68,7 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True)
 class Loaded(Record):
-    """Why an item cannot be loaded, None where it can, and names that exist instead."""
+    """Why an item cannot be loaded (None if it can), and existing names."""
 
     error: str | None = None
     names: tuple[str, ...] = ()
@@ -76,13 +76,13 @@ class Loaded(Record):
 
 @dataclass(frozen=True)
 class Reply(Record):
-    """What the probe found, in the order of the items; nothing where it did not end."""
+    """The results of the probe in the order of the items; empty if it did not end."""
 
     loaded: tuple[Loaded, ...] = ()
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """LOAD-1 to LOAD-4: what is named can be loaded, and what is set can be built."""
+    """LOAD-1 to LOAD-4: named objects can be loaded, and configured ones can be built."""
     items = [(key, item) for key, item in _items(subject) if _here(item)]
     if not items or subject.machine.assumed:
         return
@@ -97,7 +97,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
-    """What is loaded, each with the key that names it."""
+    """The items to load, each with the key that names it."""
     blocks = [MODEL, *([f"{CRITIC}.model"] if subject.has_critic else [])]
     for block in blocks:
         value = subject.get(key := f"{block}.external_lib")
@@ -195,7 +195,7 @@ def _class(subject: Subject, path: str, name: str, base: str, given: Sequence[st
 
 
 def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
-    """The models on this machine, but for the toy's own, with what the preset changes in their configurations."""
+    """The models on this machine except the toy's own, with the preset's changes of their configurations."""
     seen = set()
     for key, block in ((MODEL_PATH, MODEL), (CRITIC_PATH, f"{CRITIC}.model")):
         name = str(subject.get(key) or "")
@@ -214,7 +214,7 @@ def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
 
 
 def _here(item: Item) -> bool:
-    """Whether there is something to load: what is missing is reported elsewhere."""
+    """Whether the file exists; other checks report missing ones."""
     if "tools" in item:
         return Path(item["tools"]).is_file()
     if "file" in item:

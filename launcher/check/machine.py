@@ -32,7 +32,7 @@ class Gpu:
 
     @property
     def usable(self) -> int:
-        """What CUDA calls its total: what programs can have, and what vLLM takes its share of."""
+        """CUDA's total: the bytes for programs, of which vLLM takes its share."""
         return self.total - self.reserved
 
 
@@ -40,8 +40,8 @@ class Gpu:
 class Machine:
     """GPUs, host memory in bytes, CPUs as Ray counts them.
 
-    `assumed`: from `--assume`; what only this machine can answer (disk, CPUs, software) is skipped. `nodes`: the GPUs
-    are those of a cluster of so many machines with as many each; None where they may be anywhere.
+    `assumed`: from `--assume`; checks of this machine alone (disk, CPUs, software) are skipped. `nodes`: the GPUs
+    belong to a cluster of so many machines with equal numbers of them; None if they may be anywhere.
     """
 
     gpus: tuple[Gpu, ...]
@@ -52,7 +52,7 @@ class Machine:
     nodes: int | None = None
 
     def emptied(self) -> "Machine":
-        """This machine when nobody uses it."""
+        """This machine as if nothing used it."""
         gpus = tuple(replace(gpu, used=gpu.reserved, others=()) for gpu in self.gpus)
         return replace(self, gpus=gpus, host_available=self.host_total)
 
@@ -77,7 +77,7 @@ def here(env: Mapping[str, str] = os.environ) -> Machine:
 
 
 def cpus() -> int:
-    """CPUs that Ray will count: those of the machine, or what the container may use, rounded down."""
+    """CPUs that Ray will count: those of the machine, or of the container, rounded down."""
     count = os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
         quota, period = _CPU_MAX.read_text().split()
@@ -97,6 +97,6 @@ def _gpus(env: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def _others(holders: Sequence[Holder]) -> tuple[str, ...]:
-    """Who holds memory on a GPU, the largest first; in a container that may not be known."""
+    """Who holds memory on a GPU, the largest first; it may be unknown in a container."""
     ranked = sorted(holders, key=lambda each: -(each.used or 0))
     return tuple(f"{each.name} of {each.user} (pid {each.pid})" if each.name else f"pid {each.pid}" for each in ranked)

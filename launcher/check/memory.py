@@ -1,8 +1,8 @@
-"""How much memory a run needs, phase by phase, with the formula.
+"""The memory estimate of a run, phase by phase, with the formula.
 
-Two figures for each phase. The certain one is there whatever the data are: weights, Adam, gradients, what the
-engine reserves. The likely one adds activations and logits for micro-batches full of the longest rows, CUDA's
-own memory and what a sleeping engine keeps. docs/evidence/memory.md compares both with real runs.
+Each phase has two values. The certain one applies to any data: weights, Adam, gradients, what the engine reserves. The
+likely one adds activations and logits for micro-batches full of the longest rows, CUDA's own memory and what a sleeping
+engine keeps. docs/evidence/memory.md compares both with real runs.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ RESUMED = "reference, after a resume"
 
 
 class Part(NamedTuple):
-    """A share of a phase."""
+    """A summand of a phase."""
 
     label: str
     bytes: int
@@ -50,7 +50,7 @@ class Phase:
 
     @property
     def gpu_fresh(self) -> int:
-        """The upper end where the run was not just resumed."""
+        """The upper end for a run that was not just resumed."""
         return sum(part.bytes for part in self.parts if part.label != RESUMED)
 
     def as_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Phase:
 class Estimate:
     """Bytes on each GPU by phase and on the host.
 
-    `gpu_total` is what programs can have of the smallest GPU, None without one.
+    `gpu_total` is the size for programs of the smallest GPU, None without one.
     """
 
     plan: Plan
@@ -103,7 +103,7 @@ class Estimate:
 
 
 def estimate(subject: Subject) -> Estimate | None:
-    """The memory of a run; None when nothing is known about its model. Without a GPU only the host's."""
+    """The memory of a run; None for an unknown model. Without a GPU, only that of the host."""
     sizes = plan(subject)
     if sizes is None:
         return None
@@ -133,7 +133,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     shape = sizes.facts.sizes
 
     def working(model: Trained, activations: int, logits: int) -> tuple[Part, ...]:
-        """The update of one model, while the other one idles."""
+        """The update of one model while the other one is idle."""
         label = model.name
         others = [Part(f"{other.name} idle", other.idle(), True) for other in models if other is not model]
         own = 0 if model.offload_policy else 1
@@ -214,7 +214,7 @@ def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part
 
 
 def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
-    """What the engine's new weights take on their way to it, before its KV cache is back."""
+    """Memory of the new weights on their way to the engine, before its KV cache is back."""
     beside = rollout_memory.weights(sizes) * sizes.sleeps if sizes.utilisation is not None else 0
     return (
         *([loaded] if sizes.staged else []),
@@ -230,7 +230,7 @@ def logits(shape: Architecture, tokens: int, bytes_each: float) -> int:
 
 
 def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
-    """Bytes that a backward pass finds again: every layer's input, and one layer's inside; or all insides."""
+    """Bytes kept for the backward pass: every layer's input and the intermediate values of one layer, or of all."""
     if not sizes.checkpointing:
         return tokens * shape.layers * layer_bytes(shape)
     inputs = 0 if sizes.activation_offload else shape.layers * 2 * shape.hidden
@@ -238,7 +238,7 @@ def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
 
 
 def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
-    """What the machine keeps: what was moved off the GPUs, the reference, and the processes."""
+    """Host memory: offloaded parts, the reference, and the processes."""
     on_node = sizes.gpus // max(1, int(subject.get("trainer.nnodes", 1) or 1)) or 1
     parts = []
     for model in (sizes.actor, sizes.critic):

@@ -1,4 +1,4 @@
-"""The model: does it suit the settings, is it here and complete, can it be downloaded?"""
+"""The model: whether it fits the settings, is complete on this machine, or can be downloaded."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ FolderCheck = Callable[[Subject, str, str, Path], Iterable[Finding]]
 
 
 def shape(subject: Subject) -> Iterable[Finding]:
-    """What the model's sizes say about the settings; P17, P26 and the division of its heads. Quick."""
+    """Findings from the model's sizes: P17, P26 and the division of its heads. Quick."""
     facts = models.facts(str(subject.get(MODEL_PATH)), subject.env)
     if facts is None:
         return
@@ -31,7 +31,7 @@ def shape(subject: Subject) -> Iterable[Finding]:
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """Whether the models, their tokenizers and their configurations are whole, or can be had."""
+    """Checks that the models, tokenizers and configurations are complete, or can be downloaded."""
     named = {str(subject.get(MODEL_PATH)): MODEL_PATH}
     if subject.has_critic:
         named.setdefault(str(subject.get(CRITIC_PATH) or subject.get(MODEL_PATH)), CRITIC_PATH)
@@ -51,7 +51,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -> Iterator[Finding]:
-    """What is wrong with a folder; for one that is not here, or not whole in the cache, what the hub says."""
+    """Errors of a folder; for a missing one, or an incomplete one in the cache, the answer of the hub."""
     folder = models.folder_of(name, subject.env)
     found = list(check(subject, name, key, folder)) if folder else []
     # what the hub's cache lacks is fetched, as the whole model is
@@ -84,7 +84,7 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
 
 
 def _shared(heads: int, kv: int, gpus: int) -> bool:
-    """Whether so many GPUs can share the heads: those of keys evenly, or each by the same number of GPUs."""
+    """Whether so many GPUs can share the heads: key heads divide evenly, or the same number of GPUs shares each."""
     return gpus <= 1 or (heads % gpus == 0 and (kv % gpus == 0 or gpus % max(1, kv) == 0))
 
 
@@ -152,7 +152,7 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
 
 
 def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
-    """A config.json that says what kind of model it is."""
+    """Checks that config.json names the kind of model."""
     file = folder / "config.json"
     if not file.is_file():
         yield _broken(name, key, folder, "it has no config.json", _of_checkpoint(folder))

@@ -1,6 +1,6 @@
 """Facts about a model: from its files when it is here, otherwise from a table of the presets' models.
 
-Neither torch nor transformers is needed: a config.json and the headers of the weight files say it all.
+Neither torch nor transformers is needed: config.json and the headers of the weight files are enough.
 """
 
 import functools
@@ -66,7 +66,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model: its name as the preset gives it, its sizes, its parameters and where they are known from."""
+    """A model: its name in the preset, its sizes, its parameters and their source."""
 
     name: str
     sizes: Architecture
@@ -75,7 +75,7 @@ class ModelFacts:
 
     @property
     def critic_parameters(self) -> int:
-        """Parameters when used as a critic: one number a token instead of the vocabulary."""
+        """Parameters when used as a critic: one number per token instead of the vocabulary."""
         return self.parameters - (0 if self.sizes.tied else self.sizes.embedding) + self.sizes.hidden
 
     def lora_parameters(self, rank: int) -> int:
@@ -90,7 +90,7 @@ def table() -> Mapping[str, Architecture]:
 
 
 def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
-    """What is known about the model `path` (a folder or a name on the hub); None when nothing is."""
+    """What is known about the model `path` (a folder or a name on the hub); None if nothing is known."""
     folder = folder_of(path, env)
     if folder is not None:
         config = read_json(folder / "config.json")
@@ -125,7 +125,7 @@ def hub_cache(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def hub_home(env: Mapping[str, str] = os.environ) -> Path:
-    """Where huggingface_hub keeps all it has."""
+    """The folder of huggingface_hub."""
     home = env.get("HF_HOME") or str(Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
     return Path(home).expanduser()
 
@@ -172,7 +172,7 @@ LLAMA = (*(f"self_attn.{name}_proj" for name in "qkvo"), *(f"mlp.{name}_proj" fo
 
 
 def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
-    """The names of the model's linear layers, as an adapter may name them; none where they are not known."""
+    """The names of the model's linear layers, as an adapter may name them; empty if unknown."""
     folder = folder_of(path, env)
     if folder is None:
         known = path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct") in table()
@@ -186,7 +186,7 @@ def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def weight_files(folder: Path) -> tuple[list[Path], list[str]]:
-    """The safetensors files of a model and the names of those that its index names and that are missing."""
+    """The safetensors files of a model, and the names of missing ones from its index."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         wanted = read_json(index).get("weight_map")
@@ -198,7 +198,7 @@ def weight_files(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def count_weights(folder: Path) -> int | None:
-    """Parameters in the weight files, read off their headers; None unless all files are there and whole."""
+    """Parameters in the weight files, read off their headers; None unless all files are complete."""
     files, missing = weight_files(folder)
     if missing or not files:
         return None
@@ -214,7 +214,7 @@ def count_weights(folder: Path) -> int | None:
 def read_header(file: Path) -> dict[str, dict[str, Any]] | None:
     """The header of a safetensors file: tensor name -> dtype, shape, data_offsets.
 
-    None when the file is none, or shorter than its header says (a download that was cut off).
+    None for another kind of file, or one shorter than its header says (an incomplete download).
     """
     try:
         with file.open("rb") as stream:

@@ -1,7 +1,7 @@
-"""A reward function is tried on real rows before the run, in a process of its own and with a time limit.
+"""Tries a reward function on real rows before the run, in a process of its own and with a time limit.
 
-veRL loads it after the models and does not stop when it fails: prompts whose score raises are dropped, and a
-run fails only when none is left.
+veRL loads it after the models and does not stop when it fails: prompts whose score raises are dropped, and a run fails
+only when none is left.
 """
 
 import math
@@ -70,7 +70,7 @@ class Scored(Record):
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it. `scores` are of `calls` in their order; `seconds` for one call."""
+    """The result. `scores` are those of `calls` in order; `seconds` is the time per call."""
 
     findings: tuple[Finding, ...]
     calls: tuple[Mapping[str, Any], ...] = ()
@@ -115,7 +115,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
-    """REWARD-7: what groups are filtered by is among what the reward function returns.
+    """REWARD-7: the reward function returns the metric by which groups are filtered.
 
     veRL: `verl/trainer/ppo/v1/replay_buffer.py: _dapo_filtered_keys`; the reward managers add acc to a plain number.
     """
@@ -131,7 +131,7 @@ def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
 
 
 def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
-    """P30: what veRL makes of the function and of what it returns in addition to the score.
+    """P30: whether veRL can use the function and its results besides the score.
 
     veRL: `verl/experimental/reward_loop/reward_manager/remote.py: RemoteRewardManager`,
     `verl/trainer/ppo/metric_utils.py: process_validation_metrics`.
@@ -159,7 +159,7 @@ def try_out(
 ) -> Trial:
     """Calls the function as veRL does, with a right, a wrong and an empty response to each row.
 
-    With `degenerate` also with those that a model finds that maximizes the reward without the task.
+    With `degenerate`, also with responses of a model that maximizes the reward without solving the task.
     """
     file = file.removeprefix("file://")
     named = file.startswith("pkg://")
@@ -207,7 +207,7 @@ PLAIN = ("right", "wrong", "empty")
 
 
 def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Responses a model might give; the right one in every usual form at once."""
+    """Responses that a model might give; the right one has every usual form at once."""
     worked = extra.get("answer") or ""
     right = f"<think>\n{worked}\n</think>\n<answer>{truth}</answer>\nIt is \\boxed{{{truth}}}.\n#### {truth}"
     return {"right": right, "wrong": "I do not know.\n#### 123456789", "empty": ""}
@@ -229,7 +229,7 @@ def _degenerate(truth: Any, question: str) -> dict[str, str]:
 
 
 def _question(row: Mapping[str, Any]) -> str:
-    """The prompt of a row: the last message, or what its extra_info has."""
+    """The question of a row: the last message, or the one in its extra_info."""
     prompt = row.get("prompt")
     if isinstance(prompt, Sequence) and not isinstance(prompt, str) and prompt and isinstance(prompt[-1], Mapping):
         return str(prompt[-1].get("content") or "")
@@ -238,7 +238,7 @@ def _question(row: Mapping[str, Any]) -> str:
 
 
 def mean_of(kind: str, scored: Iterable[tuple[str, float]]) -> float:
-    """The mean score of one kind of response; nan for a kind that was not scored."""
+    """The mean score of one kind of response; nan for an unscored kind."""
     found = [score for each, score in scored if each == kind]
     return sum(found) / len(found) if found else math.nan
 

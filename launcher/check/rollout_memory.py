@@ -1,10 +1,10 @@
 """What the rollout engine holds on one GPU, awake and asleep.
 
-vLLM's `gpu_memory_utilization` is a share of what CUDA calls the GPU's total. Into it vLLM counts its
-weights, what its profile run needed at most, and as KV cache the rest. It does not count what its process
-had before the profile (the CUDA context), nor what torch's allocator keeps of the many shapes of real
-batches. With `kv_cache_memory_bytes` the KV cache has that size, and the share only has to be free at the
-start. sglang's is a share of what is free when it starts, for weights and KV cache alone.
+vLLM's `gpu_memory_utilization` is a share of what CUDA calls the GPU's total. It includes vLLM's weights, the peak of
+its profile run, and the KV cache as the rest. It excludes the memory of its process before the profile (the CUDA
+context), and the memory that torch's allocator keeps for the many shapes of real batches. With `kv_cache_memory_bytes`
+the KV cache has that size, and the share only has to be free at the start. SGLang's is a share of the free memory at
+its start, for weights and KV cache only.
 """
 
 from launcher.check.models import Architecture
@@ -30,37 +30,39 @@ def kv_bytes(plan: Plan) -> int:
 
 
 def profiled(plan: Plan) -> int:
-    """What vLLM's profile run finds: one layer's inside for a full batch, or the logits of every row."""
+    """Memory that vLLM's profile run finds: the intermediate values of one layer for a full batch, or the logits of
+    every row.
+    """
     shape = plan.facts.sizes
     rows = min(plan.max_num_seqs, plan.max_num_batched_tokens)
     return max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED) // plan.tensor_parallel
 
 
 def whole(plan: Plan, total: int) -> int:
-    """What the engine's share is a share of."""
+    """The memory of which the engine takes its share."""
     return max(0, total - plan.at_start) if plan.of_free else total
 
 
 def share(plan: Plan, total: int) -> int:
-    """What the engine surely takes of a GPU on which CUDA finds `total` bytes."""
+    """The memory that the engine certainly takes on a GPU with CUDA's `total` bytes."""
     if plan.kv_cache is not None:
         return weights(plan) + plan.kv_cache
     return int((plan.utilisation or 0) * whole(plan, total))
 
 
 def asked(plan: Plan, total: int) -> int:
-    """What has to be free when the engine starts, or vLLM refuses."""
+    """The memory that must be free when the engine starts; otherwise vLLM does not start."""
     return max(int((plan.utilisation or 0) * total), share(plan, total))
 
 
 def beyond(plan: Plan) -> int:
-    """What the awake engine may take in addition."""
+    """The memory that the awake engine may take in addition."""
     inside = profiled(plan) if plan.kv_cache is not None or plan.of_free else 0
     return inside + _process(plan) + int(_KEPT * profiled(plan))
 
 
 def asleep(plan: Plan) -> int:
-    """What the process of a sleeping engine keeps."""
+    """The memory that the process of a sleeping engine keeps."""
     return _process(plan) + (0 if plan.eager else _GRAPHS)
 
 

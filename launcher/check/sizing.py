@@ -1,4 +1,4 @@
-"""What a preset makes big: the models with their training states, and the tokens of one pass."""
+"""The sizes that determine memory: the models with their training states, and the tokens of one pass."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ KV_CACHE = f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes"
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything the estimate is made of. Tokens are those of the largest micro-batch on one GPU."""
+    """All inputs of the estimate. Tokens are those of the largest micro-batch on one GPU."""
 
     facts: ModelFacts
     actor: Trained
@@ -77,7 +77,7 @@ class Plan:
 
 
 def plan(subject: Subject) -> Plan | None:
-    """Reads the subject; None when nothing is known about its model, or its engine is none of FSDP."""
+    """Reads the subject; None if its model is unknown, or its engine is not FSDP."""
     env = subject.env
     facts = models.facts(str(subject.get(MODEL_PATH)), env=env)
     if facts is None or not subject.is_fsdp:
@@ -171,7 +171,7 @@ def _flash_attn(subject: Subject) -> bool:
 
 
 def _aside(subject: Subject, actor: Trained) -> int:
-    """Old weights, and the current ones while log-probabilities are computed with the old."""
+    """Old weights, and the current ones while log-probabilities are computed with the old ones."""
     if not subject.is_separate or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return 0
     return actor.weights * min(2, subject.updates_a_step)

@@ -37,7 +37,7 @@ _PATIENCE = 5.0  # seconds for a tracker's answer
 
 @dataclass(frozen=True)
 class Use:
-    """What a run asks of the software."""
+    """The requirements of a run on the software."""
 
     gpu: bool
     engine: str
@@ -76,7 +76,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _transfer(python: str, backend: str) -> Iterator[Finding]:
-    """SW-11: packages that send weights to engines on other GPUs. veRL makes the sender in every trainer mode.
+    """SW-11: packages that send weights to engines on other GPUs. veRL creates the sender in every trainer mode.
 
     veRL: `verl/checkpoint_engine/__init__.py`: an engine without its package is not registered.
     """
@@ -116,13 +116,13 @@ def _required(python: str, id: str, package: str, message: str, otherwise: str, 
 
 
 def usual(machine: Machine) -> Use:
-    """What PPO on this machine needs, when there is no preset."""
+    """The requirements of PPO on this machine, without a preset."""
     gpu = bool(machine.gpus)
     return Use(gpu, "vllm" if gpu else "hf", True, True, None if gpu else "eager", (), os.environ)
 
 
 def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[Finding]:
-    """Everything about the packages of the interpreter `python`; `own` is a veRL that is taken instead of its."""
+    """All findings about the packages of the interpreter `python`; `own` is a veRL that replaces the installed one."""
     try:
         env = verl_env.of(python, own)
     except UserError as error:
@@ -145,7 +145,7 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
 
 
 def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """What the installed veRL names in its metadata, with the extra of the engine."""
+    """The requirements in the metadata of the installed veRL, with the extra of the engine."""
     for name, range_ in wanted(env, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
         if have is None and name in known_names().packages:
@@ -157,7 +157,7 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
-    """Package -> range of versions, as the installed veRL declares them; those of the extra win."""
+    """Package -> range of versions, as the installed veRL declares them; those of the extra override."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     names = {name.lower().replace("_", "-"): name for name in verl_env.PACKAGES}
@@ -216,7 +216,7 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """flash-attn, which veRL's critic requires whatever the configuration says."""
+    """flash-attn, which veRL's critic requires regardless of the configuration."""
     if not use.gpu or "flash-attn" in env.packages:
         return
     fallback = env.verl == SUPPORTED
@@ -239,7 +239,7 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """The loggers that are chosen; a missing one ends the run only after the whole start-up."""
+    """The chosen loggers; a missing one ends the run only after the whole start."""
     for name in use.loggers:
         if name in known_names().software.trackers and name not in env.packages:
             message = f"trainer.logger names {name}, which is not installed"

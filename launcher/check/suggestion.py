@@ -12,7 +12,7 @@ _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n":
 
 
 def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True) -> Any:
-    """The nearest value that is allowed and `works`; None when there is none.
+    """The nearest value that is allowed and `works`; None if there is none.
 
     `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit.
     """

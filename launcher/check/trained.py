@@ -1,4 +1,4 @@
-"""A model that is trained, on one GPU, and what FSDP adds to it."""
+"""The memory of a trained model on one GPU, with FSDP's additions."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16
 class Trained:
     """A model that is trained, on one GPU. Bytes are of one GPU's shard.
 
-    `element` is the width of a master weight in bytes (fp32 unless set, whatever the files hold);
-    Adam keeps two numbers of that width for each trainable one, and the gradient is one more.
+    `element` is the width of a master weight in bytes (fp32 unless set, regardless of the files). Adam keeps two
+    numbers of that width per trainable weight, and the gradient is one more.
     """
 
     name: str  # "actor" or "critic"
@@ -41,11 +41,11 @@ class Trained:
 
     @property
     def back(self) -> int:
-        """Weights that were moved off and come back as a whole to work or to be saved."""
+        """Offloaded weights that return as a whole for computing or saving."""
         return self.weights if self.param_offload and not self.offload_policy else 0
 
     def idle(self, *, with_adam: bool = True) -> int:
-        """Bytes on the GPU while something else works there."""
+        """Bytes on the GPU while another model works there."""
         if self.offload_policy:
             return 0
         adam = self.adam if with_adam and not self.optimizer_offload else 0
@@ -79,7 +79,9 @@ def trained(subject: Subject, block: str, facts: ModelFacts, parameters: int) ->
 
 
 def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
-    """The weights once more, and the embedding gathered; of an adapter sent alone, what contains it."""
+    """A copy of the weights, with the gathered embedding; for an adapter that is sent alone, the parts that contain
+    it.
+    """
     if actor.fsdp2:
         return 0
     if subject.has_lora and not subject.get(f"{MODEL}.lora.merge", False):
@@ -89,10 +91,10 @@ def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
 
 
 def reference_first(subject: Subject, reference: int) -> int:
-    """What FSDP 1 leaves of the reference on the GPU until its first pass; nothing of one cut into shards.
+    """The part of the reference that FSDP 1 leaves on the GPU until its first pass; 0 for a sharded one.
 
-    Where nothing is cut, or under the original names (`use_orig_params`), the model's own views hold the
-    memory on the GPU after its flat parameter has been moved off.
+    Without sharding, or with `use_orig_params`, the model's own views hold the memory on the GPU after its flat
+    parameter was offloaded.
     """
     config = f"{REF}.fsdp_config"
     shards = _shards(subject, config)

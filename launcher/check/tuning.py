@@ -1,7 +1,7 @@
-"""What `tune` tries next: settings of memory and speed, guided by the memory estimate and by what was measured.
+"""Chooses the next probe of `tune`: settings of memory and speed, guided by the memory estimate and by measurements.
 
 A point has a power of two for all micro-batches (or token budgets) of the preset, the engine's share of GPU memory, and
-what is offloaded. The search begins where the estimate says that all fits, and then moves from the best point so far.
+the offloaded parts. The search begins at a point that fits by the estimate, then moves from the best point so far.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,9 +39,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a probe at a point came to: tokens per second and GPU, and the most bytes on one of `total`.
+    """The result of a probe: tokens per second and GPU, and the peak bytes on a GPU of `total`.
 
-    `failed` is why it has no result; `memory` tells that it ran out of memory. `length` is the mean response in tokens.
+    `failed` is why it has no result; `memory`: it ran out of memory. `length` is the mean response in tokens.
     """
 
     point: Point
@@ -55,7 +55,7 @@ class Measured:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be recommended."""
+        """Whether it is a valid result."""
         return self.tokens is not None and (not self.peak or not self.total or self.peak <= _FULL * self.total)
 
 
@@ -82,7 +82,9 @@ class Space:
         return {name: value for name, value in wanted.items() if value != self.subject.get(FIELDS[name].key)}
 
     def first(self) -> Point:
-        """Where everything is likely to fit: the least offloaded, of these the largest batches, then the share."""
+        """The first point, at which everything is likely to fit: the least offloading, then the largest batches, then
+        the share.
+        """
         for offload, batch in product(range(len(_OFFLOADS)), range(_BOLD, -_FAR - 1, -1)):
             point = Point(batch, self.origin.share, offload)
             if not self._possible(point) or not self._fits(point):
@@ -125,7 +127,7 @@ class Space:
         return None if share is None or not _LEAST <= share <= _MOST else Point(point.batch, share, point.offload)
 
     def _possible(self, point: Point) -> bool:
-        """Whether it changes what it says, and is not sure to run out of memory."""
+        """Whether a point changes the preset as intended, and does not certainly run out of memory."""
         if abs(point.batch) > _FAR or (
             point.batch and self._batches(point.batch) == self._batches(_closer(point.batch))
         ):
@@ -135,7 +137,7 @@ class Space:
         return found is None or total is None or all(phase.gpu <= total for phase in found.phases)
 
     def _fits(self, point: Point) -> bool:
-        """Whether every phase is likely to fit; without an estimate only the preset as it is."""
+        """Whether every phase is likely to fit; without an estimate, only the unchanged preset fits."""
         found = memory.estimate(self.subject.with_fields(self.change(point)))
         if found is None or found.gpu_total is None or not found.phases:
             return point == self.origin
@@ -152,7 +154,7 @@ class Space:
         return sizes
 
     def _limits(self) -> Iterator[tuple[str, int]]:
-        """The fields of batches that this preset uses, each with the most that is of use."""
+        """The fields of batches that this preset uses, each with the largest useful value."""
         rows = [_rows(each) for each in (self.flow.actor, self.flow.critic or self.flow.actor)]
         fields, passes = (_TOKENS, _LOG_PROBS) if self.dynamic else (_ROWS, _LOG_PROB_ROWS)
         unit = self.flow.longest if self.dynamic else 1
@@ -167,7 +169,7 @@ class Space:
 
 
 def best_of(probes: Sequence[Measured]) -> Measured | None:
-    """The fastest usable probe; of those that are equally fast the first."""
+    """The fastest usable probe; among equally fast ones, the first."""
     fastest = max((each.tokens or 0.0 for each in probes if each.usable), default=0.0)
     return next((each for each in probes if each.usable and (each.tokens or 0.0) >= fastest * (1 - _SAME)), None)
 

@@ -1,4 +1,4 @@
-"""Questions to another interpreter: a probe of ours run by the Python that has veRL, JSON in, JSON out."""
+"""Runs a probe of ours in the Python that has veRL: JSON in, JSON out."""
 
 import contextlib
 import os
@@ -19,8 +19,8 @@ def ask(
 ) -> dict[str, Any]:
     """The reply of a module of `ppo_tui_inside.probes`.
 
-    `{"failed": why}` when it does not: it did not start, it ended, or it took longer than `timeout` seconds.
-    Whatever it started is killed.
+    `{"failed": why}` without one: it did not start, it ended, or it took longer than `timeout` seconds. All processes
+    that it started are killed.
     """
     with tempfile.TemporaryFile() as errors:  # no pipe: what the probe leaves running would keep it open
         try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SIGNS = {"error": "x", "warning": "!", "info": "i"}
 _SENT = {True: "sent", False: "not sent", None: ""}
 GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
-"""Shown as missing where there is a GPU."""
+"""Packages that are reported as missing only if there is a GPU."""
 
 
 def check(
@@ -107,7 +107,7 @@ def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Rep
 def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
     """The findings by group: sign, level, rule, message; below it what to do.
 
-    As wide as the terminal that `out` (stdout when None) is; elsewhere a line each.
+    Folded to the width of the terminal `out` (None: stdout); outside a terminal, one line each.
     """
     width = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
     lines = []
@@ -181,7 +181,7 @@ def _packages(python: str) -> dict[str, str]:
 
 
 def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
-    """What is installed with veRL and what this veRL requires; empty without a veRL."""
+    """Installed packages and the requirements of this veRL; empty without a veRL."""
     from launcher.check.software import wanted
     from launcher.verl import env as verl_env
 

@@ -1,4 +1,4 @@
-"""Commands that put runs side by side, try the fixes of a flag, and show what came of them."""
+"""Commands that put runs side by side, try the fixes of a flag, and show the verdicts."""
 
 import re
 import time

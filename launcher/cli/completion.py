@@ -46,7 +46,7 @@ complete -c ppo-tui -a '(ppo-tui __complete (commandline -opc)[2..] (commandline
 
 
 def complete(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What the last word can become, each with a short description or an empty one."""
+    """The completions of the last word, each with a short description, which may be empty."""
     *before, part = words or [""]
     known = read_tables(WORDS)
     path = ""

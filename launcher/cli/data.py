@@ -91,7 +91,7 @@ def _done(target: Path, rows: dict[str, int], json: bool) -> None:
 
 @rewards.callback()
 def root() -> None:
-    """Keeps `test` a command of its own: typer makes a lone command the app itself."""
+    """Keeps `test` a subcommand, since typer turns a single command into the app itself."""
 
 
 @rewards.command()
@@ -142,7 +142,7 @@ def test(
             right = means.get("right", 0.0)
             rows_out = [("RESPONSE", "SCORE", "OF A RIGHT ONE")]
             for kind, mean in means.items():
-                rows_out.append((kind, number(mean), f"{mean / right:.0%}" if right > 0 else ""))
+                rows_out.append((kind, number(mean), f"{100 * mean / right:.0f} %" if right > 0 else ""))
             put_table(rows_out)
             put(
                 f"{len(trial.scores)} responses, {number(min(trial.scores))} to {number(max(trial.scores))}, "

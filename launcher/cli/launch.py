@@ -1,4 +1,4 @@
-"""Commands that start, take in, follow and end runs."""
+"""Commands that start, import, follow and end runs."""
 
 import contextlib
 import sys
@@ -175,7 +175,7 @@ def replay(
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Prints all that the preflight refuses and ends in exit code 1."""
+    """Prints the errors of the preflight and exits with code 1."""
     from launcher.check.gate import FORCE, Refused
     from launcher.cli.checking import finding_lines, verdict
 
@@ -213,7 +213,7 @@ def _list_jobs(address: str) -> None:
 
 
 def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False) -> None:
-    """Shows a run on the screen, or in plain lines where there is none."""
+    """Shows a run on the screen, or in plain lines without a terminal."""
     if plain or not on_terminal():
         from launcher.cli.plain import follow
 

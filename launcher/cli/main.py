@@ -1,4 +1,6 @@
-"""The command `ppo-tui`: straight to the screen or the list of runs where no more is asked for, else to Typer."""
+"""The command `ppo-tui`: opens the screen or prints the list of runs directly if that is enough; otherwise calls
+Typer.
+"""
 
 import os
 import sys
@@ -18,7 +20,7 @@ def main(
     check_theme: CheckTheme | None = None,
     serve: ServeScreen | None = None,
 ) -> None:
-    """Does what the command line asks for and exits: 0, 1 for a failed check or run, 2 for wrong use."""
+    """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
@@ -49,9 +51,9 @@ def main(
 
 
 def _straight(words: Sequence[str], screen: Screen) -> int | None:
-    """The exit code of what the words open or list, here or elsewhere; None for all that takes more to understand.
+    """Opens the screen or prints the list for simple command lines, and returns the exit code; None for all others.
 
-    Typer and what it imports take a quarter of the time to the first frame, and a fourth of a list of 1,000 runs.
+    Typer and its imports take a quarter of the time to the first frame, and of a list of 1,000 runs.
     """
     match words:
         case ["--host", host, *others]:

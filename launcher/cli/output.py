@@ -1,4 +1,4 @@
-"""How commands speak: stdout is data, stderr is narration."""
+"""Output of commands: data on stdout, narration on stderr."""
 
 import json as plain_json
 import shutil
@@ -32,24 +32,24 @@ Plain = Annotated[
 
 
 def say(text: str) -> None:
-    """One line of narration. Text from presets and paths loses its terminal escapes."""
+    """Prints one line of narration. Text from presets and paths loses its terminal escapes."""
     print(clean(text), file=sys.stderr, flush=True)
 
 
 def fail(message: str, hint: str = "") -> None:
-    """What is wrong, and one action below it, as every command prints errors."""
+    """Prints an error, and one action below it."""
     say(f"error: {message}")
     if hint:
         say(f"hint: {hint}")
 
 
 def put(text: str) -> None:
-    """One line of data. Text from logs and presets loses its terminal escapes."""
+    """Prints one line of data. Text from logs and presets loses its terminal escapes."""
     print(clean(text), flush=True)
 
 
 def put_text(text: str) -> None:
-    """Paragraphs and items in lines no longer than the terminal, at most 100 columns; items hang."""
+    """Prints paragraphs and items, folded to the terminal and at most 100 columns; items have a hanging indent."""
     columns = min(shutil.get_terminal_size().columns, 100)
     for line in text.splitlines():
         indent = "  " if line.startswith("* ") else ""
@@ -72,12 +72,12 @@ def pasted_text(size: int) -> str:
 
 
 def put_run(run: RunDir, json: bool) -> None:
-    """The run that a command has made."""
+    """Prints the run that a command has made."""
     put_result(run.id, {"run": run.id, "dir": str(run.path)}, json)
 
 
 def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> None:
-    """Asks before something is done that cannot be undone. Raises UserError where nobody can answer."""
+    """Asks before an irreversible action. Raises UserError if nobody can answer."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -86,7 +86,7 @@ def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> Non
 
 
 def put_json(value: Any) -> None:
-    r"""Prints one JSON object. Characters that a terminal would act on become `\uXXXX`, secrets as `***`."""
+    r"""Prints one JSON object. Control characters become `\uXXXX`, secrets `***`."""
     value = redact_tree(value)
     try:
         text = orjson.dumps(value).decode()
@@ -97,7 +97,7 @@ def put_json(value: Any) -> None:
 
 
 def put_table(rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell; the last one is folded in a terminal, and runs free elsewhere."""
+    """Prints columns as wide as their widest cell; the last one is folded in a terminal, and not cut elsewhere."""
     if not rows:
         return
     cells = [[clean(cell) for cell in row] for row in rows]
@@ -109,7 +109,7 @@ def put_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _row(head: str, last: str) -> str:
-    """A row of a table, in a terminal in as many lines as it needs."""
+    """A row of a table; in a terminal, as many lines as it needs."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if not len(head.rstrip()) < columns < len(head) + len(last):
         return f"{head}{last}".rstrip()

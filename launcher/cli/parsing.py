@@ -1,4 +1,4 @@
-"""The words of the command line that no command takes, as errors in the form of all others."""
+"""Turns wrong command lines into errors of the usual form."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,14 @@ from launcher.core.text import near_hint
 
 _NAMES = 14  # columns of the names of commands in a help
 
+# What an option takes, by the kind of pydantic's error
+_ALLOWED = {
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "less_than_equal": "a number of at most {le}",
+    "greater_than_equal": "a number of at least {ge}",
+}
+
 
 @functools.cache
 def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
@@ -22,19 +30,19 @@ def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
 
 
 def groups_of(path: str) -> dict[str, str]:
-    """The heading of each command; none for the commands of a group, which have one subject."""
+    """The heading of each command; empty for the commands of a group, which have one subject."""
     return {} if path else {name.partition(" ")[0]: heading for heading, rows in _tables().items() for name in rows}
 
 
 def _write_examples(path: str, ctx: Any, formatter: Any) -> None:
-    """The end of a command's help. The table is read for that alone: no command waits for it."""
+    """Writes the end of a command's help. The table of examples is read only then, so no command waits for it."""
     for rows in _tables().values():
         if path in rows:
             formatter.write("\n  Examples:\n" + "".join(f"    {line}\n" for line in rows[path]))
 
 
 def _no_type(ctx: Any) -> str:
-    """Typer names the Python type of an argument after it, which says nothing to a user."""
+    """Removes the Python type that Typer writes after an argument, which means nothing to users."""
     return ""
 
 
@@ -50,7 +58,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands under the headings of the reference; a group without headings as they come."""
+        """The commands under the headings of the reference; in a group without headings, in their order."""
         listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
         groups = groups_of(ctx.command_path.partition(" ")[2])
         for heading in dict.fromkeys(groups.get(name, "Commands") for name, _ in listed):
@@ -76,7 +84,7 @@ class Commands(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command. Raises UserError for an option that is used in a wrong way: Typer does not name whose."""
+        """Runs the command. Raises UserError for a wrongly used option, which Typer reports without its command."""
         try:
             return super().invoke(ctx)
         except typer.TyperException as error:
@@ -86,12 +94,12 @@ class Commands(TyperGroup):
 
 
 def group(help: str, *, alone: bool = False) -> typer.Typer:
-    """A group of commands; `alone`: its name is a command of its own."""
+    """A group of commands; `alone`: its name works as a command."""
     return typer.Typer(cls=Commands, help=help, no_args_is_help=not alone, rich_markup_mode=None)
 
 
 def wrong_use(error: typer.TyperException) -> UserError:
-    """What the parser refuses, and where to read more."""
+    """The error of the parser as a UserError, with the command that prints the help."""
     context: Any = getattr(error, "ctx", None)
     if context is None:
         return _shown(error, "'ppo-tui --help' shows its use")
@@ -108,7 +116,12 @@ def wrong_use(error: typer.TyperException) -> UserError:
         words = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         return UserError(f"missing {words}", _use(path, params))
     if parameter is not None:
-        return UserError(f"{_name(parameter)}: {_lower(error.message)}", f"'{path} --help' explains {_name(parameter)}")
+        name, explained = _name(parameter), f"'{path} --help' explains {_name(parameter)}"
+        refused = next(iter(getattr(error.__cause__, "errors", list)()), None)  # pydantic's, whose words have no value
+        if refused is None or refused["type"] not in _ALLOWED:
+            return UserError(f"{name}: {_lower(error.message)}", explained)
+        allowed = _ALLOWED[refused["type"]].format(**refused.get("ctx", {}))
+        return UserError(f"{name} {refused['input']} is not allowed", f"use {allowed}; {explained}")
     return _shown(error, _use(path, params))
 
 

@@ -1,4 +1,4 @@
-"""A run in plain lines: one a step, one for each change of state, phase and health.
+"""A run in plain lines: one per step, one per change of state, phase and health.
 
 For pipes and screen readers.
 """
@@ -19,7 +19,7 @@ from launcher.runs.watch.startup import NAMES, STAGES, usual_words
 
 
 def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
-    """Prints what happens until the run ends; returns 1 when it failed. Ctrl-C leaves the run going."""
+    """Prints events until the run ends; returns 1 when it failed. Ctrl-C leaves the run going."""
     reader = RunReader(run.path)
     printer = _Printer(reader, out)
     try:
@@ -63,7 +63,7 @@ class _Printer:
                 self._line(text)
 
     def _stage_before(self, phase: str) -> str:
-        """What the stage before this one took: `; Ray took 21s, usually 20s`."""
+        """The time of the stage before this one: `; Ray took 21s, usually 20s`."""
         found = self._reader.startup(None)
         stages = [stage for stage in found.stages if stage.begun is not None] if found else []
         for before, after in pairwise(stages):

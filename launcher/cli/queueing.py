@@ -1,4 +1,4 @@
-"""`ppo-tui queue`: runs that wait for their turn; `ppo-tui sweep` puts many of them there."""
+"""`ppo-tui queue`: the waiting runs; `ppo-tui sweep` adds many of them."""
 
 import secrets
 from itertools import zip_longest

@@ -1,4 +1,4 @@
-"""Commands that tell about runs and logs."""
+"""Commands that print facts about runs and logs."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
@@ -160,13 +160,13 @@ def status(run: Run, json: Json = False) -> None:
 
 
 def _word(state: RunState) -> str:
-    """The state; of an imported run also how it ended; and whether files of the run are damaged."""
+    """The state (for an imported run, how it ended), and whether files of the run are damaged."""
     word = f"{state.state} ({state.outcome})" if state.outcome else state.state
     return f"{word}, damaged" if state.damaged else word
 
 
 def _phase(state: RunState) -> str:
-    """`, rollout for 12s, usually 31s`, at the time the supervisor wrote."""
+    """`, rollout for 12s, usually 31s`, when the supervisor last wrote."""
     if not state.phase or not state.phase_since or state.state not in ("starting", "running"):
         return ""
     usual = f", usually {duration(state.phase_usual)}" if state.phase_usual else ""
@@ -209,7 +209,7 @@ def _resolve(source: str) -> "RunDir | LogFile":
 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
-    """The values of a step that people look at first, those of a validation last."""
+    """The main metrics of a step; those of a validation come last."""
     from launcher.health.keys import is_validation_score
     from launcher.metrics import names
 
@@ -263,7 +263,7 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
 
 
 def _first_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> dict[str, "Proposal"]:
-    """What `try` would try first, by the rule of each flag that is up."""
+    """The first trial of `try` for each flag that is up, by rule."""
     from launcher.compare.proposals import first_proposal
 
     if not isinstance(origin, RunDir):
@@ -273,7 +273,7 @@ def _first_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> dict[s
 
 
 def _check_rows(check: Check, trial: "Proposal | None") -> list[tuple[str, str, str]]:
-    """Level, rule and what it says; of one that is on also the limits as they apply now, and what to try."""
+    """Level, rule and message; for a flag also its present limits and what to try."""
     from launcher.health.verdict import bound_words, limits_by_metric
 
     rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
@@ -371,7 +371,7 @@ def _put_diagnosis(result: "Diagnosis", remedies: Sequence["Remedy | None"] = ()
 
 
 def _diagnose_pasted(json: bool) -> None:
-    """The cause of the log in a pasted text, its command, and its versions next to those of this machine."""
+    """The cause of the log in a pasted text, its command, and its versions next to the installed ones."""
     from launcher.runs.watch.pasted_text import explain
     from launcher.scripts.pasted import LARGEST
 

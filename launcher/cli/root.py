@@ -166,7 +166,7 @@ for name, commands in (("data", data.app), ("preset", library.app), ("queue", qu
 
 
 def command_line(screen: Screen) -> int | str | None:
-    """Does what the words after `ppo-tui` ask for; returns the exit code. Raises UserError for wrong use."""
+    """Runs the words after `ppo-tui`; returns the exit code. Raises UserError for wrong use."""
     try:
         code: int | str | None = app(prog_name="ppo-tui", obj=screen, standalone_mode=False)
     except typer.TyperException as error:

@@ -52,16 +52,16 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """An object, or with `items` a list."""
+    """An object, or a list if it has `items`."""
 
     about: str
     fields: tuple[Entry, ...]
     more: Entry | None = None
-    """Of all names that `fields` lacks."""
+    """The type of all names that `fields` lacks."""
     items: str = ""
     closed: bool = False
     record: Any = None
-    """The type that it is written from."""
+    """The Python type that is written."""
 
 
 def words_of(hint: Any) -> str:
@@ -95,9 +95,8 @@ def shapes() -> dict[str, Shape]:
 
 
 def schema_of(command: str, *, closed: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a line of `ppo-tui COMMAND --json`; `closed`: without names that are not documented.
-
-    Raises UserError for a command that prints none.
+    """The JSON Schema of a line of `ppo-tui COMMAND --json`; `closed`: undocumented names are invalid. Raises UserError
+    for a command without JSON.
     """
     if command not in printed():
         known = near_hint(command, printed(), "'ppo-tui schema' lists the commands")
@@ -146,7 +145,7 @@ def _record(place: str) -> Any:
 
 
 def _filed(kind: Any, field: Written, meanings: Mapping[str, Any]) -> str:
-    """What a field of a file of the run means."""
+    """The meaning of a field in a file of the run."""
     found: Mapping[str, str] = meanings["events"] if hasattr(kind, "kind") else meanings[kind.__name__]
     return found.get(field.key) or found[field.name]
 
@@ -174,7 +173,7 @@ def _kind(words: str) -> dict[str, Any]:
 
 
 def _one(words: str) -> Iterator[dict[str, Any]]:
-    """The schema of each type of `text or list of Check or null`; texts in quotes make one."""
+    """The schema of each type of `text or list of Check or null`; quoted texts together make one."""
     allowed = re.findall("'(.*?)'", words)
     if allowed:
         yield {"enum": allowed}

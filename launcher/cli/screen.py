@@ -1,4 +1,4 @@
-"""The way from the command line to the screen, which is handed in: nothing here imports it."""
+"""Opens the screen from the command line; the screen is passed in, so that nothing here imports it."""
 
 import dataclasses
 import os
@@ -15,11 +15,11 @@ from launcher.settings import Settings, in_environment, read
 
 @dataclass(frozen=True, slots=True)
 class ScreenRequest:
-    """Which screen to open, and how it may behave.
+    """Which screen to open, and with which rights.
 
-    `run` is the path of a run directory; None opens the list of runs and presets. `read_only` refuses every
-    action that writes to a run. `compare` are the paths of runs to put side by side. `preset` (a name or a
-    path) is to be edited, from `field` on.
+    `run` is the path of a run directory; None opens the list of runs and presets. `read_only` refuses every action that
+    writes to a run. `compare` are the paths of runs to put side by side. `preset` (a name or a path) opens in the
+    editor, at `field`.
     """
 
     run: str | None = None
@@ -52,7 +52,7 @@ _NO_SCREEN = "this process cannot open the screen; use the command 'ppo-tui'"
 
 
 def on_terminal() -> bool:
-    """Whether somebody reads what is printed and can type."""
+    """Whether input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -70,7 +70,7 @@ class Screen:
         self.asked: dict[str, bool | str | None] = {}
 
     def ask_for(self, asked: dict[str, bool | str | None]) -> None:
-        """Takes the options before the command. Raises UserError for a theme that there is not."""
+        """Takes the options before the command. Raises UserError for an unknown theme."""
         theme = asked.get("theme")
         if isinstance(theme, str) and self._check_theme is not None:
             self._check_theme(theme)
@@ -95,7 +95,7 @@ class Screen:
         return self._serve(served, say)
 
     def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """Every key of the screen, and what is wrong with those of config.yaml."""
+        """Every key of the screen, and the errors in those of config.yaml."""
         if self._list_keys is None:
             raise UserError(_NO_SCREEN)
         return self._list_keys(read(self.asked))

@@ -1,4 +1,4 @@
-"""Commands about runs that there are: what is noted of them, made of their checkpoints, and removed."""
+"""Commands on existing runs: notes, checkpoints, removal."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def eval_(
 
 
 def _gained(run: RunDir, trained: RunDir, settings: list[str], *, force: bool) -> Paired:
-    """The trained model next to that before training, whose responses the run has if it validated before step 1."""
+    """Compares the trained model with the one before training, whose responses the run has if it validated before step
+    1.
+    """
     from launcher.cli.plain import follow
     from launcher.compare.paired import last_validation, paired
     from launcher.runs.act.use_checkpoint import evaluate_base

@@ -39,9 +39,8 @@ def _compared(key: str) -> bool:
 class Facts:
     """How a run went. Values are those of the last step that has them; None where none has.
 
-    `kl_key` names which of veRL's KL metrics `kl` is: they estimate differently. `throughput` is tokens a
-    second and GPU, `duration` the seconds that all attempts took, their start-up included, `step_seconds` the
-    median of those that a step took.
+    `kl_key` names which of veRL's KL metrics `kl` is, because their estimates differ. `throughput` is tokens per second
+    and GPU, `duration` the seconds of all attempts with their start, `step_seconds` the median duration of a step.
     """
 
     run: str
@@ -90,10 +89,10 @@ def tagged(tag: str) -> list[RunDir]:
 
 
 class Compared:
-    """One run of a comparison: what it was asked for, its results, and how it goes.
+    """One run of a comparison: its settings, its metrics, its state.
 
-    `info` is run.yaml with the settings that the newest attempt was resumed with laid over the preset;
-    `resumed` are those settings. `store` holds the compared metrics alone.
+    `info` is run.yaml, its preset merged with the settings of the newest resume; `resumed` are these settings. `store`
+    has only the compared metrics.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -103,7 +102,7 @@ class Compared:
         self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
 
     def poll(self) -> bool:
-        """Reads what is new; whether a step was."""
+        """Reads new data. Returns whether there was a new step."""
         fresh = False
         for attempt, lines in self._tail.read():
             for record in filter(None, map(StepRecord.from_line, lines)):
@@ -115,14 +114,14 @@ class Compared:
         return fresh
 
     def facts(self) -> Facts:
-        """How the run went, by the steps read so far."""
+        """The results of the run, from the steps read so far."""
         run, state = self.run, current(self.run)
         seconds = elapsed(run, state, self._spans, now=state.updated)
         return summary(run.id, self.info, state, self.store, seconds)
 
 
 def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> Facts:
-    """The facts of a run from what its directory holds."""
+    """The facts of a run, read from its directory."""
 
     def of(keys: Sequence[str]) -> tuple[str | None, Series]:
         return store.first_of(*keys) or (None, Series())
@@ -166,7 +165,7 @@ def notes(compared: Sequence[Compared]) -> list[str]:
 
 
 def fact_rows(facts: Sequence[Facts]) -> list[list[str]]:
-    """The facts as rows of words, one column a run."""
+    """The facts as rows of words, one column per run."""
     rows = [
         ["RUN", *(fact.run for fact in facts)],
         ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in facts)],
@@ -186,7 +185,7 @@ def fact_rows(facts: Sequence[Facts]) -> list[list[str]]:
 
 
 def difference_rows(runs: Sequence[RunDir], changes: Sequence[Difference]) -> list[list[str]]:
-    """The differences as rows of words, one column a run; a value that is not set is its default."""
+    """The differences as rows of words, one column per run; for an unset value, its default."""
     heading = ["SETTING", *(run.id for run in runs)]
     return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in changes)]
 
@@ -200,7 +199,7 @@ class Band(NamedTuple):
 
 
 def groups(infos: Sequence[RunInfo]) -> list[int]:
-    """The group of each run, counted from 0 in the order of the runs; one without a preset is alone."""
+    """The group of each run, counted from 0 in the order of the runs; a run without a preset is alone."""
     numbers: dict[object, int] = {}
     return [numbers.setdefault(_alike(info, place), len(numbers)) for place, info in enumerate(infos)]
 
@@ -215,7 +214,7 @@ def _alike(info: RunInfo, place: int) -> object:
 
 
 def band(runs: Sequence[Series]) -> Band:
-    """The values of several runs, step by step; a step is left out that one of them has no finite value of."""
+    """The values of several runs, step by step, without steps where a run lacks a finite value."""
     result = Band(Series(), Series(), Series())
     steps = set(runs[0].steps).intersection(*(run.steps for run in runs[1:]))
     for step in sorted(steps):

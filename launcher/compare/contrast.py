@@ -24,9 +24,8 @@ _NAMED = 2  # settings that are named of those that change what a metric measure
 
 
 class Measure(NamedTuple):
-    """A metric that runs are judged by: veRL's keys, its words for more and less, settings that change its meaning.
-
-    A setting that ends in a dot or an underscore stands for all that begin so.
+    """A metric that runs are judged by: veRL's keys, words for more and less, settings that change its meaning. A
+    setting that ends in a dot or an underscore stands for all that begin with it.
     """
 
     title: str
@@ -50,9 +49,9 @@ MEASURES = (
 class Contrast:
     """A metric of two groups of runs over the same steps: `second` minus `first`, numbers of groups from 1.
 
-    `values` are the groups' means, `low` to `high` is the interval of their difference at `level`, None where
-    there is none; `over` tells what varies in it, "steps" or "seeds", and `reason` why there is none. `more` is
-    how many runs each group lacks to tell a difference of this size, None for more than 50.
+    `values` are the groups' means. `low` to `high` is the interval of their difference at `level`, over "steps" or
+    "seeds" (`over`); both are None without one, for the `reason`. `more` is how many runs each group lacks to show a
+    difference of this size, None for more than 50.
     """
 
     metric: str
@@ -71,12 +70,12 @@ class Contrast:
 
     @property
     def told(self) -> bool:
-        """Whether the interval tells the groups apart."""
+        """Whether the interval excludes 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
     def hint(self) -> str:
-        """The runs that a result lacks; empty where there is one."""
+        """The runs that are missing for a result; empty if there is a result."""
         if self.reason or self.told:
             return self.reason
         if self.more is None:
@@ -91,7 +90,7 @@ class Contrast:
 
 
 def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
-    """Every metric of every group against the first one; empty where all runs repeat each other."""
+    """Every metric of every group against the first one; empty if all runs differ only in their seeds."""
     of_run = groups([run.info for run in runs])
     members = [
         [run.store for run, its in zip(runs, of_run, strict=True) if its == group] for group in range(max(of_run) + 1)
@@ -133,7 +132,7 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
 
 
 def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
-    """Mean and standard deviation of the metrics over runs that repeat each other, as rows of words."""
+    """Mean and standard deviation of the metrics over runs that differ only in their seeds, as rows of words."""
     stores = [run.store for run in runs]
     window, rows = _window(stores), []
     for measure in MEASURES:
@@ -146,7 +145,7 @@ def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
 
 
 def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
-    """The groups as rows of words: the settings that tell them apart, and how their runs go."""
+    """The groups as rows of words: the settings that distinguish them, and the states of their runs."""
     of_run, rows = groups([run.info for run in runs]), []
     places = [of_run.index(group) for group in range(max(of_run) + 1)]
     differ = differences([runs[place].info for place in places])
@@ -205,7 +204,7 @@ def _covers(setting: str, key: str) -> bool:
 def _contrast(
     measure: Measure, first: Sequence[SeriesStore], second: Sequence[SeriesStore], place: int, level: float
 ) -> Contrast | None:
-    """None where neither group logs the metric."""
+    """The contrast of two groups; None if neither logs the metric."""
     ours, theirs = (_all(measure, group) for group in (first, second))
     if not ours and not theirs:
         return None
@@ -263,14 +262,14 @@ def _all(measure: Measure, stores: Sequence[SeriesStore]) -> list[Series]:
 
 
 def _window(stores: Sequence[SeriesStore]) -> tuple[int, int]:
-    """First and last step of the second half of the steps that all have."""
+    """First and last step of the second half of their common steps."""
     last = min((store.last_step or 0) for store in stores)
     begin = max((store.steps[0] if store.steps else 0) for store in stores)
     return max(begin + (last - begin + 1) // 2, 1), last
 
 
 def _finite(series: Series, window: tuple[int, int]) -> dict[int, float]:
-    """Value by step, of those that are finite."""
+    """The finite values by step."""
     begin, end = bisect_left(series.steps, window[0]), bisect_left(series.steps, window[1] + 1)
     pairs = zip(series.steps[begin:end], series.values[begin:end], strict=False)
     return {step: value for step, value in pairs if math.isfinite(value)}
@@ -282,6 +281,6 @@ def _mean(series: Series, window: tuple[int, int]) -> float | None:
 
 
 def _pairs(first: Series, second: Series, window: tuple[int, int]) -> list[float]:
-    """The second run's value less the first one's, at each step that both have."""
+    """The second run's value less the first one's, at each common step."""
     a, b = _finite(first, window), _finite(second, window)
     return [b[step] - value for step, value in a.items() if step in b]

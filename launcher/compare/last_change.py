@@ -27,14 +27,14 @@ class Change:
 
     @property
     def undoing(self) -> tuple[str, ...]:
-        """KEY=VALUE that put all of them back; null is veRL's own value."""
+        """KEY=VALUE that restore all of them; null is veRL's own value."""
         return tuple(f"{each.key}={text_of(each.before)}" for each in self.edits)
 
 
 def last_change(run: RunDir, onset: Onset) -> Change | None:
-    """The newest change of settings that may have raised a flag; None where there is none.
+    """The newest change of settings that may have caused a flag; None if there is none.
 
-    It has not when the flag was up before the change, or in the run without it.
+    A change is not a cause if the flag was up before it, or in the run without it.
     """
     info, (now, resumed) = run.read_info(), last_settings(run)
     after = info.after
@@ -61,7 +61,7 @@ def _new_since_resume(run: RunDir, rule: str) -> bool:
 
 
 def _well_before(run: RunDir, info: RunInfo, onset: Onset) -> RunDir | None:
-    """The newest earlier run of the same preset that finished, and passed the step of the flag without it."""
+    """The newest earlier run of the same preset that finished and had no flag at that step."""
     for each in all_runs():
         if each.id == run.id or each.read_name() != info.name:
             continue
@@ -80,5 +80,5 @@ def _between(before: RunInfo, now: RunInfo) -> tuple[Edit, ...]:
 
 
 def _learning(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The settings of what is learned and how, of those that differ."""
+    """The differing settings that affect training."""
     return tuple(each for each in edits if not each.key.startswith(_APART) and each.before != each.now)

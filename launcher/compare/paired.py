@@ -17,7 +17,7 @@ _LEAST = 2  # prompts
 
 
 class Change(NamedTuple):
-    """One prompt whose mean score over its responses changed, and a response of each model."""
+    """One prompt whose mean score changed, with a response of each model."""
 
     prompt: str
     before: float
@@ -27,9 +27,9 @@ class Change(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Mean scores before and after over `prompts`; the interval of their difference; prompts that changed, most first.
-
-    The interval is Student's, of the differences by prompt: the prompts are a sample of all that could be asked.
+    """Mean scores before and after over `prompts`; the interval of their difference; the changed prompts, largest
+    change first. The interval is Student's over the differences per prompt, as the prompts are a sample of all possible
+    ones.
     """
 
     prompts: int
@@ -42,13 +42,15 @@ class Paired(NamedTuple):
     around: tuple[int, int]
 
     def question(self, change: Change) -> str:
-        """The lines of its prompt without those `around`, which all prompts have: roles, a system prompt."""
+        """The lines of its prompt without the lines `around` it that all prompts share, such as roles and a system
+        prompt.
+        """
         lines = change.prompt.splitlines()
         before, after = self.around
         return " ".join(lines[before : len(lines) - after] or lines)
 
     def to_json(self) -> dict[str, Any]:
-        """With the changed prompts, without their responses."""
+        """The comparison with the changed prompts, without their responses."""
         changed = {
             name: [{"prompt": each.prompt, "before": each.before, "after": each.after} for each in listed]
             for name, listed in (("gained", self.gained), ("lost", self.lost))
@@ -58,13 +60,13 @@ class Paired(NamedTuple):
 
 
 def last_validation(run: RunDir, step: int | None = None) -> Dump | None:
-    """The responses of a run's last validation, or of that of a step."""
+    """The responses of a run's last validation, or of the one at a step."""
     found = [dump for dump in dumps(run) if dump.kind == "validation" and step in (None, dump.step)]
     return found[-1] if found else None
 
 
 def paired(before: Dump, after: Dump) -> Paired:
-    """Compares two validations by prompt. Raises UserError where they have too few prompts in common, and OSError."""
+    """Compares two validations by prompt. Raises UserError for too few common prompts, and OSError."""
     first, second = _by_prompt(before), _by_prompt(after)
     common = [prompt for prompt in first if prompt in second]
     if len(common) < _LEAST:

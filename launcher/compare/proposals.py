@@ -36,7 +36,7 @@ _SET: Mapping[Source, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Record):
-    """Settings to try together: KEY=VALUE, and the values now and then of each.
+    """Settings to try together: KEY=VALUE, and each with its present and new value.
 
     `reason` is what they undo, why the present value is unusual, or where it was set.
     """
@@ -53,17 +53,17 @@ class Proposal(Record):
 
 @dataclass(frozen=True)
 class Proposals:
-    """All that may be tried, the first one first; `change` is what the first one undoes, if any."""
+    """All proposals in the order of the trials; `change` is what the first one undoes, if any."""
 
     found: tuple[Proposal, ...]
     change: Change | None
 
 
 def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> Proposals:
-    """What to try against a flag from the checkpoint of `step`; `config` is that of the run.
+    """The proposals against a flag, from the checkpoint of `step`; `config` is that of the run.
 
-    First the undoing of what the run itself changed, then usual values for settings that nobody reports to work, for
-    which no advice is tried, then the advised fixes.
+    First comes undoing the run's own changes, then usual values for unusual settings, which no advised fix touches,
+    then the advised fixes.
     """
     change, earlier = _undone(run, onset, step)
     advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
@@ -88,7 +88,7 @@ def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> 
 
 
 def first_proposal(run: RunDir, rule: str) -> Proposal | None:
-    """What `ppo-tui try RUN --rule RULE` tries first; None where it tries nothing. Never raises."""
+    """The first proposal of `ppo-tui try RUN --rule RULE`; None if there is none. Never raises."""
     with contextlib.suppress(OSError, UserError):
         info, onset = refuse_parent(run), first_onset(run, rule)
         if onset is not None:
@@ -98,7 +98,7 @@ def first_proposal(run: RunDir, rule: str) -> Proposal | None:
 
 
 def step_before(run: RunDir, onset: Onset) -> int:
-    """The newest checkpoint before a flag; 0, the start, where there is none."""
+    """The newest checkpoint before a flag; 0, the start, if there is none."""
     try:
         return fork_step(run, onset)
     except UserError:
@@ -106,7 +106,7 @@ def step_before(run: RunDir, onset: Onset) -> int:
 
 
 def _edits(settings: Sequence[str], config: EffectiveConfig) -> tuple[Edit, ...]:
-    """Each setting with its value now and the one to try."""
+    """Each setting with its present value and the one to try."""
     edits = []
     for setting in settings:
         key, _, value = setting.partition("=")
@@ -124,7 +124,9 @@ def _edit_words(edit: Edit) -> str:
 
 
 def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
-    """The trials of usual values for such settings, one a check, each with the reason; of several all at once first."""
+    """The trials of usual values, one per check, each with its reason; if there are several, all of them together come
+    first.
+    """
     reasons: dict[tuple[str, ...], str] = {}
     for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
         findings = list(group)
@@ -137,7 +139,9 @@ def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
 
 
 def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
-    """What the run changed and a trial can undo, and the configuration without it; None for both where nothing is."""
+    """The changes of the run that a trial can undo, and the configuration without them; None for both if there are
+    none.
+    """
     change = last_change(run, onset)
     if change is not None:
         with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it

@@ -39,9 +39,9 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 class Plan:
     """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the control run first.
 
-    `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
-    on this machine side by side. `change` is what the first trial after the control run undoes, if any.
-    `reasons` has why a trial is among them, as `Proposal.reason`.
+    `seconds` is the duration of one, None if unknown; `gpus` the GPUs that it needs, 0 on a CPU; `side` how many fit on
+    this machine at once. `change` is what the first trial after the control run undoes, if any. `reasons` are those of
+    the proposals.
     """
 
     run: RunDir
@@ -56,7 +56,7 @@ class Plan:
     reasons: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     def undoes(self, arm: Sequence[str]) -> str | None:
-        """What a trial undoes: "what the fork changed"."""
+        """What a trial undoes, such as "what the fork changed"."""
         return self.change.words if self.change is not None and tuple(arm) == self.change.undoing else None
 
     @property
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def wall(self) -> float | None:
-        """Seconds that all take: those that run side by side on the CPU share its cores."""
+        """Seconds for all trials; those that run at once on the CPU share its cores."""
         together = min(self.side, len(self.arms))
         shared = 1.0 if self.gpus else max(1.0, together * _CORES / (os.cpu_count() or _CORES))
         return None if self.seconds is None else self.seconds * shared * math.ceil(len(self.arms) / self.side)
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def cost(self) -> str:
-        """What the trials take, as words."""
+        """The cost of the trials in words."""
         time_ = "unknown" if self.wall is None else f"about {duration(self.wall)}"
         how = f"{self.side} at a time" if self.side > 1 else "one after another"
         used = f", {self.gpu_minutes:.0f} GPU minutes" if self.gpu_minutes else "" if self.gpus else ", no GPU"
@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def gpu_minutes(self) -> float | None:
-        """What it costs."""
+        """The GPU minutes of all trials."""
         return None if self.seconds is None else self.seconds * len(self.arms) * self.gpus / 60
 
 
@@ -101,10 +101,8 @@ def plan(
     at: int | None = None,
     most: int = 3,
 ) -> Plan:
-    """Plans the trials of a flag, the first CRITICAL one (else WARN) when none is named.
-
-    Its `proposals` are tried, `most` of them; `changes` in their place. `count` is the number of steps, `at` the
-    checkpoint. Raises UserError.
+    """Plans the trials of a flag, the first CRITICAL one (else WARN) if none is named. It tries at most `most` of its
+    `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
     onset = first_onset(run, rule)
@@ -134,7 +132,7 @@ def plan(
 
 
 def start_apart(planned: Plan) -> None:
-    """Carries the trials out in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
+    """Runs the trials in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
     planned.run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", *words], planned.run.trials_log)
@@ -166,10 +164,10 @@ def carry_out(
     begin: Callable[..., RunDir] = enqueue,
     poll: float = POLL,
 ) -> list[RunDir]:
-    """Runs the trials, each until its verdict is clear, all until the control run is well; returns the started ones.
+    """Runs the trials, each until its verdict is clear, and all at most until the control run ends without the flag.
 
-    One that cannot start is left out with the reason; of the control run that is a UserError. An interruption ends all.
-    `begin` starts or queues one, as `enqueue` does.
+    Returns the started ones. A trial that cannot start is left out with the reason; for the control run this is a
+    UserError. An interruption ends all. `begin` starts or queues one, as `enqueue` does.
     """
     runs: list[RunDir] = []
     going: dict[str, tuple[RunDir, Sequence[str]]] = {}
@@ -200,7 +198,7 @@ def carry_out(
 
 
 def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
-    """Whether a trial has ended, was stopped as its verdict is clear, or cannot start."""
+    """Whether a trial has ended, was stopped because its verdict is clear, or cannot start."""
     if not run.path.exists():
         reason = skipped(run)
         if reason is None:
@@ -222,7 +220,9 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
 
 
 def skipped(run: RunDir) -> str | None:
-    """Why a run of the queue will not start, which removes it; None while it waits or once it has started."""
+    """Why a run of the queue will not start, in which case it is removed; None while it waits or once it has
+    started.
+    """
     entry = next((each for each in queued.entries() if each.id == run.id), None)
     if run.path.exists() or (entry is not None and entry.skipped is None):
         return None
@@ -232,7 +232,7 @@ def skipped(run: RunDir) -> str | None:
 
 
 def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
-    """Whether the control run has come to its end without the trouble."""
+    """Whether the control run has reached its end without the flag."""
     facts = facts_of(control) if control.path.exists() else None
     return facts is not None and judge([facts], alarms(parent))[0].verdict == DIFFERENT
 

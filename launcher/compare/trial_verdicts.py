@@ -1,6 +1,6 @@
-"""Trials of fixes: forks of a flagged run from before the flag, one untouched and one with each fix; what came of them.
+"""Verdicts of trials: forks of a flagged run from before the flag, one unchanged and one per fix.
 
-All is read from the run directories at any time: a trial is a run whose parent is noted with the rule that is tried.
+All facts come from the run directories: a trial is a run whose run.yaml names its parent and the rule.
 """
 
 import functools
@@ -33,10 +33,11 @@ GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 
 @dataclass(frozen=True)
 class Facts:
-    """What one trial shows: the level of the tried rule at its end, and the worst in between; other rules that rose.
+    """The facts of one trial: the level of the tried rule at its end, the worst level before, and other rules that
+    rose.
 
-    `critical` and `warned` are those of them that are so at its end; `last` is its last step and `planned` the one it
-    goes to; `scores` its reward by step; `undoes` as in `Origin`, and `started` in unix seconds.
+    `critical` and `warned` are those of them at this level at its end; `last` is its last step, `planned` its planned
+    one; `scores` is its reward by step, `undoes` as in `Origin`, `started` in unix seconds.
     """
 
     run: str
@@ -55,7 +56,7 @@ class Facts:
 
     @property
     def control(self) -> bool:
-        """Whether nothing was changed."""
+        """Whether this is the control run."""
         return not self.changes
 
     @property
@@ -81,7 +82,7 @@ class Arm:
 
     @property
     def told(self) -> str:
-        """What it undoes, and the reason of its verdict, as words."""
+        """What it undoes, and the reason of its verdict, in words."""
         return "; ".join(filter(None, (self.undoes and f"undoes {self.undoes}", self.why)))
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one rule from one checkpoint of a run; the control run first, then the fixes that worked."""
+    """The trials of one rule from one checkpoint of a run; the control run first, then the fixes, best first."""
 
     parent: str
     rule: str
@@ -121,9 +122,9 @@ def alarms(run: RunDir) -> frozenset[str]:
 def judge(trials: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
     """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
 
-    A control run is stopped when its flag is back: its parent shows what would have risen later. Of several with one
-    verdict those come first whose reward nobody else's beats by more than the noise; then the undoing of a change,
-    then the order in which they were tried.
+    A control run is stopped when its flag is back, since its parent shows which flags would have followed. Among equal
+    verdicts, trials come first whose reward no other one exceeds by more than the noise; then the one that undoes a
+    change, then the order of the plan.
     """
     control = next((each for each in trials if each.control), None)
     order = (REPEATED, DIFFERENT, HEALED, PARTLY, BROKE, NOTHING)
@@ -149,7 +150,7 @@ def settled(facts: Facts) -> bool:
 
 
 def facts_of(run: RunDir) -> Facts | None:
-    """The facts of a trial; None for a run that is not one."""
+    """The facts of a trial; None for a run that is not a trial."""
     info = _trial_info(run)
     return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
 
@@ -210,10 +211,9 @@ def _verdict(facts: Facts, control: Facts | None, known: frozenset[str], *, wors
 
 
 def _trouble(control: Facts, known: frozenset[str]) -> str:
-    """How the control run repeats the trouble of its parent, where `known` rose; "" while it does not.
+    """How the control run repeats the flags of its parent (`known`), in words; "" while it does not.
 
-    Sampling on a GPU is not repeatable: where the parent had several flags, the control run may
-    come to another one of them.
+    Sampling on a GPU is not repeatable, so the control run may raise another one of several flags.
     """
     if (level := max(control.level, control.worst)) >= Level.WARN:
         return f"the flag rose again ({level.words})"
@@ -224,8 +224,8 @@ def _trouble(control: Facts, known: frozenset[str]) -> str:
 def worse_reward(scores: Series, control: Series) -> tuple[bool, float | None]:
     """Whether the reward is worse than in the control run by more than the noise, and the mean difference.
 
-    Steps are compared in pairs, as in `compare`: both trials see the same prompts. A reward that is not finite is worse
-    than one that is.
+    Steps are compared in pairs, as in `compare`: both trials see the same prompts. A non-finite reward is worse than a
+    finite one.
     """
     pairs = [(scores.at(step), control.at(step)) for step in scores.steps]
     both = [(own, other) for own, other in pairs if own is not None and other is not None and math.isfinite(other)]
@@ -248,7 +248,9 @@ def _trial_info(run: RunDir) -> RunInfo | None:
 
 @functools.lru_cache(maxsize=4096)
 def _of_trial(path: Path, written: int) -> RunInfo | None:
-    """Parsing one takes 40 ms, and a page asks for those of all runs every few seconds; `written` changes with it."""
+    """Caches run.yaml, as parsing one takes 40 ms and a page reads all every few seconds; `written` changes with the
+    file.
+    """
     if b"trial:" not in path.read_bytes():
         return None
     info = RunInfo.read(path)

@@ -54,7 +54,7 @@ def diagnose(
 
 
 def errors_so_far(chunks: Iterable[bytes]) -> Diagnosis | None:
-    """The diagnosis of the errors in the log of a run that continues; None without errors."""
+    """The diagnosis of the errors in the log of a live run; None without errors."""
     log = Evidence()
     log.read(chunks)
     cause = _find_cause(log, None)
@@ -121,7 +121,7 @@ def _explains(cause: Cause, other: Cause) -> bool:
 
 
 def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) -> bool:
-    """Whether this most likely ended a run whose log stops: only the error of a prompt leaves the run intact.
+    """Whether this error most likely ended a run whose log stops; the error of a single prompt does not.
 
     over: the run is known to have ended; otherwise possible symptoms do not count.
     """
@@ -132,7 +132,7 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
 
 
 def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None:
-    """The cause of a symptom; or an earlier symptom.
+    """The cause of a symptom, or an earlier symptom.
 
     Errors before the last step do not count, except those of prompts, which veRL drops.
     """
@@ -174,7 +174,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
 
 
 def _after(log: Evidence, error: ErrorLine) -> str:
-    """The symptoms that followed, in their order."""
+    """The symptoms that followed, in order."""
     every = [*log.errors.values(), *((cause, other) for other in log.final_errors for cause in other.causes)]
     first: dict[str, Candidate] = {}
     for cause, other in sorted(every, key=lambda pair: pair[1].quote.line):

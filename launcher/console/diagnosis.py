@@ -35,7 +35,7 @@ class Diagnosis:
 
     @property
     def known_cause(self) -> str | None:
-        """The cause, where the catalog has it."""
+        """The entry of the catalog, if there is one."""
         return self.cause if self.failed and self.cause != UNKNOWN else None
 
     def of_run(self, run: str) -> "Diagnosis":
@@ -59,7 +59,7 @@ class Diagnosis:
 
 
 def shorten(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
-    """Each line once, cut, without vLLM's head, in the given order; None is left out."""
+    """Each line once, cut, without vLLM's prefix, in the given order; None is left out."""
     kept = {quote.line: _LOGGED.sub("", quote.text, count=1).strip() for quote in quotes if quote is not None}
     return tuple(Quote(line, _cut(text)) for line, text in kept.items())
 

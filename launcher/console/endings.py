@@ -37,7 +37,7 @@ def finished(log: Evidence) -> Diagnosis:
 
 
 def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
-    """A user or a program stopped the run; `shown` is the line that shows it. Earlier problems are added."""
+    """A user or a program stopped the run; `shown` is the line that shows it. Earlier errors are added."""
     fixes: list[Fix] = []
     reached = f"after step {log.step}" if log.step else "before its first step"  # 0: validated only
     meaning = f"The run was stopped {reached}."

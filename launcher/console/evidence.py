@@ -39,17 +39,17 @@ class ErrorLine:
     message: str
     source: str
     causes: tuple[Cause, ...]
-    """The entries of the catalog whose text it has, whatever their `where`."""
+    """The entries of the catalog whose text it contains, regardless of their `where`."""
     raised: bool
-    """It is the exception of a traceback."""
+    """Whether it is the exception of a traceback."""
     context: str
     remote_call: Quote | None = None
     frame: Quote | None = None
-    """Where it was raised: the last frame of the highest owner."""
+    """The frame where it was raised: the last one of the highest owner."""
     owner: Owner = Owner.LIBRARY
     config_key: Quote | None = None
     told: Quote | None = None
-    """The further line of its message that shows what happened, if the first does not."""
+    """A further line of its message that shows what happened, if the first does not."""
 
     def fits(self, cause: Cause) -> bool:
         """Whether its context matches the `where` of this cause."""
@@ -87,11 +87,11 @@ class Evidence:
         self.failed_prompts = 0
         self.ready = False
         self.end: int | None = None
-        """The first line at which the run is certainly over."""
+        """The first line that proves the end of the run."""
         self.final_errors: list[ErrorLine] = []
         """The errors of the driver since its last traceback."""
         self.chained = False
-        """The final errors contain a "direct cause": the first exception is the root."""
+        """Whether the final errors contain a "direct cause", so that the first exception is the root."""
         self.errors: dict[str, Candidate] = {}
         """By id of the cause: its first line elsewhere since the last step, or its first line of all."""
         self.unknown_errors: list[ErrorLine] = []
@@ -168,7 +168,7 @@ class Evidence:
             self._add(self._error(line, text, causes))
 
     def _take_mark(self, line: Marked) -> bool:
-        """Handles a line by its mark; returns whether that is all of it."""
+        """Handles a line by its mark; returns whether the mark is the whole line."""
         match, driver = line.match, not line.writer.source
         match line.mark.name:
             case "traceback" | "engine_traceback" as name:

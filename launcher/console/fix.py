@@ -27,12 +27,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Fix:
-    """One thing to try; without `changes` it does not concern a preset."""
+    """A suggestion; without `changes` it does not concern a preset."""
 
     do: str = ""
     changes: tuple[Change, ...] = ()
     when: str = ""
-    """The condition under which it helps."""
+    """When it helps, as words before the settings."""
     why: str = ""
     """The end of the sentence: a reason or a limit."""
     alternative: bool = False

@@ -62,7 +62,7 @@ Piece = tuple[int, int, bytes, bytes]
 
 
 class PieceSplitter:
-    r"""Cuts bytes into pieces at `\n` and `\r`, independent of the chunks in which they arrive."""
+    r"""Cuts bytes into pieces at `\n` and `\r`, wherever the chunks end."""
 
     def __init__(self) -> None:
         self._number = 1
@@ -99,7 +99,7 @@ class PieceSplitter:
         return pieces
 
     def split(self, data: bytes) -> tuple[list[Piece], "Block", list[Piece]]:
-        """As `feed`, with the whole lines of `data` uncut: what comes before them, they, and what comes after."""
+        """Like `feed`, but leaves whole lines uncut: the pieces before them, the lines, the pieces after them."""
         first = 0
         if self._parts or self._dropped or self._lead is not None:
             first = data.find(b"\n") + 1 or len(data)
@@ -141,14 +141,14 @@ class PieceSplitter:
 
 
 class Block:
-    """Whole lines of a log, from which single ones are taken. `at` is where the next one starts in `data`."""
+    """Whole lines of a log, from which single lines are taken. `at` is the start of the next one in `data`."""
 
     def __init__(self, data: bytes, number: int, offset: int) -> None:
         self.data, self.at = data, 0
         self._number, self._offset = number, offset
 
     def go_to(self, place: int) -> None:
-        """Moves on to the line that has its byte `place`."""
+        """Moves on to the line that contains the byte `place`."""
         start = self.data.rfind(b"\n", self.at, place) + 1 or self.at
         self._number += self.data.count(b"\n", self.at, start)
         self.at = start
@@ -171,7 +171,7 @@ class Block:
 
 
 class LineSplitter:
-    """Splits a log into clean lines: `feed` returns complete ones, `close` a last one without a newline."""
+    """Splits a log into clean lines: `feed` returns complete lines, `close` the last one without a newline."""
 
     def __init__(self) -> None:
         self._pieces = PieceSplitter()

@@ -81,13 +81,13 @@ _LITERALS = (STEP_HINT, *_INSIDE_HINTS)
 
 
 def marked_places(data: bytes) -> list[int]:
-    """Places in whole lines, in order: every line with a mark, or perhaps with a step, has one."""
+    """Places in whole lines, in order; every line with a mark, or perhaps with a step, has a place."""
     places = [match.start() for match in _STARTS.finditer(b"\n" + data.replace(b"\r", b"\n"))]
     return sorted({*places, *_found(data, _LITERALS)})
 
 
 def step_places(data: bytes) -> list[int]:
-    """The same for lines that may have a step."""
+    """Places of the lines that may have a step."""
     return sorted(_found(data, (STEP_HINT, b"[Step ")))
 
 
@@ -110,7 +110,7 @@ def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:
 
 
 def marks_inside(lines: Sequence[bytes]) -> list[Mark]:
-    """The mark anywhere in each of these lines, which have none at their start. Many lines at once are faster."""
+    """The mark inside each of these lines, which have none at their start. Searching many lines at once is faster."""
     together = b"\n".join(lines)
     hints = [hint for hint in _INSIDE_HINTS if hint in together]
     if not hints:

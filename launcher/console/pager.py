@@ -1,4 +1,4 @@
-r"""Reads any line of a console log of any size; kept in memory is one count per block of 64 KiB.
+r"""Reads any line of a console log of any size; memory holds one count per block of 64 KiB.
 
 A line is the text between two newlines, identified by the byte where it starts, so the end of a log of a gigabyte is
 shown at once. Line numbers come from the counts, which another thread may still be computing.
@@ -170,7 +170,7 @@ class LogPager:
             yield self._line(0, end, rest)
 
     def _line(self, start: int, end: int, begin: bytes) -> RawLine:
-        """The line that starts with `begin`, which is all of it or as much as was kept."""
+        """The line whose beginning is `begin`: all of it, or the part that was kept."""
         if end - start > LONGEST + 1:  # the last redraw of a progress bar is what a terminal shows
             _, redrawn, last = self.read(end - _HALF, _HALF).removesuffix(b"\n").partition(b"\r")
             if redrawn:

@@ -82,7 +82,7 @@ class PhaseTracker:
         return None
 
     def step(self, last: bool) -> str | None:
-        """A step line; `last`: no other follows."""
+        """A step line; `last`: the planned last step."""
         return self._enter("final" if last else "rollout")
 
     def rollout_count(self) -> str | None:

@@ -75,7 +75,9 @@ class ConfigDump:
 
 @dataclass(frozen=True)
 class Tracked:
-    """A tracker has the run at an address, or in a folder; `show` is the command for a run that is only there."""
+    """A tracker shows the run at an address or keeps it in a folder; `show` is the command for a run that is only in a
+    folder.
+    """
 
     tracker: str
     url: str | None
@@ -101,7 +103,7 @@ class ConsoleReader:
     """Reads a console log in chunks of any size; the events do not depend on the chunks."""
 
     def __init__(self, *, only_steps: bool = False) -> None:
-        """With `only_steps` it looks for step lines alone, which is faster."""
+        """With `only_steps` it reads step lines only, which is faster."""
         self._scanner = Scanner(step_places if only_steps else marked_places)
         self._tracker = PhaseTracker()
         self._total: int | None = None

@@ -1,4 +1,4 @@
-"""Whether a text is output of veRL at all: a log without a single step is, a shell script or a letter is not."""
+"""Decides whether a text is output of veRL. A log without steps is; a shell script or a letter is not."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ def is_verl_output(read: Callable[[], Iterable[bytes]]) -> bool:
 
 
 def is_script(start: bytes) -> bool:
-    """Whether a file that begins so is a shell script that starts veRL, not its output."""
+    """Whether a file with this beginning is a shell script that starts veRL, not veRL's output."""
     return _SCRIPT.search(start) is not None
 
 

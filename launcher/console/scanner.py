@@ -1,7 +1,7 @@
 """Reads the lines of a console log, each with its mark: the one pass that reader and diagnosis share.
 
-Most lines of a long log say nothing about its run. The reader has the scanner find the others with a few searches
-over many lines at once, and cuts, matches and decodes only these.
+Most lines of a long log say nothing about its run. The scanner finds the others by a few searches over many lines at
+once; only these are cut, matched and decoded.
 """
 
 import re
@@ -22,8 +22,8 @@ _ENOUGH = 300  # bytes of a step line, with a few of its metrics
 class Marked(NamedTuple):
     """A line with its mark; `mark` and `match` are from `mark_at_start`, or the mark is inside the line.
 
-    `step`: the metrics of a step line, whatever precedes them. `config`: the resolved configuration by veRL key, in
-    the line that ends its dump.
+    `step`: the metrics of a step line, whatever precedes them. `config`: the resolved configuration by veRL key, if the
+    line ends its dump.
     """
 
     piece: Piece
@@ -46,7 +46,8 @@ class Scanner:
     """
 
     def __init__(self, places: Callable[[bytes], list[int]] | None = None, *, metrics: bool = True) -> None:
-        """`places` finds the lines to be read, as those of `launcher.console.marks` do; without it all are.
+        """`places` finds the lines to read, as the functions of `launcher.console.marks` do; without it all lines are
+        read.
 
         Without `metrics` only the beginning of a step line is read.
         """
@@ -75,7 +76,7 @@ class Scanner:
         return self._scan([piece] if piece else [], cut=True)
 
     def _select(self, block: Block, places: list[int]) -> Iterator[Piece]:
-        """The lines of these places, and those that the lines before them ask for: `_scan` takes each at once."""
+        """The lines at these places, and the lines that earlier ones require; `_scan` handles each at once."""
         size, ahead = len(block.data), iter(places)
         place = next(ahead, size)
         while block.at < size:
@@ -91,7 +92,9 @@ class Scanner:
             yield from pieces
 
     def _next_of_step(self, block: Block, place: int) -> int:
-        """The next line of the writer of a step line that may have been cut, if it is before `place`; else `place`."""
+        """After a step line that may be cut: the next line of the same writer, if it comes before `place`; else
+        `place`.
+        """
         if self._begun is None:
             return place
         pid = self._begun[0].writer.pid
@@ -140,7 +143,7 @@ class Scanner:
         return line
 
     def _end_config(self, piece: Piece) -> Marked | None:
-        """The line with the configuration; None while that is incomplete."""
+        """The line with the configuration; None while the dump is incomplete."""
         assert self._config is not None
         config = self._config.read()
         if config is not None or self._config.failed:

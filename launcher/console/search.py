@@ -54,7 +54,7 @@ def group_of(source: str) -> str:
 
 
 def both(wanted: Wanted, keep: Callable[[bytes], bool] | None) -> Wanted:
-    """Lines that also pass a filter."""
+    """A search whose lines also pass a filter."""
     if keep is None:
         return wanted
     return wanted._replace(test=lambda raw: keep(raw) and wanted.test(raw))

@@ -62,8 +62,8 @@ def complete_step(first: str, more: str) -> Step | None:
 def read_step(text: str, *, cut: bool = False) -> Step | None:
     """The metrics of a step line; None for any other line.
 
-    `text` is a clean line. Of a repeated key the last value counts. With `cut` the line ends with the file and not
-    with a newline: its last value may lack digits and is left out.
+    `text` is a clean line. The last value of a repeated key counts. `cut`: the line ends without a newline, so its last
+    value may lack digits and is left out.
     """
     start = _START.search(text)
     if start is None:

@@ -31,7 +31,7 @@ _FOLDERS = 16  # that are remembered
 
 
 class Owner(IntEnum):
-    """The owner of code; a higher value helps the user more."""
+    """The owner of code; the code of a higher one helps the user more."""
 
     LIBRARY = 0
     VERL = 1
@@ -68,7 +68,7 @@ class Traceback:
         self.calls: deque[str] = deque(maxlen=64)
         """Frames (`verl/trainer/main_ppo.py:run`) and remote calls (`WorkerDict.update_actor`)."""
         self.ignored = False
-        """Python ignores the exception of the traceback that follows."""
+        """Whether Python ignores the exception of the traceback that follows."""
         self._last_line = -LINES
         self._start(None)
 

@@ -1,4 +1,4 @@
-"""The time in the records of a run: unix seconds that keep advancing evenly when the clock of the machine is set.
+"""The time in the records of a run: unix seconds that advance evenly even if the clock of the machine is set.
 
 A process reads the clock of the machine once and continues it with the monotonic clock. A supervisor that takes over a
 run continues the time of its predecessor. So all times of a run on one machine can be subtracted from each other.
@@ -20,7 +20,7 @@ def now() -> float:
 
 
 def follow(t: float, at: float) -> None:
-    """Continues the time of another process of this machine, which was `t` when `beat` was `at`."""
+    """Continues the time of another process of this machine, whose time was `t` when `beat` was `at`."""
     global _zero
     _zero = t - at
 

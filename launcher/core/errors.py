@@ -1,9 +1,9 @@
-"""The one kind of error that a user causes and reads."""
+"""Errors that a user causes and reads."""
 
 import errno
 
 _HINTS = {
-    errno.ENOENT: "check the path, or create its folder",
+    errno.ENOENT: "check the path",
     errno.EACCES: "'ls -l' shows who may use it",
     errno.EPERM: "'ls -l' shows who may use it",
     errno.EISDIR: "name a file, not a folder",
@@ -19,7 +19,7 @@ class UserError(Exception):
     """Wrong use: `message` says what is wrong (value and place), `hint` gives one action, or is empty.
 
     The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice. `place` is
-    where the value was given, the begin of the message.
+    where the value was given; it begins the message.
     """
 
     exit_code = 2
@@ -35,7 +35,7 @@ class UserError(Exception):
 
     @property
     def without_place(self) -> str:
-        """What is wrong and what to do, for a reader who knows where."""
+        """The error without its place, for a reader who knows the place."""
         return f"{self.what}; {self.hint}" if self.hint else self.what
 
     def __str__(self) -> str:

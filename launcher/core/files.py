@@ -43,7 +43,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def beside(path: Path) -> list[str]:
-    """The names in the folder of a path; none when there is no such folder."""
+    """The names in the folder of a path; empty if there is no such folder."""
     return [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
 
 
@@ -71,7 +71,7 @@ class Appender:
                     raise
 
     def flush(self) -> None:
-        """Writes the lines that wait. Raises OSError, patient or not."""
+        """Writes the lines that wait. Raises OSError, even if it is patient."""
         with self._lock:
             self._write()
 

@@ -2,7 +2,7 @@
 
 The driver holds its console open and appends to it, so the file cannot be renamed or cut. A hole is punched into it
 instead (Linux, `fallocate(2)`): the beginning, the end and the offset of every byte stay, and the hole takes no room.
-One line in it says so; zero bytes fill the hole up to the next line.
+One line in the hole reports it; zero bytes fill the rest up to the next line.
 """
 
 import os

@@ -23,12 +23,12 @@ def runs_dir() -> Path:
 
 
 def queue_dir() -> Path:
-    """Folder of the runs that wait for their turn, one file per run."""
+    """Folder of the queue, one file per waiting run."""
     return runs_dir().parent / "queue"
 
 
 def cache_dir() -> Path:
-    """Folder of what can be rebuilt: the toy model, composed configurations."""
+    """Folder of data that can be rebuilt: the toy model, composed configurations."""
     home = _home()
     return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP))
 

@@ -1,4 +1,4 @@
-"""Passwords, keys and tokens: recognized by name and by form, refused in settings, hidden in text that is shown.
+"""Passwords, keys and tokens: recognized by name and by form, refused in settings, hidden in output.
 
 More names of variables (capitals only) than of veRL keys count as secret: `prompt_key` and `pad_token` are settings.
 """
@@ -52,7 +52,9 @@ _VARIABLE_HINTS = (*_CREDENTIAL_HINTS, "PAT", "AUTH", "BEARER", "DSN", "SAS")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of that name is likely to hold one: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS, PWD."""
+    """Whether a variable of that name is likely to hold a secret: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS,
+    PWD.
+    """
     parts = re.findall("[A-Z]+", name.upper())
     if not parts or parts == ["PWD"] or not _HARMLESS.isdisjoint(parts):
         return False
@@ -60,7 +62,7 @@ def is_secret(name: str) -> bool:
 
 
 def in_setting(key: str, value: Any) -> bool:
-    """Whether a veRL key or field has a secret for its value, by the name of the key or the looks of the value."""
+    """Whether the value of a veRL key or field is a secret, by the name of the key or the form of the value."""
     if isinstance(value, dict):
         return any(in_setting(str(name), item) for name, item in value.items())
     if isinstance(value, (list, tuple)):
@@ -76,7 +78,7 @@ def _names_secret(key: str) -> bool:
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a token of a known kind or an address with a password is in a text."""
+    """Whether a text contains a token of a known kind or an address with a password."""
     return _LOOKS.search(text) is not None or _LOGIN.search(text) is not None
 
 
@@ -95,7 +97,7 @@ def redact(text: str) -> str:
 
 
 def redacted(key: str, value: Any) -> Any:
-    """The value of a key, `***` where it is a secret."""
+    """The value of a key, or `***` if it is a secret."""
     return HIDDEN if in_setting(key, value) else value
 
 

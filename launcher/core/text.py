@@ -26,7 +26,7 @@ _PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| #%. __.--==#"
 ASCII = {sign: plain for sign, plain in zip(_SIGNS, _PLAIN, strict=True) if sign != " "}
 
 TWINS = "twins"
-"""An error handler of codecs: a sign that an encoding lacks becomes its substitute, or a question mark."""
+"""An error handler of codecs: a sign that an encoding lacks is replaced by its substitute, or a question mark."""
 
 
 def _twins(error: UnicodeError) -> tuple[str, int]:
@@ -48,12 +48,12 @@ def inert(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Removes characters that a terminal acts on or that cannot be seen; the rest of an escape stays."""
+    """Removes control and invisible characters; the printable rest of an escape sequence stays."""
     return _CONTROL.sub("", text)
 
 
 def clean(text: str) -> str:
-    """The text of `inert` with spaces for tabs: to be measured, folded or compared."""
+    """The text of `inert` with spaces for tabs: for text that is measured, folded or compared."""
     return inert(text).expandtabs(4)
 
 
@@ -101,7 +101,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def perhaps(near: str | None) -> str:
-    """The same for a near name from elsewhere."""
+    """The same for a similar name found by other means."""
     return f" (did you mean '{near}'?)" if near else ""
 
 
@@ -111,5 +111,5 @@ def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def hint_of(near: str | None, otherwise: str = "") -> str:
-    """The same for a near name from elsewhere."""
+    """The same for a similar name found by other means."""
     return " ".join(filter(None, (near and f"did you mean '{near}'?", otherwise)))

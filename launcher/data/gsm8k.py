@@ -19,9 +19,8 @@ _INSTEAD = "download train.jsonl and test.jsonl yourself and set --from to their
 def write(folder: Path | None, target: Path) -> dict[str, int]:
     """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows of each split.
 
-    `folder` has the original `train.jsonl` and `test.jsonl` (each may end in `.gz`); without it the set is
-    downloaded from the Hugging Face hub. Raises UserError when neither is to be had, and for a line that is
-    not of this form.
+    `folder` has the original `train.jsonl` and `test.jsonl` (each may end in `.gz`); without it the set is downloaded
+    from the Hugging Face hub. Raises UserError if neither is available, and for a line of another form.
     """
     found = {split: source.split_file(folder, split) for split in SPLITS} if folder else None
     counts = {}
@@ -35,7 +34,7 @@ def write(folder: Path | None, target: Path) -> dict[str, int]:
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of (its place, {"question", "answer"})."""
+    """veRL's rows from pairs of a place and {"question", "answer"}."""
     for index, (place, item) in enumerate(items):
         question, answer = item.get("question"), item.get("answer")
         if not isinstance(question, str) or not isinstance(answer, str):

@@ -20,9 +20,9 @@ _MARKS = ("\\boxed", "\\fbox")
 def write(where: str | None, target: Path) -> dict[str, int]:
     """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows of each split.
 
-    `where` is a folder, or the name of a data set on the Hugging Face hub (the usual one when None). A folder
-    has `train.jsonl` and `test.jsonl` (each may end in `.gz`), or the original's `train/` and `test/` with
-    one JSON file per problem. Raises UserError when there are none, and for a problem without a boxed answer.
+    `where` is a folder, or the name of a data set on the Hugging Face hub (the usual one when None). A folder has
+    `train.jsonl` and `test.jsonl` (each may end in `.gz`), or the original's `train/` and `test/` with one JSON file
+    per problem. Raises UserError if there are no files, and for a problem without a boxed answer.
     """
     folder = Path(where).expanduser() if where else None
     local = folder is not None and (folder.is_dir() or (where or "").startswith((".", "/", "~")))
@@ -34,7 +34,7 @@ def write(where: str | None, target: Path) -> dict[str, int]:
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of (its place, {"problem", "solution"})."""
+    """veRL's rows from pairs of a place and {"problem", "solution"}."""
     for index, (place, item) in enumerate(items):
         problem, solution = item.get("problem"), item.get("solution")
         if not isinstance(problem, str) or not isinstance(solution, str):

@@ -42,7 +42,7 @@ def row(
 ) -> Row:
     """One row of a task with a rule reward.
 
-    The prompt is `question` and `instruction` (may be empty), which sets the form of the answer. `answer` is the
+    The prompt is `question` and `instruction` (may be empty), which defines the form of the answer. `answer` is the
     worked solution, for people to compare with.
     """
     return {

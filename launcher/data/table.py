@@ -19,9 +19,9 @@ REWARDS = ("gsm8k", "math")
 class Form:
     """The columns to read, and how answers are requested and judged.
 
-    `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
-    of the column when it has the form of the original (`... #### 72`); None leaves both as they are, for
-    a custom reward function, which gets `name` as the data source.
+    `reward` is one of veRL's own: its instruction is added to each question, and an answer in its original form (`...
+    #### 72`) is reduced to the result. None leaves both unchanged, for a custom reward function, which gets `name` as
+    the data source.
     """
 
     prompt: str
@@ -48,7 +48,7 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
 
 
 def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of (its place, the row of the table)."""
+    """veRL's rows from pairs of a place and a row of the table."""
     task = {"gsm8k": gsm8k, "math": math}.get(form.reward or "")
     for index, (place, item) in enumerate(items):
         question, answer = (_text(place, item, column) for column in (form.prompt, form.answer))

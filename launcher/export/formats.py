@@ -1,4 +1,4 @@
-"""The formats of an export, and which of them a file name means."""
+"""The formats of an export, chosen by the file name."""
 
 import contextlib
 import csv
@@ -28,8 +28,8 @@ _COLUMNS = ("step", "attempt")  # of every table, before the figures
 class Table:
     """Rows of (attempt, record), in the order of the log, and the names of the figures in them.
 
-    Steps that a resumed attempt repeats are there twice. `chosen` tells names that the user gave from all
-    names that there are. A record may lack a figure, and may hold others than `keys`.
+    Steps that a resumed attempt repeats are there twice. `chosen`: the user chose the names; otherwise they are all
+    names. A record may lack some of `keys` and have others.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Table:
     rows: list[tuple[int, StepRecord]]
 
     def joined(self) -> SeriesStore:
-        """The attempts as one run: of a repeated step the newer figures."""
+        """The attempts as one run: a repeated step has the newer metrics."""
         store = SeriesStore()
         for attempt, record in self.rows:
             store.add(record, attempt)
@@ -53,7 +53,7 @@ _VERSION = "brain.Event:2"  # what the first event of a file of TensorBoard name
 
 
 def csv_rows(table: Table) -> bytes:
-    """One row a step, all digits of the figures; nan is `nan`, an empty cell where a step lacks a figure."""
+    """One row per step with all digits; nan is `nan`, and a missing metric is an empty cell."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["step", "attempt", *table.keys])
@@ -63,7 +63,7 @@ def csv_rows(table: Table) -> bytes:
 
 
 def json_lines(table: Table) -> bytes:
-    """One object a step, as `ppo-tui metrics --json` prints them, without the figures that the step lacks."""
+    """One object per step, as `ppo-tui metrics --json` prints them, without missing metrics."""
     lines = []
     for attempt, record in table.rows:
         figures = jsonable({key: record.data[key] for key in table.keys if key in record.data})
@@ -72,7 +72,7 @@ def json_lines(table: Table) -> bytes:
 
 
 def parquet(table: Table) -> bytes:
-    """Integers `step` and `attempt`, a double a figure: null where a step lacks it. UserError without pyarrow."""
+    """Integers `step` and `attempt`, and a double per metric, null if a step lacks it. UserError without pyarrow."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -93,7 +93,7 @@ def parquet(table: Table) -> bytes:
 
 
 def tensorboard(table: Table) -> bytes:
-    """One scalar a figure, of 32 bits, as veRL's own TensorBoard logger writes them. UserError without the package."""
+    """One scalar of 32 bits per metric, as veRL's own TensorBoard logger writes them. UserError without the package."""
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -125,10 +125,10 @@ _RENDERS: dict[str, Render] = {".csv": csv_rows, ".jsonl": json_lines, ".parquet
 
 
 def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force: bool = False) -> Path:
-    """Writes the figures of a source into the file that `to` names; returns that file.
+    """Writes the metrics of a source into the file `to`; returns that file.
 
-    The ending is the format; an existing folder, or a name without ending, is a folder for TensorBoard. A
-    file that is there is replaced with `force` only. Raises UserError.
+    The ending is the format; an existing folder, or a name without ending, is a folder for TensorBoard. An existing
+    file is replaced only with `force`. Raises UserError.
     """
     path, render = destination(to)
     if path.exists() and not force:
@@ -146,7 +146,7 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
 
 
 def destination(to: str) -> tuple[Path, Render]:
-    """The file that is to be written, and how. Raises UserError."""
+    """The file to write, and the function that writes it. Raises UserError."""
     try:
         path = Path(to).expanduser()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -167,7 +167,7 @@ def destination(to: str) -> tuple[Path, Render]:
 
 
 def _in_folder(folder: Path) -> Path:
-    """The event file in a folder of its own: TensorBoard draws all event files of a folder as one run."""
+    """The event file in a folder of its own: because TensorBoard draws all event files of a folder as one run."""
     if folder.is_dir() and (others := {p.name for p in folder.glob("*tfevents*")} - {_IN_FOLDER}):
         raise UserError(
             f"{folder} contains events of another run ({min(others)})", "choose another folder for this run"
@@ -176,7 +176,7 @@ def _in_folder(folder: Path) -> Path:
 
 
 def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
-    """The table of a source: of all its figures, or of these. UserError for no steps and unknown figures."""
+    """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
     rows = list(steps(source))
     if isinstance(source, LogFile):
         console, metrics = (None, source.path) if source.file_logger else (source.path, None)

@@ -1,7 +1,7 @@
-"""The charts as a picture: reward, drift, entropy and throughput over the steps, or one chart a chosen figure.
+"""The charts as a picture: reward, drift, entropy and throughput over the steps, or one chart per chosen metric.
 
-Spikes stay: where there are more steps than pixels, a column shows its lowest and highest value. A value
-that is not finite leaves a gap; a dashed line marks the first step of a resumed attempt.
+Spikes stay: where there are more steps than pixels, a column shows its lowest and highest value. A value that is not
+finite leaves a gap; a dashed line marks the first step of a resumed attempt.
 """
 
 import math
@@ -31,7 +31,7 @@ Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve wit
 
 
 def render(table: "Table") -> bytes:
-    """The picture, on white, readable without a style sheet or script from elsewhere."""
+    """The picture on white, without external style sheets or scripts."""
     store = table.joined()
     charts = [(key, (key,)) for key in table.keys] if table.chosen else main_charts(store)
     width = _ACROSS * _WIDTH
@@ -63,7 +63,7 @@ def main_charts(store: SeriesStore) -> list[tuple[str, tuple[str, ...]]]:
 
 
 class Marks(NamedTuple):
-    """What is drawn on a chart besides its curve: values at steps, and steps with a word each."""
+    """Additions to the curve of a chart: values at steps, and steps with a word each."""
 
     points: Sequence[tuple[int, float]] = ()
     flags: Sequence[tuple[int, str]] = ()
@@ -136,7 +136,7 @@ def _chart(heading: str, store: SeriesStore, keys: Sequence[str], marks: Marks =
 
 
 def _columns(series: Series, last: int, y_of: Callable[[float], float]) -> list[Part]:
-    """One upright stroke a pixel, from the lowest to the highest value of its steps."""
+    """One vertical stroke per pixel, from the lowest to the highest value of its steps."""
     return [
         [(_LEFT + x + 0.5, y_of(span.low)), (_LEFT + x + 0.5, y_of(span.high))] if span else []
         for x, span in enumerate(series.columns(0, last, _PLOT_WIDTH))
@@ -155,7 +155,7 @@ def _parts(entries: Sequence[Part]) -> list[Part]:
 
 
 def _curve(part: Part) -> str:
-    """A stretch of curve; a single point becomes a dot, by a stroke of no length with a round end."""
+    """A stretch of curve; a single point becomes a dot: a stroke of length 0 with a round end."""
     points = part if len(part) > 1 else part * 2
     return '<path class="curve" d="M' + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>'
 

@@ -40,7 +40,7 @@ class Unreachable(UserError):
 
 
 class Trouble(Enum):
-    """What Ray says in words only, with no code or type (as of 2.60). Its words are matched here and nowhere else."""
+    """Errors that Ray reports only as text, without a code or type (as of 2.60). Only this class matches that text."""
 
     NO_AGENT = ("No available agent", "TimeoutError")  # for a while after the start of a cluster
     EXISTS = ("already exists",)
@@ -48,7 +48,7 @@ class Trouble(Enum):
     VERSION = ("Version mismatch", "No module named")
 
     def is_in(self, text: str) -> bool:
-        """Whether Ray's output has it."""
+        """Whether Ray's output contains this error."""
         return any(words in text for words in self.value)
 
 
@@ -120,7 +120,7 @@ def token() -> str | None:
 
 
 def authentication() -> dict[str, str]:
-    """Makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
+    """Makes Ray use the token for an address; by itself, Ray does so only for a cluster that it finds."""
     return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
 
 
@@ -139,7 +139,7 @@ class Cluster:
         return httpx.Client(base_url=self.url, headers=head, timeout=_PATIENCE, trust_env=False)
 
     def version(self) -> str:
-        """The version of Ray there."""
+        """The cluster's version of Ray."""
         return str(self._ask("GET", "/api/version").json().get("ray_version"))
 
     def session(self) -> str:
@@ -147,7 +147,7 @@ class Cluster:
         return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
 
     def resources(self) -> dict[str, tuple[float, float]]:
-        """The taken amount of each resource and its total, such as `GPU`; empty where the autoscaler does not tell."""
+        """The used and total amount of each resource, such as `GPU`; empty if the autoscaler does not report them."""
         found: Any = self._ask("GET", "/api/cluster_status").json()
         for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
             found = found.get(name) if isinstance(found, dict) else None

@@ -31,12 +31,12 @@ def command(names: Sequence[str]) -> list[str]:
 
 
 def service(target: str) -> str:
-    """What is behind a target, without its secrets: `sendmail`, `ntfy`."""
+    """The service of a target, without its secrets: `sendmail`, `ntfy`."""
     return target.partition(":")[0].rstrip("s") if not target.startswith(MAIL) else MAIL[:-1]
 
 
 def send(name: str, target: str, title: str, body: str) -> None:
-    """Sends one message. Raises UserError where the target does not take it."""
+    """Sends one message. Raises UserError if the target does not accept it."""
     try:
         if target.startswith(MAIL):
             _mail(os.path.expandvars(target[len(MAIL) :]), title, body)
@@ -113,7 +113,7 @@ def _expanded(target: str) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Sends the events on stdin to the targets; 1 where one does not take them, with a line on stderr."""
+    """Sends the events on stdin to the targets; returns 1 if a target does not accept them, with a line on stderr."""
     title, body = message(json.load(sys.stdin))
     failed = False
     targets = read_alerts()

@@ -37,10 +37,10 @@ class Error(NamedTuple):
 def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
     """The error of the mean of consecutive steps for an interval at this level; None for fewer than twelve.
 
-    Blocks of consecutive steps have means that depend on each other less, the longer the blocks are. The error is
-    that of the block means with the widest interval over all block lengths that leave four blocks (Flyvbjerg and
-    Petersen, J. Chem. Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block
-    bootstrap has too narrow intervals for as few steps as runs have; docs/evidence/compare.md has the figures.
+    The longer blocks of consecutive steps are, the less their means depend on each other. The error is that of the
+    block means with the widest interval over all block lengths that leave four blocks (Flyvbjerg and Petersen, J. Chem.
+    Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block bootstrap has too
+    narrow intervals for as few steps as runs have; docs/evidence/compare.md has the figures.
     """
     if len(values) < FEWEST:
         return None
@@ -56,7 +56,7 @@ def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
 def of_blocks(values: Sequence[float]) -> Error:
     """The error of the mean of at least four values by the means of four consecutive blocks.
 
-    For values whose noise is short next to a block, as that of seconds per step (Ibragimov and Müller, as above).
+    For values whose noise is short compared with a block, such as seconds per step (Ibragimov and Müller, as above).
     """
     return _of_independent(_block_means(values, len(values) // _BLOCKS))
 
@@ -64,7 +64,7 @@ def of_blocks(values: Sequence[float]) -> Error:
 def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
     """The error of the difference between two groups' means, from one value per run; None for one run in each.
 
-    Welch's; with fewer than three runs in a group Student's, which assumes equal variances.
+    Welch's error; with fewer than three runs in a group Student's, which assumes equal variances.
     """
     counts = len(first), len(second)
     if max(counts) < 2:

@@ -33,8 +33,8 @@ _DRIFTS = (FROM_REFERENCE, OF_RESPONSES, WITHIN_STEP, Drift("clipped tokens", "c
 def drift(*stores: SeriesStore) -> Drift:
     """The metric that shows how far the policy of these runs moves: the KL to the reference, if one of them logs it.
 
-    Without a reference, the first that moves of: age of the responses (asynchronous runs), drift within a step,
-    share of clipped tokens. The last two are always 0 with one update per batch.
+    Without a reference, the first of these that is not constant: age of the responses (asynchronous runs), drift within
+    a step, share of clipped tokens. The last two are always 0 with one update per batch.
     """
     for metric in _DRIFTS:
         logged = [series[1] for store in stores if (series := store.first_of(*metric.keys))]
@@ -56,14 +56,14 @@ def _moves(series: Series) -> bool:
 
 
 def pinned() -> list[str]:
-    """The pinned keys in the order of pinning; none when the file is missing or broken."""
+    """The pinned keys in the order of pinning; empty if the file is missing or broken."""
     keys = read_json(layout_file()).get("pins")
     good = [key for key in keys if isinstance(key, str) and key] if isinstance(keys, list) else []
     return list(dict.fromkeys(good))[:MOST_PINS]
 
 
 def toggle(key: str) -> bool:
-    """Pins a key, or takes it off; whether it is pinned now. With `MOST_PINS` pins the oldest one goes.
+    """Pins or unpins a key. Returns whether it is pinned now. Beyond `MOST_PINS` the oldest pin is removed.
 
     Raises OSError when the file cannot be written.
     """

@@ -78,7 +78,9 @@ class ResponseFigures:
         return rights
 
     def _solved(self, rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
-        """Shares of prompts that came more than once: never solved, always solved; of this step's: forgotten."""
+        """Shares of repeated prompts that were never or always solved, and of this step's prompts that were
+        forgotten.
+        """
         now: dict[int, bool] = {}
         for row, right in zip(rows, rights, strict=True):
             if right is not None:
@@ -114,7 +116,7 @@ def _audit(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _groups(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
-    """Shares of the prompts with several responses that all score the same, and of those all right, all wrong."""
+    """Of the prompts with several responses: the shares with equal scores, with all right, with all wrong."""
     members: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         members[_group(row)].append(place)
@@ -173,7 +175,7 @@ def _texts(rows: Sequence[Row]) -> dict[str, float]:
 def _largest_cluster(texts: Iterable[frozenset[tuple[str, ...]]]) -> int:
     """Size of the largest set of texts that share most of their 4-grams with the first of the set.
 
-    Compared are texts that share one of their four 4-grams with the smallest hashes (MinHash, Broder 1997).
+    It compares texts that share one of their four 4-grams with the smallest hashes (MinHash, Broder 1997).
     """
     leaders: list[frozenset[tuple[str, ...]]] = []
     sizes: list[int] = []
@@ -195,8 +197,8 @@ def _largest_cluster(texts: Iterable[frozenset[tuple[str, ...]]]) -> int:
 def _dependence(texts: Sequence[Sequence[_Text]]) -> dict[str, float]:
     """Whether a response is closer to another one to its prompt than to one to the next prompt.
 
-    1 when it always is, 0 when it is as close to both: responses ignore their prompt (template collapse).
-    A cheap stand-in for the mutual information of arXiv 2604.06268.
+    1: always; 0: equally close to both, so that responses ignore their prompt (template collapse). A cheap stand-in for
+    the mutual information of arXiv 2604.06268.
     """
     several = [group for group in texts if len(group) > 1]
     nearer = []

@@ -44,7 +44,7 @@ class _Level:
 
 
 def _span(lows: "array[float]", highs: "array[float]", lasts: "array[float]") -> Span | None:
-    """One span of several; the quick way is right when all values are finite."""
+    """Joins several spans; if all values are finite, a faster way is used."""
     if not lows:
         return None
     total = sum(lows) + sum(highs)
@@ -199,7 +199,7 @@ class SeriesStore:
 
     @staticmethod
     def _alike(records: Sequence[StepRecord], begin: int) -> int:
-        """The end of the following steps that have the same keys in the same order."""
+        """The end of the run of steps that have the same keys in the same order."""
         step, keys = records[begin].step, list(records[begin].data)
         end = begin + 1
         while end < len(records) and records[end].step > step and list(records[end].data) == keys:

@@ -32,7 +32,7 @@ class Split:
         return sum(self.parts.values())
 
     def share(self, part: str) -> float:
-        """0 to 1; 0 of a step that took no time."""
+        """0 to 1; 0 for a step without duration."""
         return self.parts[part] / self.seconds if self.seconds > 0 else 0.0
 
 

@@ -1,1 +1,1 @@
-"""Presets: what a run is asked to do, from a commented YAML file to veRL's command line."""
+"""Presets: the settings of a run, from a commented YAML file to veRL's command line."""

@@ -1,4 +1,6 @@
-"""The values that a form offers for a field: choices, divisors of the batch, files, presets; and the next number."""
+"""The values that a form offers for a field: choices, divisors of the batch, files, presets; and the next number on its
+scale.
+"""
 
 import contextlib
 import functools
@@ -20,7 +22,7 @@ _SMALLEST = 1e-4  # above 0 on the scale of 1-2-5
 
 
 def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, folder: Path) -> list[str]:
-    """What fits the text typed so far. `fresh`: nothing was typed yet, so that everything is offered.
+    """The choices that fit the typed text. `fresh`: nothing was typed yet, so that everything is offered.
 
     Files are those of the folder that the text names, relative ones from `folder`; folders end in `/`.
     """
@@ -73,10 +75,10 @@ def _fitting(names: Sequence[str], text: str, fresh: bool) -> list[str]:
 
 
 def verl_keys(typed: str = "", version: str = NEWEST, verl: Path | None = None) -> list[str]:
-    """The keys of veRL `version` that begin with what has been typed, else those that contain it.
+    """The keys of veRL `version` that begin with the typed text, or else contain it.
 
-    A leading `+` is left out of the comparison. `verl` is the folder of the installed veRL; the first call
-    for it takes half a second.
+    A leading `+` is left out of the comparison. `verl` is the folder of the installed veRL; the first call for it takes
+    half a second.
     """
     return _fitting(_known(version, verl), typed.lstrip("+"), fresh=False)
 
@@ -95,7 +97,7 @@ def _known(version: str, verl: Path | None) -> tuple[str, ...]:
 def step(spec: Spec, value: Any, up: bool, config: EffectiveConfig) -> Any:
     """The value after `value` on the field's scale, or None when there is none.
 
-    A field that is not set starts at veRL's default. Switches change, choices start again after the last one.
+    An unset field starts at veRL's default. Switches toggle, and choices start again after the last one.
     """
     if value is None and spec.key:
         value = spec.from_verl(config.get(spec.key))
@@ -129,7 +131,7 @@ def divisors(number: int) -> list[int]:
 
 
 def _responses(config: EffectiveConfig, prompts: int | None, model: str = ACTOR) -> int:
-    """Responses to so many prompts that one GPU trains on; 0 when they cannot be shared out."""
+    """Responses to so many prompts that one GPU trains on; 0 if they cannot be divided evenly."""
     total, ranks = (prompts or 256) * (config.whole(N) or 1), config.data_parallel(model)
     return total // ranks if total % ranks == 0 else 0
 
@@ -153,7 +155,7 @@ _WHOLE: dict[str, Callable[[EffectiveConfig], int]] = {
     "rollout.data_parallel_size": _gpus,
     "rollout.expert_parallel_size": _gpus,
 }
-"""The number that a field has to divide."""
+"""The number that the field's value must divide."""
 
 
 def _neighbour(values: list[int], value: Any, up: bool) -> int | None:
@@ -183,7 +185,7 @@ def _one_two_five(value: float, up: bool) -> float:
 
 
 def _step(value: float, distance: float, up: bool, *, whole: bool) -> Any:
-    """The next multiple of the distance. Where it is many, -1 (never) is below the first one."""
+    """The next multiple of the step. Below the first one is -1 (never), for fields that allow it."""
     by = Decimal(repr(distance))
     times = Decimal(repr(value)) / by
     found = by * (times.to_integral_value(ROUND_FLOOR) + 1 if up else times.to_integral_value(ROUND_CEILING) - 1)

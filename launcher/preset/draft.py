@@ -1,7 +1,7 @@
-"""A preset that is being edited: its text, what it says field by field, and the way back.
+"""A preset during editing: its text, its fields, and undo.
 
-The text is the truth. Each change makes a new text out of it (`launcher.preset.yaml_text`), so undo is the
-text before, comments stay, and what cannot be read is still there to be fixed.
+The text is the truth. Each change makes a new text (`launcher.preset.yaml_text`), so undo restores the text before,
+comments stay, and an unreadable part remains to be fixed.
 """
 
 import functools
@@ -32,11 +32,11 @@ class ChangedOnDisk(UserError):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text says. `problem` is why it cannot be read at all; then the rest is empty.
+    """The content of a text.
 
-    `own` holds what the text itself sets, `base` what that is laid over: the `recipe` over the `parent` which it
-    extends. `places` has where in the text a value stands, `errors` the sentence about each value that cannot be;
-    `lines` names the line of a place.
+    `problem` is why it cannot be read at all; then the rest is empty. `own` has the values that the text itself sets,
+    `base` those below it: the `recipe` over the `parent` that it extends. `places` has the place of each value in the
+    text, `errors` a sentence about each refused value; `lines` gives the line of a place.
     """
 
     problem: str | None = None
@@ -57,7 +57,7 @@ class Draft:
     """The draft of one preset file. Values are named by their path: ("actor", "lr"), ("env", "NAME")."""
 
     def __init__(self, path: Path, text: str, *, on_disk: str | None, run: str | None = None) -> None:
-        """`on_disk` is what the file holds, None without one; `run` the run that the text is from."""
+        """`on_disk` is the text of the file, None without one; `run` the run that the text came from."""
         self.path, self.run = path, run
         self._on_disk, self._first = on_disk, text
         self._texts, self._at = [text], 0
@@ -81,22 +81,22 @@ class Draft:
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to save."""
+        """Whether there are unsaved changes."""
         return self.text != self._before
 
     @property
     def on_disk(self) -> str | None:
-        """The text of the file, as far as is known; None without one."""
+        """The text of the file when it was last read; None without a file."""
         return self._on_disk
 
     @property
     def is_new(self) -> bool:
-        """Whether there is no file of it yet."""
+        """Whether it has no file yet."""
         return self._on_disk is None
 
     def changed_fields(self) -> set[Where]:
-        """Values that differ from the file (from the opened text while there is no file); nothing where the file
-        cannot be read.
+        """Values that differ from the file (from the opened text while there is no file); empty if the file cannot be
+        read.
         """
         before = _read(self.path, self._before)
         if before.problem is not None:
@@ -105,8 +105,8 @@ class Draft:
         return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
 
     def against(self) -> tuple[dict[Where, Any], str]:
-        """Values to compare the draft with, and their name: those of its run, otherwise of what it extends, otherwise
-        of the file as it is.
+        """Values to compare the draft with, and their name: those of its run, or else of the preset that it extends, or
+        else of its file.
         """
         if self.run is not None:
             return values(_read(self.path, self._first)), f"run {self.run}"
@@ -115,7 +115,7 @@ class Draft:
         return values(_read(self.path, self._before)), "the file"
 
     def value(self, where: Where) -> Any:
-        """The value that counts: as the file writes it, otherwise as extended, otherwise the field's default."""
+        """The value that applies: that of the file, or else of the extended preset, or else the field's default."""
         found = self.reading
         if where in found.places:
             return at(found.raw, found.places[where][-1])
@@ -125,14 +125,14 @@ class Draft:
         return spec.default if spec else None
 
     def line(self, where: Where) -> int:
-        """The line of the text, from 1, on which a value stands; 1 when it does not."""
+        """The line of the text, from 1, that sets a value; 1 if none does."""
         found = self.reading
         place = found.lines(found.places[where][-1]) if where in found.places else found.problem or ""
         number = re.search(r"line (\d+)", place)
         return int(number[1]) if number else 1
 
     def set(self, where: Where, value: Any) -> None:
-        """Changes a value where it stands, else adds it to its group. Raises UserError."""
+        """Changes a value at its place, or adds it to its group. Raises UserError."""
         if error := self._wrong(where, value):
             raise UserError(error)
         places, text = self.reading.places.get(where), self.text
@@ -152,7 +152,7 @@ class Draft:
         return where
 
     def take(self, settings: Sequence[str]) -> None:
-        """Sets what `KEY=VALUE` settings say; a relative path is meant from the working directory."""
+        """Applies `KEY=VALUE` settings; relative paths start in the working directory."""
         for setting in settings:
             for where, entry in layers.from_setting(setting, Path.cwd()).items():
                 if where[0] == "overrides":
@@ -161,18 +161,18 @@ class Draft:
                     self.set(where, entry.value)
 
     def set_text(self, where: Where, text: str) -> None:
-        """Sets what a person typed; nothing typed takes the value out. Raises UserError."""
+        """Sets a typed value; an empty text removes the value. Raises UserError."""
         if text.strip():
             self.set(where, typed(where, text))
         else:
             self.unset(where)
 
     def check_text(self, where: Where, text: str) -> str | None:
-        """Says why a text that is being typed is refused."""
+        """Why a typed text is refused; None if it is not."""
         return self._wrong(where, typed(where, text)) if text.strip() else None
 
     def unset(self, where: Where) -> None:
-        """Takes a value out, so that what is extended counts again: reset to parent."""
+        """Removes a value, so that the extended preset's value applies again."""
         self.replace(self._without([where]))
 
     def _without(self, unwanted: Iterable[Where]) -> str:
@@ -190,7 +190,7 @@ class Draft:
         self.replace(yaml_text.put(self._without([where]), where_of(new), self.value(where), ORDER))
 
     def replace(self, text: str) -> None:
-        """Continues with another text, such as a person's own editor left it."""
+        """Continues with another text, such as the result of the user's own editor."""
         if text != self.text:
             self._texts[self._at + 1 :] = [text]
             self._at += 1
@@ -202,21 +202,21 @@ class Draft:
 
     @property
     def redoable(self) -> bool:
-        """Whether something was undone."""
+        """Whether there is an undone change to redo."""
         return self._at + 1 < len(self._texts)
 
     def undo(self) -> bool:
-        """Back to the text before; whether there was one."""
+        """Goes back to the text before. Returns whether there was one."""
         self._at -= (possible := self.undoable)
         return possible
 
     def redo(self) -> bool:
-        """Forward again; whether there was something undone."""
+        """Repeats an undone change. Returns whether there was one."""
         self._at += (possible := self.redoable)
         return possible
 
     def loaded(self) -> LoadedPreset:
-        """The whole preset. Raises UserError with the first thing that is wrong."""
+        """The whole preset. Raises UserError with the first error."""
         loaded = load_text(self.path, self.text)
         if self.changed or self.is_new:
             return replace(loaded, path=None, origin="snapshot")
@@ -228,7 +228,7 @@ class Draft:
         return "" if now == self._on_disk else "removed" if now is None else "changed"
 
     def reload(self) -> None:
-        """Takes what is on the disk; undo leads back."""
+        """Reads the file again; undo goes back."""
         self._on_disk = _content(self.path)
         self.replace(self._before)
 
@@ -238,8 +238,8 @@ class Draft:
         return self.is_new and (self.run is not None or _is_shipped(self.path))
 
     def save(self, *, over: bool = False) -> None:
-        """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote, and UserError for
-        a new file with the name of a shipped preset.
+        """Writes the file. Raises ChangedOnDisk if another program changed the file, unless `over`, and UserError for a
+        new file with the name of a shipped preset.
         """
         if self.is_new:
             _refuse_shipped(self.path)
@@ -279,7 +279,7 @@ class Draft:
 
 
 def target(name: str) -> Path:
-    """The file of a new preset that is meant by a name, or by a path. Raises UserError, also for a shipped name."""
+    """The file of a new preset, from a name or a path. Raises UserError, also for a shipped name."""
     name = name.strip()
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = layers.home(name, "preset").absolute()
@@ -293,7 +293,7 @@ def target(name: str) -> Path:
 
 
 def free_name(name: str) -> str:
-    """`name` if a new preset can have it, otherwise a similar one: NAME-copy, NAME-copy-2."""
+    """`name` if it is free for a new preset, otherwise a similar one: NAME-copy, NAME-copy-2."""
     taken = {*shipped(), *users()}
     later = (f"{name}-copy-{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain((name, f"{name}-copy"), later) if each not in taken)
@@ -311,12 +311,12 @@ def _refuse_shipped(path: Path) -> None:
 
 
 def values(reading: Reading) -> dict[Where, Any]:
-    """Every value that is set, here or in what is extended."""
+    """Every value that is set, here or in the extended preset."""
     return {where: entry.value for where, entry in layers.over(reading.own, reading.base).items()}
 
 
 def at(raw: Any, place: Where) -> Any:
-    """The value at a path of nested mappings; None where there is none."""
+    """The value at a path of nested mappings; None if there is none."""
     for name in place:
         raw = raw.get(name) if isinstance(raw, Mapping) else None
     return raw
@@ -346,7 +346,7 @@ def _read(path: Path, text: str) -> Reading:
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:
-    """The absolute path of a value that is a relative one; None for everything else."""
+    """The absolute path for a relative one; None for every other value."""
     if where == ("extends",):
         relative = isinstance(raw, str) and ("/" in raw or raw.endswith((".yaml", ".yml")))
         return str((folder / layers.home(raw, "extends")).absolute()) if relative else None

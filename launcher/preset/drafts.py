@@ -1,5 +1,5 @@
-"""Where drafts come from: a preset of yours, a shipped one, a file, the settings of a run; and where one waits
-that was not saved when the screen went away: a connection that broke must not cost an edit.
+"""Where drafts come from: a preset of yours, a shipped one, a file, the settings of a run; and the cache for unsaved
+drafts, so that a broken connection does not lose an edit.
 """
 
 import contextlib
@@ -21,9 +21,8 @@ _CHILD = "# Your preset, made from the shipped preset that it extends.\nextends:
 
 
 def open_draft(name_or_path: str) -> Draft:
-    """The draft of a preset; of a shipped one it is a new preset of yours that extends it, still without a name.
-
-    A file that cannot be read as a preset is also opened. Raises UserError when there is none.
+    """The draft of a preset; for a shipped one, a new preset that extends it, still without a name. An unreadable file
+    is opened too. Raises UserError if there is no file.
     """
     path, origin = find(name_or_path)
     if origin == "shipped":
@@ -48,7 +47,7 @@ def draft_of_run(info: RunInfo) -> Draft:
 
 
 def keep_unsaved(draft: Draft) -> None:
-    """Writes a draft down in the cache, or forgets it when there is nothing to save. Never raises."""
+    """Stores a draft in the cache, or removes it from there if nothing is unsaved. Never raises."""
     if not draft.changed:
         forget_unsaved(draft)
         return
@@ -59,13 +58,13 @@ def keep_unsaved(draft: Draft) -> None:
 
 
 def forget_unsaved(draft: Draft) -> None:
-    """It is saved, or was given up on purpose."""
+    """Removes the draft from the cache: it was saved, or discarded on purpose."""
     with contextlib.suppress(OSError):
         _place(draft.path).unlink(missing_ok=True)
 
 
 def restore_unsaved(draft: Draft) -> bool:
-    """Continues where a draft was left, unless its file is another one by now; undo leads back."""
+    """Restores an unsaved draft, unless its file has changed since; undo goes back."""
     found = read_json(_place(draft.path))
     text = found.get("text")
     if not isinstance(text, str) or found.get("on_disk") != draft.on_disk or text == draft.text:

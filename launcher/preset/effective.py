@@ -1,4 +1,4 @@
-"""The effective configuration: what veRL will see under each of its keys, and where that comes from.
+"""The effective configuration: the value that veRL gets for each of its keys, and its origin.
 
 Keys are those of the newest version throughout ppo-tui; here alone they become those of the version that runs.
 """
@@ -83,7 +83,7 @@ class EffectiveConfig(VerlConfig):
     usual: Ranges = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value that veRL will see under `key`; `default` where this version has no such key. Never raises."""
+        """The value that veRL gets for `key`; `default` if this version has no such key. Never raises."""
         name = self._name(key)
         return default if name is None else self._look_up(name, default)
 
@@ -93,11 +93,11 @@ class EffectiveConfig(VerlConfig):
         return setting.source if setting else "default"
 
     def is_set(self, key: str) -> bool:
-        """Whether `key` is given a value, so that veRL's default does not count."""
+        """Whether `key` is set, so that veRL's default does not apply."""
         return self._name(key) in self.settings
 
     def with_fields(self: _Config, change: Mapping[str, Any]) -> _Config:
-        """The configuration with preset fields set, and with those that follow them."""
+        """The configuration with preset fields set, and the fields that depend on them."""
         settings = dict(self.settings)
         for spec in FIELDS.values():
             follows = spec.follows in change and self.source(spec.key) in ("default", "derived")
@@ -120,7 +120,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """What is chosen instead of veRL's usual configuration: files of it, or another one."""
+        """The choices that replace parts of veRL's usual configuration, or all of it."""
         return self.groups if self.config in (None, defaults.PPO) else (str(self.config), *self.groups)
 
     @property
@@ -130,7 +130,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def knows_keys(self) -> bool:
-        """Whether `defaults` has exactly the keys that veRL will have: not for files that cannot be read here."""
+        """Whether `defaults` has exactly the keys that veRL will have: False if some files cannot be read here."""
         if self.config is None:
             return False
         if self.verl is None:
@@ -154,12 +154,12 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def is_separate(self) -> bool:
-        """Whether rollouts are made on GPUs of the engine alone."""
+        """Whether rollouts run on GPUs that only the engine uses."""
         return self.trainer_mode == "separate_async"
 
     @property
     def engine_gpus(self) -> int:
-        """GPUs of the engine alone, in addition to those of the trainer."""
+        """GPUs that only the engine uses, in addition to those of the trainer."""
         own = (self.whole(ENGINE_GPUS) or 0) * (self.whole(ENGINE_NODES) or 0)
         return own if self.is_separate else 0
 
@@ -178,7 +178,9 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def updates_a_step(self) -> int:
-        """Portions of a batch that the trainer takes one after the other: separate_async streams mini-batches."""
+        """Number of portions of a batch that the trainer takes one after the other: separate_async streams
+        mini-batches.
+        """
         return (self.whole(SYNC_STEP) or 1) if self.is_separate else 1
 
     @property
@@ -246,7 +248,7 @@ class EffectiveConfig(VerlConfig):
         return None
 
     def _refer(self, name: str, default: Any) -> Any:
-        """As `_look_up`, for what a setting refers to; the text of one that refers to itself in a circle."""
+        """Like `_look_up`, for the target of a reference; for a circular reference, its text."""
         try:
             return self._look_up(name, default)
         except RecursionError:
@@ -265,9 +267,9 @@ class EffectiveConfig(VerlConfig):
 
 
 def of_fields(values: Mapping[tuple[str, ...], Any], *, foreign: bool = False) -> Settings:
-    """The newest keys that fields set; `values` are those of the preset by their paths.
+    """The keys that fields set, as the newest veRL calls them; `values` are those of the preset by their paths.
 
-    For a `foreign` program, whose configuration may have other defaults, they are those that the preset sets.
+    For a `foreign` program, whose configuration may have other defaults, only keys that the preset sets are included.
     """
     found: Settings = {}
     for spec in FIELDS.values():
@@ -281,7 +283,7 @@ def of_fields(values: Mapping[tuple[str, ...], Any], *, foreign: bool = False) -
 
 
 def of_overrides(values: Mapping[tuple[str, ...], Any]) -> Settings:
-    """The veRL keys without a field, as they are; `~/` is filled in, because veRL does so only here and there."""
+    """The veRL keys without a field, as they are; `~/` is expanded, because veRL expands it only for some keys."""
     found: Settings = {}
     for (group, *spelled), value in values.items():
         if group == "overrides":
@@ -297,8 +299,8 @@ def of_usual(values: Mapping[tuple[str, ...], Any]) -> Ranges:
 
 
 def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[str]]:
-    """The settings of newest keys as `version` calls them, without those that mean nothing in this preset; and
-    why it lacks keys. `config_name` is the configuration that the program starts from.
+    """The settings of newest keys as `version` calls them, without those that have no effect in this preset; and why
+    keys are missing. `config_name` is the configuration that the program starts from.
     """
     others = f"{config_name} {wanted['model_engine'].value if 'model_engine' in wanted else ''}"
     fsdp = not any(engine in others for engine in OTHER_ENGINES)
@@ -333,7 +335,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
 
 
 def _critic_on(wanted: Settings) -> bool:
-    """Whether a critic is requested with an estimator that needs none, as one of the user's own may."""
+    """Whether a critic is requested although the estimator needs none, as a user's own estimator may require."""
     return "critic.enable" in wanted and wanted["critic.enable"].value is True
 
 

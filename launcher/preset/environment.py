@@ -19,7 +19,7 @@ FIXED = {
     "RAY_COLOR_PREFIX": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Variables of every run; its preset can set others."""
+"""Variables of every run; its preset can override them."""
 ON_CPU = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}  # veRL's engines know cuda and npu only
 
 _OURS = {LOGGER: "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
@@ -39,7 +39,7 @@ def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict
 
 
 def tracker_ids(loggers: Collection[str], run: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variables by which every attempt of a run continues one run of a tracker; those that are given stay.
+    """Variables that make every attempt of a run continue one run of a tracker; variables that are already set stay.
 
     veRL passes no id to the trackers. MLflow continues only a run that its server has, and Trackio reads no variable.
     """
@@ -67,7 +67,9 @@ def check(name: str, value: str, source: str) -> None:
 
 
 def check_setting(key: str, value: Any, source: str) -> None:
-    """Raises UserError, whose place is `source`, without the value where a setting would store a secret."""
+    """Raises UserError, whose place is `source`, for a setting that would store a secret; the error does not repeat the
+    value.
+    """
     if in_setting(key, value):
         raise SecretValue(
             f"{key} looks like a secret, and settings are stored with every run",

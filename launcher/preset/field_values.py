@@ -18,7 +18,7 @@ _NULLS = ("null", "~")
 def where_of(name: str) -> Where:
     """The value meant by a field, an environment variable, or a veRL key with or without `+`.
 
-    Raises UserError for what can be none of them.
+    Raises UserError for a name that can be none of them.
     """
     group, _, rest = name.partition(".")
     if name in FIELDS and name not in layers.MAPPINGS:
@@ -47,7 +47,7 @@ def field_named(key: str) -> str:
 
 
 def typed(where: Where, text: str) -> Any:
-    """The value that a person means with a text: where the field takes text, quotes are not needed."""
+    """The value of a typed text; a field for text needs no quotes."""
     text, spec = text.strip(), FIELDS.get(".".join(where))
     if where[0] == "env":
         return text
@@ -63,7 +63,7 @@ def typed(where: Where, text: str) -> Any:
 
 
 def check(where: Where, value: Any, folder: Path) -> str | None:
-    """Why a value cannot be, in one sentence; None when it can. Relative paths are meant from `folder`."""
+    """Why a value is refused, in one sentence; None if it is not. Relative paths start in `folder`."""
     nested: Any = value
     for name in reversed(where):
         nested = {name: nested}
@@ -74,7 +74,7 @@ def check(where: Where, value: Any, folder: Path) -> str | None:
 
 
 def errors(layer: Layer) -> dict[Where, str]:
-    """The values of a layer that cannot be, with the reasons."""
+    """The refused values of a layer, with the reasons."""
     return {where: why for where, entry in layer.items() if (why := _wrong(where, entry.value))}
 
 

@@ -32,7 +32,7 @@ UNGROUPED = ("first", "last")
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A row: all that the editor, the errors and the translation use of a field."""
+    """A row: all facts about a field that the editor, the errors and the translation use."""
 
     path: tuple[str, ...]
     help: str
@@ -90,7 +90,7 @@ class Spec:
         )
 
     def read(self, value: Any) -> Any:
-        """An allowed value as code reads it: a whole number in a field of numbers as a float."""
+        """An allowed value as code reads it: in a field for numbers, a whole number becomes a float."""
         if float in self.types and type(value) is int:
             return float(value)
         return [float(item) for item in value] if list[float] in self.types and value else value

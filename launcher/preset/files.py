@@ -1,4 +1,4 @@
-"""Presets on disk: find them, read them, lay them and the settings over one another."""
+"""Presets on disk: find them, read them, merge them with the settings."""
 
 import functools
 import os
@@ -26,7 +26,7 @@ Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
 class WrongValue(UserError):
-    """A value that a field does not take."""
+    """A value that a field does not allow."""
 
     def __init__(self, what: str, hint: str, place: str, name: str, value: Any) -> None:
         super().__init__(what, hint, place)
@@ -46,11 +46,11 @@ class LoadedPreset:
 
     @property
     def hides_shipped(self) -> bool:
-        """Whether it is the user's, made by an older ppo-tui with the name of a shipped preset, which it hides."""
+        """Whether it is a preset of the user's from an older ppo-tui that hides the shipped one of the same name."""
         return self.origin == "user" and self.name in shipped()
 
     def snapshot(self) -> dict[str, Any]:
-        """What was set, as the mapping a file would hold; `restore` reads it back."""
+        """All set values, as the mapping that a file would hold; `restore` reads it back."""
         return layers.nest(self.layer)
 
     def values(self) -> dict[tuple[str, ...], Any]:
@@ -60,7 +60,7 @@ class LoadedPreset:
         return {**fields, **usual, **{("overrides", key): value for key, value in self.preset.overrides.items()}}
 
     def place_of(self, key: str) -> str | None:
-        """The place that sets a preset field or veRL key: `my.yaml, line 3`; None where nothing does."""
+        """The place that sets a preset field or veRL key: `my.yaml, line 3`; None if nothing does."""
         spec = BY_KEY.get(key) or FIELDS.get(key)
         places = [spec.path] if spec else [("overrides", f"{plus}{key}") for plus in ("", "+", "++")]
         return next((self.layer[place].source for place in places if place in self.layer), None)
@@ -83,8 +83,8 @@ class Summary:
 def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     """The preset of that name or file with `KEY=VALUE` settings over it; a later setting wins.
 
-    Names are looked up among the user's presets, then the shipped ones; text with `/` or ending in `.yaml` is
-    a file. Relative paths in settings are meant from the working directory. Raises UserError.
+    Names are looked up among the user's presets, then the shipped ones; text with `/` or ending in `.yaml` is a file.
+    Relative paths in settings start in the working directory. Raises UserError.
     """
     path, origin = _find(name_or_path, Path.cwd())
     return _load(path.stem, path, origin, _chain(path), settings)
@@ -98,7 +98,7 @@ def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> Loaded
 
 
 def find(name_or_path: str) -> tuple[Path, Origin]:
-    """The file that a name or path means, and where it is from. Raises UserError."""
+    """The file of a preset's name or path, and its origin. Raises UserError."""
     return _find(name_or_path, Path.cwd())
 
 
@@ -116,7 +116,7 @@ def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPres
 
 
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
-    """A preset from what `LoadedPreset.snapshot` gave, with further settings: a run that is resumed."""
+    """A preset from a `LoadedPreset.snapshot` with further settings, for a resumed run."""
     layer = layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
     return _load(name, None, "snapshot", [layer], settings)
 
@@ -142,17 +142,19 @@ def recipes() -> dict[str, Path]:
 
 
 def recipe_layer(name: Any, source: str) -> Layer:
-    """What a recipe sets; nothing for None. Raises UserError for an unknown name, which `source` gives."""
+    """The layer of a recipe; empty for None. Raises UserError for an unknown name, which was given at `source`."""
     return layers.stack(_recipe(name, source))
 
 
 def extended_layer(path: Path, data: Mapping[Any, Any], place: Place) -> Layer:
-    """What the file that `data` extends sets; nothing when it extends nothing. Raises UserError."""
+    """The layer of the preset that `data` extends; empty if it extends none. Raises UserError."""
     return layers.stack(_extended(path, data, place, ()))
 
 
 def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
-    """The preset that one extends, and what it sets otherwise; empty where it extends none. Raises UserError."""
+    """The preset that a preset extends, and the values that it changes; empty where it extends none. Raises
+    UserError.
+    """
     path, _ = find(name_or_path)
     data, place = parse(path)
     base, own = extended_layer(path, data, place), load(name_or_path).layer
@@ -169,7 +171,7 @@ def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
 
 
 def recipe_about(name: str) -> str:
-    """The description of a recipe; of one that cannot be read what is wrong with it."""
+    """The description of a recipe; for an unreadable one, its error."""
     try:
         return str(parse(recipes()[name])[0].get("description") or "")
     except UserError as error:
@@ -190,7 +192,7 @@ def summary(name_or_path: str) -> Summary:
 def _load(
     name: str, path: Path | None, origin: Origin, below: Iterable[Layer], settings: Sequence[str]
 ) -> LoadedPreset:
-    """The preset of layers, the first on top, and of the settings that are laid over them one by one."""
+    """The preset that results from layers (the first on top) and from settings applied over them one by one."""
     layer = layers.stack(below)
     for setting in settings:
         own = layers.from_setting(setting, Path.cwd())
@@ -200,7 +202,9 @@ def _load(
 
 
 def _chain(path: Path, text: str | None = None, below: tuple[Path, ...] = ()) -> Iterator[Layer]:
-    """The layers of a file, its recipe and what it extends, top first. `below` led here, links resolved."""
+    """The layers of a file, its recipe and the presets that it extends, top first. `below` are the files that led here,
+    links resolved.
+    """
     real = path.resolve()
     if real in below:
         chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
@@ -241,7 +245,7 @@ def _presets(folder: Path) -> dict[str, Path]:
 
 
 def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Origin]:
-    """The file of a preset. One that extends its own name (`asking`) means the one it shadows."""
+    """The file of a preset. A preset that extends its own name (`asking`) means the one that it hides."""
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
@@ -258,7 +262,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
 
 
 def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
-    """The file's mapping in Python's own types, and what names the place of a path in it.
+    """The file's mapping in Python's own types, and a function that names the place of a path in it.
 
     `text` is read instead of the file on the disk. Raises UserError.
     """
@@ -304,7 +308,7 @@ def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own types for what ruamel reads, so that nothing downstream depends on it."""
+    """Converts ruamel's values to Python's own types, so that other code does not depend on ruamel."""
     if isinstance(value, Mapping):
         return {_name(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -318,7 +322,7 @@ def _plain(value: Any) -> Any:
 
 
 def _name(key: Any) -> Any:
-    """A key that Python can use as one; YAML also takes lists and mappings."""
+    """A key that Python can use; YAML also allows lists and mappings as keys."""
     plain = _plain(key)
     return str(plain) if isinstance(plain, (dict, list)) else plain
 
@@ -343,7 +347,7 @@ def _place_in_order(path: tuple[str, ...]) -> int:
 
 
 def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
-    """The first error for a person: where, what, what is allowed."""
+    """The first error in words: the place, the value, what is allowed."""
     entry, name = layer[wrong[0]], ".".join(wrong[0])
     spec = FIELDS.get(name)
     allowed = spec.allowed if spec else "text"  # of `env`

@@ -1,7 +1,7 @@
-"""How a preset's data are cut: prompts, responses, mini- and micro-batches, optimizer steps; what a run comes to.
+"""The flow of a preset's data: prompts, responses, mini- and micro-batches, optimizer steps, and the totals of a run.
 
 Counted as veRL counts (rules P6 to P13 of docs/reference/findings.md): batch sizes are prompts, `rollout.n` makes
-responses of them, and only then are they shared out to GPUs.
+responses of them, and only then are they divided among GPUs.
 """
 
 from collections.abc import Iterable
@@ -33,9 +33,9 @@ from launcher.verl.config import (
 class Passes:
     """How the responses of one rank go through a model.
 
-    `per_gpu` responses (a fraction where they cannot be shared out) come in `micro_batches` of `micro`. With
-    dynamic batches `tokens` on each GPU fill one instead, and `micro_batches` is the number when all are of
-    full length. `largest` is the largest micro-batch in tokens on one GPU, as far as it takes memory.
+    `per_gpu` responses (a fraction if they cannot be divided evenly) come in `micro_batches` of `micro`. With dynamic
+    batches `tokens` on each GPU fill one instead, and `micro_batches` is the number when all are of full length.
+    `largest` is the largest micro-batch in tokens on one GPU, as far as it takes memory.
     """
 
     per_gpu: float
@@ -65,11 +65,11 @@ class Updates(Passes):
 class Flow:
     """What a preset makes of its data. None where it depends on the number of rows, which is not known.
 
-    `gpus` share the prompts as `ranks` (a sequence may take several GPUs). `padding` counts the responses
-    that veRL makes up so that mini-batches come out even. `early`: the epochs end before the wanted `steps`.
-    `portion` prompts are trained on at a time: the batch, or with separate_async a mini-batch. `ahead` batches are
-    requested before their turn, `oldest` weight versions is the most that a response may be behind (None: no limit),
-    and `engine_gpus` are for the engine alone.
+    `gpus` share the prompts as `ranks` (a sequence may take several GPUs). `padding` counts the responses that veRL
+    adds so that mini-batches have equal size. `early`: the epochs end before the wanted `steps`. `portion` prompts are
+    trained on at a time: the batch, or with separate_async a mini-batch. `ahead` batches are requested before their
+    turn, `oldest` weight versions is the most that a response may be behind (None: no limit), and `engine_gpus` are for
+    the engine alone.
     """
 
     mode: str
@@ -160,7 +160,7 @@ def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
 
 
 def rows_of(files: Any) -> int | None:
-    """Rows of parquet files together, from their last kilobytes; None when one cannot be read so."""
+    """Rows of parquet files together, from their last kilobytes; None if one cannot be read this way."""
     names: Iterable[Any] = files if isinstance(files, list) else [files] if files else []
     try:
         from pyarrow.parquet import read_metadata
@@ -182,9 +182,9 @@ def _passes(
 ) -> tuple[float, int | None, int | None, int | None, int]:
     """The fields of `Passes` for all the responses that go through a model at once.
 
-    A budget of tokens is that of each GPU which shares a sequence, and counts no padding, which may well
-    double them where sequences are not packed. veRL: `verl/workers/engine/utils.py: prepare_micro_batches`, up
-    to 0.7 `verl/workers/critic/dp_critic.py` and `actor/dp_actor.py`.
+    A budget of tokens is per GPU that shares a sequence, and does not count padding, which may double the tokens if
+    sequences are not packed. veRL: `verl/workers/engine/utils.py: prepare_micro_batches`, up to 0.7
+    `verl/workers/critic/dp_critic.py` and `actor/dp_actor.py`.
     """
     ranks, sharing = config.data_parallel(model), config.sequence_parallel(model)
     packed = config.flag(f"{MODEL}.use_remove_padding", False)
@@ -208,7 +208,7 @@ def _passes(
 
 
 def _times(steps: int | None, every: Any, *, last: bool) -> int | None:
-    """How often something happens every so many steps and after the last one."""
+    """How often an action occurs that is due every so many steps and after the last one."""
     if not isinstance(every, int) or every <= 0:
         return 0
     if steps is None:

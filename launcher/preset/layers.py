@@ -1,7 +1,7 @@
 """A layer of a preset: the values that one file or one setting gives, each with the place it came from.
 
-Layers are flat, so that laying one over another is a dictionary update, and both spellings of a value
-(`actor.lr`, `actor_rollout_ref.actor.optim.lr`) land on the same entry.
+Layers are flat, so that merging is a dictionary update, and both spellings of a value (`actor.lr`,
+`actor_rollout_ref.actor.optim.lr`) are the same entry.
 """
 
 import functools
@@ -16,7 +16,7 @@ from typing import Any, get_origin
 from launcher import inside
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.text import near_hint
+from launcher.core.text import hint_of, near_hint, nearest
 from launcher.preset import environment
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
@@ -36,7 +36,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 @dataclass(frozen=True)
 class Entry:
-    """One value. `source` is what a message calls its place, `spelling` the name a file would give it."""
+    """One value. `source` is its place in a message, `spelling` its name in a file."""
 
     value: Any
     source: str
@@ -53,8 +53,8 @@ Place = Callable[[tuple[Any, ...]], str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file sets, the places of each value in it (two for a key in both spellings), and why values are
-    refused, by their places.
+    """The values that a file sets, the places of each (two for a key in both spellings), and the reasons of refused
+    values by place.
     """
 
     layer: Layer = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Reading:
 
 
 def from_mapping(data: Mapping[Any, Any], place: Place, folder: Path) -> Layer:
-    """The layer of a file's mapping; relative paths are meant from `folder`.
+    """The layer of a file's mapping; relative paths start in `folder`.
 
     Raises UserError for the first value that is refused: unknown names, groups that are not a mapping, secrets.
     """
@@ -118,12 +118,12 @@ def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: 
 
 
 def setting(key: str) -> str:
-    """What messages call the place of a `KEY=VALUE`."""
+    """The name of the place of a `KEY=VALUE` in messages."""
     return f"setting {key}"
 
 
 def from_setting(text: str, folder: Path) -> Layer:
-    """The layer of one `KEY=VALUE`; a relative path is meant from `folder`. Raises UserError."""
+    """The layer of one `KEY=VALUE`; relative paths start in `folder`. Raises UserError."""
     layer: Layer = {}
     prefix, key, raw = hydra.split(text)
     source = setting(key)  # not the value: it may be a secret that does not belong here
@@ -152,7 +152,7 @@ def from_setting(text: str, folder: Path) -> Layer:
 
 
 def from_override(text: str, folder: Path) -> Layer:
-    """The layer of one override as veRL gets it, whose keys may be those of a fork. Raises UserError."""
+    """The layer of one override in veRL's form, whose key may belong to a fork of veRL. Raises UserError."""
     layer: Layer = {}
     if text.startswith("~"):
         (prefix, key), value = hydra.split_key(text.partition("=")[0], "setting"), None
@@ -165,12 +165,12 @@ def from_override(text: str, folder: Path) -> Layer:
 
 
 def stack(layers: Iterable[Layer]) -> Layer:
-    """Layers laid over one another, the first on top. They are made in this order."""
+    """Merges layers, the first on top. They are made in this order."""
     return functools.reduce(lambda base, top: over(top, base), reversed(list(layers)), Layer())
 
 
 def over(top: Layer, base: Layer) -> Layer:
-    """`top` laid over `base`. A value replaces a mapping of the same name, and a mapping a value."""
+    """Merges `top` over `base`. A value replaces a mapping of the same name, and vice versa."""
     covered = {("overrides", FIELDS[".".join(path)].key) for path in top if ".".join(path) in FIELDS}
     kept = {
         path: entry
@@ -272,9 +272,9 @@ def _typed(name: str, raw: str) -> Any:
 
 
 def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
-    """Absolute paths: `~`, `$NAME` and our own folders filled in, relative ones from `folder`.
+    """Absolute paths: expands `~`, `$NAME` and our own folders; relative paths start in `folder`.
 
-    With `name` the value may be no path at all: `Qwen/Qwen2.5-0.5B-Instruct`, `python3`.
+    With `name` the value may be a name instead: `Qwen/Qwen2.5-0.5B-Instruct`, `python3`.
     """
     if isinstance(value, list):
         return [_located(item, name, folder, source) for item in value]
@@ -295,7 +295,7 @@ def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
 
 
 def home(text: str, source: str) -> Path:
-    """`text` as a path, a leading `~` filled in."""
+    """`text` as a path, with a leading `~` expanded."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -303,5 +303,16 @@ def home(text: str, source: str) -> Path:
 
 
 def _hint(name: str) -> str:
-    """The nearest name of a field, a group or a veRL key, else where the names are."""
-    return near_hint(name, [*FIELDS, *GROUPS, *BY_KEY]) or f"use one of {', '.join(MAPPINGS)}"
+    """A hint with the nearest name of a field, a group or a veRL key, or else with the place of the list."""
+    group, _, wanted = name.rpartition(".")
+    if group not in GROUPS:
+        return near_hint(name, [*FIELDS, *GROUPS, *BY_KEY]) or f"use one of {', '.join(MAPPINGS)}"
+    beside = {each.removeprefix(f"{group}."): spec for each, spec in FIELDS.items() if each.startswith(f"{group}.")}
+    meant = next((each for each, spec in beside.items() if _letters(wanted) in _letters(spec.help)), None)
+    near = meant or nearest(wanted, beside)
+    return hint_of(near and f"{group}.{near}") or "'ppo-tui edit PRESET' lists the fields"
+
+
+def _letters(text: str) -> str:
+    """The letters of a name or sentence, so that learning_rate is in `Learning rate.`"""
+    return "".join(filter(str.isalnum, text.lower()))

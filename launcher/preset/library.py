@@ -1,4 +1,4 @@
-"""Named presets: the user's own as files (copy, rename, delete), and the shipped one that suits a machine."""
+"""Named presets: the user's own as files (copy, rename, delete), and the shipped preset that fits a machine."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _NEEDS = re.compile(r"(\d+) GPUs?, (\d+) GB")
 def copy(name_or_path: str, new: str) -> Path:
     """A preset of the user's with another name: the same text with its comments; paths keep their meaning.
 
-    Raises UserError for an unknown preset, a name that is none or taken, a file that cannot be read.
+    Raises UserError for an unknown preset, an invalid or taken name, or an unreadable file.
     """
     if "/" in new or new.endswith((".yaml", ".yml")):
         raise UserError(f"{new!r} is not a valid preset name", "use letters, digits, '-', '.' and '_'")
@@ -32,7 +32,7 @@ def copy(name_or_path: str, new: str) -> Path:
 
 
 def rename(name: str, new: str) -> Path:
-    """Gives a preset of the user's another name, in the presets that extend it too. Raises UserError."""
+    """Renames a preset of the user's, also in the presets that extend it. Raises UserError."""
     path = own(name)
     if "/" in new or new == name:
         raise UserError(f"{new!r} is not a valid new name for preset {name}")
@@ -45,7 +45,7 @@ def rename(name: str, new: str) -> Path:
 
 
 def delete(name: str) -> Path | None:
-    """Removes a preset of the user's; returns the shipped one that was shadowed, which shows again.
+    """Removes a preset of the user's; returns the shipped one that it hid.
 
     Raises UserError for shipped presets, and for one that others extend.
     """
@@ -74,7 +74,7 @@ def own(name: str) -> Path:
 
 
 def _children(name: str) -> list[Path]:
-    """The user's presets that extend the one of that name; not the one that shadows it."""
+    """The user's presets that extend the one of that name, without the one that hides it."""
     return [path for path in users().values() if path.stem != name and _extends(path) == name]
 
 
@@ -103,13 +103,13 @@ class Needs:
 
 
 def needs_of(text: str) -> Needs | None:
-    """The GPUs that `8 GPUs, 80 GB each` requires; None where no GPU is needed."""
+    """The GPUs that `8 GPUs, 80 GB each` requires; None if no GPU is needed."""
     found = _NEEDS.match(text)
     return Needs(int(found[1]), int(found[2]) * 10**9) if found else None
 
 
 def fits(needs: str, gpus: Sequence[int]) -> bool | None:
-    """Whether a preset with these needs runs on GPUs of so many bytes each; None where it states none."""
+    """Whether a preset with these needs runs on GPUs of so many bytes each; None if it states no needs."""
     if not needs:
         return None
     wanted = needs_of(needs)
@@ -117,7 +117,7 @@ def fits(needs: str, gpus: Sequence[int]) -> bool | None:
 
 
 def suited(presets: Sequence[Summary], gpus: Sequence[int]) -> list[Summary]:
-    """The presets with `fits`: those that run on such GPUs first, of them the user's, then the recommended one."""
+    """The presets with `fits`: those that run on such GPUs first; among them the user's, then the recommended one."""
     best, _ = recommend(gpus)
     known = [preset if preset.error else replace(preset, fits=fits(preset.needs, gpus)) for preset in presets]
     return sorted(known, key=lambda each: (each.fits is not True, each.origin != "user", each.name != best))
@@ -126,7 +126,7 @@ def suited(presets: Sequence[Summary], gpus: Sequence[int]) -> list[Summary]:
 def recommend(gpus: Sequence[int]) -> tuple[str, str]:
     """The shipped preset to start with on GPUs of so many bytes each, and why.
 
-    The one that makes most of the machine; among equals one that stands by itself, PPO before GRPO.
+    It uses the machine best; among equals, presets that extend no other come first, and PPO before GRPO.
     """
     best: tuple[tuple[int, int, bool, bool], str, str] | None = None
     for name in shipped():

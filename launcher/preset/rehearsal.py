@@ -1,4 +1,4 @@
-"""What a preset becomes for a rehearsal: the same run on the CPU, with a small model, few prompts and two steps."""
+"""Turns a preset into its rehearsal: the same run on the CPU with a small model, few prompts and two steps."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,7 +66,7 @@ def _changes(table: str) -> dict[str, Any]:
 
 
 def _on_the_cpu(cpus: int) -> dict[str, Any]:
-    """Values of toy-cpu for its device, and indices of GPUs that no machine has, which hide all GPUs."""
+    """The device settings of toy-cpu, and GPU indices that no machine has, which hide all GPUs."""
     toy = load("toy-cpu")
     found: dict[str, Any] = {}
     for name, groups in _TABLES["toy"].items():

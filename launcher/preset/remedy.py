@@ -1,4 +1,4 @@
-"""What a fix changes in a preset: its settings as fields and veRL keys of the preset, with the values that it gives."""
+"""The changes of a fix in a preset: fields and veRL keys with their new values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from launcher.preset.yaml_text import value_of
 
 @dataclass(frozen=True)
 class Remedy:
-    """Where in a preset the advice is followed, a field or veRL key, and the KEY=VALUE that it gives.
+    """The field or veRL key that the advice changes, and the resulting KEY=VALUE.
 
-    `done`: the preset has these values already.
+    `done`: the preset already has these values.
     """
 
     field: str
@@ -27,7 +27,7 @@ class Remedy:
 
 
 def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
-    """The configuration of a run's preset; that of veRL where it cannot be read any more."""
+    """The configuration of a run's preset; that of veRL if it is unreadable."""
     try:
         return of_draft(restore("", preset).values())
     except UserError:
@@ -35,7 +35,7 @@ def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
 
 
 def remedy(fix: Fix, config: EffectiveConfig) -> Remedy | None:
-    """How the fix is followed in the preset that comes to `config`; None when it is about something else."""
+    """The changes of the fix in a preset with the configuration `config`; None if the fix is about something else."""
     changes = [change for change in fix.changes if _settable(change.key)]
     if not changes:
         return None
@@ -60,7 +60,7 @@ def _now(key: str, config: EffectiveConfig) -> Any:
 
 
 def _value(change: Change, config: EffectiveConfig) -> str | None:
-    """The value that a change gives; of examples the first that leads on from where the preset is."""
+    """The value after a change; of several examples, the first one that goes further than the present value."""
     now = _now(change.key, config)
     if change.operation == "set" or not isinstance(now, int | float):
         return next((value for value in change.values if UNKNOWN not in value), None)

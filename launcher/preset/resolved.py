@@ -1,4 +1,4 @@
-"""A preset from the configuration that a run resolved, which veRL prints before it starts: for runs made elsewhere."""
+"""Makes a preset from the resolved configuration that veRL prints at its start, for runs made elsewhere."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _LOGGERS = "trainer.logger"  # a preset names those beside the usual ones
 
 @dataclass(frozen=True)
 class Resolved:
-    """A preset as `LoadedPreset.snapshot` gives it, and what of the configuration is not in it.
+    """A preset as `LoadedPreset.snapshot` returns it, and the parts of the configuration that it lacks.
 
-    None stands for a log that does not show its configuration.
+    None: the log does not show its configuration.
     """
 
     preset: dict[str, Any] | None = None
@@ -35,8 +35,8 @@ class Resolved:
 def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
     """The preset whose run resolves to `config` (value by veRL key); relative paths in it are meant from `folder`.
 
-    It holds what differs from the defaults of the veRL that prints such keys, and of ppo-tui; nothing where
-    `config` is none of veRL's.
+    It holds the differences from the defaults of the veRL version with these keys, and of ppo-tui; None if `config` is
+    not veRL's.
     """
     if GPUS not in config:
         return Resolved()
@@ -62,7 +62,7 @@ def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
 
 
 def version_of(config: Mapping[str, Any]) -> str:
-    """The published veRL whose keys these are, as far as they tell; the newest of several."""
+    """The published veRL version with these keys; the newest if several fit."""
     keys = set(config)
     return min(
         reversed(defaults.published()), key=lambda each: len(keys ^ set(defaults.leaves(defaults.bundled(each))))
@@ -72,8 +72,8 @@ def version_of(config: Mapping[str, Any]) -> str:
 def _wanted(config: Mapping[str, Any], version: str) -> dict[str, Any]:
     """The values for a preset: those of fields, and of other keys that differ from veRL's defaults.
 
-    Left out are names that this version does not read, what ppo-tui sets for each run, and the critic where
-    there is none.
+    Left out are names that this version does not read, what ppo-tui sets for each run, and the critic of runs without
+    one.
     """
     unread = {key for key, _ in ignored(config, version)}
     found = {}
@@ -103,7 +103,7 @@ def _name(newest: str, version: str) -> str:
 
 
 def _default(key: str, config: Mapping[str, Any], version: str) -> Any:
-    """The default of a key; a key, or a block that holds it, can follow another one."""
+    """The default of a key; a key or its block can refer to another one."""
     tree, name, below = defaults.bundled(version), key, ""
     found, value = defaults.leaf(tree, name)
     while name and not found:
@@ -121,7 +121,7 @@ def _resolves_to(layer: Layer, version: str) -> EffectiveConfig:
 
 
 def _put(layer: Layer, key: str, value: Any, version: str, folder: Path, refused: dict[str, str]) -> None:
-    """Adds a value to the layer, or why it cannot be in one to `refused`."""
+    """Adds a value to the layer, or the reason of its refusal to `refused`."""
     known = versions.newest(key) in BY_KEY or defaults.leaf(defaults.bundled(version), key)[0]
     try:
         entry = layers.from_mapping({"overrides": {key if known else f"++{key}": value}}, lambda _: key, folder)

@@ -1,4 +1,4 @@
-"""A preset: everything a run is asked to do. Each field is a row of fields.toml; code reads those declared here."""
+"""A preset: all settings of a run. Each field is a row of fields.toml; code reads those declared here."""
 
 import os
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ ORDER = tuple(dict.fromkeys(spec.path[0] for spec in FIELDS.values()))
 
 
 def fields_of(group: str) -> list[Spec]:
-    """The fields of a group in their order; those of no group for `GENERAL`."""
+    """The fields of a group in their order; for `GENERAL`, those without a group."""
     return [spec for spec in FIELDS.values() if (GENERAL if len(spec.path) == 1 else spec.path[0]) == group]
 
 
@@ -94,7 +94,7 @@ class Trainer(Group):
 
 
 class Cluster(Group):
-    """Ray: one of its own on this machine, or one that runs already."""
+    """Ray: its own on this machine, or a running cluster."""
 
     address: str | None
     submit: bool
@@ -132,7 +132,7 @@ class Program(Group):
 
     @property
     def imports_from(self) -> Path | None:
-        """The folder in which Python looks for modules first; None for that of the run."""
+        """The folder in which Python looks for modules first; None: the folder of the run."""
         if self.folder is None:
             return None
         entry = self.entry_point or MAIN
@@ -152,7 +152,7 @@ class Program(Group):
 
 
 class Preset(Group):
-    """The whole of it, after `extends` and settings. `health` is checked by `launcher.health`."""
+    """The whole preset, with `extends` and settings applied. `health` is checked by `launcher.health`."""
 
     extends: str | None
     description: str
@@ -189,7 +189,7 @@ class Preset(Group):
 
 
 def preset_of(data: Mapping[str, Any]) -> Preset:
-    """The preset of a file's mapping with allowed values. Fields that are not in it have their defaults."""
+    """The preset of a file's mapping with allowed values. Missing fields have their defaults."""
     tree: dict[str, Any] = {group: {} for group in GROUPS}
     for spec in FIELDS.values():
         *group, name = spec.path

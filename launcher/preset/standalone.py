@@ -1,4 +1,4 @@
-"""A preset in a file that stands alone: without redundant values, in the order of the fields."""
+"""A preset as a self-contained file: without redundant values, in the order of the fields."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ _ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 
 
 def without_usual_loggers(layer: Layer) -> None:
-    """Takes the loggers that every run has out of a preset's list."""
+    """Removes the loggers that every run has from a preset's list."""
     path = ("trainer", "loggers")
     if path in layer and isinstance((entry := layer[path]).value, list):
         kept = [logger for logger in entry.value if logger not in _ALWAYS]
@@ -23,7 +23,7 @@ def without_usual_loggers(layer: Layer) -> None:
 
 
 def tidy(layer: Layer, *, followers: bool = True) -> None:
-    """Takes out what says nothing: a field equal to the one it follows (`followers`), no loggers, a list of one."""
+    """Removes redundant values: a field equal to the one that it follows (`followers`), no loggers, a list of one."""
     for spec in FIELDS.values():
         if spec.path not in layer:
             continue
@@ -38,7 +38,7 @@ def tidy(layer: Layer, *, followers: bool = True) -> None:
 
 
 def portable(layer: Layer) -> Layer:
-    """In the order of the schema; paths below the home folder begin with `~` again."""
+    """Puts values into the order of the schema; paths below the home folder begin with `~` again."""
     home = f"{Path.home()}/"
 
     def shorter(value: Any) -> Any:
@@ -56,7 +56,7 @@ def portable(layer: Layer) -> Layer:
 
 
 def dump(preset: Mapping[str, Any], heading: str, notes: Iterable[str] = ()) -> str:
-    """A preset in a file that stands alone, with notes at its head; groups in the order of the fields."""
+    """The text of a self-contained file, with notes at its head; groups in the order of the fields."""
     lines = [heading, *(f"# Note: {_one_line(note)}" for note in notes)]
     for name in ORDER:
         value = preset.get(name)

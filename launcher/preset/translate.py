@@ -1,4 +1,4 @@
-"""A preset into the command that runs it: arguments and environment for one version of veRL."""
+"""Translates a preset into the command that runs it: arguments and environment for one version of veRL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OURS = {
     "ray_kwargs.ray_init.include_dashboard",
     "ray_kwargs.ray_init.num_gpus",
 }
-"""What ppo-tui sets for each run by itself."""
+"""The keys that ppo-tui itself sets for each run."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class RunFolders:
 
     @classmethod
     def below(cls, folder: Path) -> RunFolders:
-        """Those of a run that there is not yet."""
+        """The folders of a run that does not exist yet."""
         names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
         return cls(*(folder / name for name in names))
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What starts the driver.
+    """The command of the driver.
 
-    `env` is laid over the environment of the process that starts it, after the names in `unset` were taken out of it;
-    it holds no secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in
-    where that matters, `submit` the Ray dashboard to submit it to as a job.
+    `env` is added to the environment of the starting process, after the names in `unset` are removed; it contains no
+    secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in, if that matters;
+    `submit` the Ray dashboard that gets it as a job.
     """
 
     argv: list[str]
@@ -85,10 +85,10 @@ def build(
 ) -> Launch:
     """The command line of `loaded` for veRL `version`, run by the interpreter `python`.
 
-    `experiment` is the id of the run, by which trackers and its processes know it; None where there is no run (trackers
-    then have the preset's name). `resume_from` is a `global_step_<n>`
-    folder to continue from. `environ` is the environment the driver will be started from (that of ppo-tui when None):
-    PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not replaced. Raises UserError.
+    `experiment` is the id of the run, which trackers and its processes use; None without a run (trackers then get the
+    preset's name). `resume_from` is a `global_step_<n>` folder to continue from. `environ` is the environment the
+    driver will be started from (that of ppo-tui when None): PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not
+    replaced. Raises UserError.
     """
     preset = loaded.preset
     environ = os.environ if environ is None else environ
@@ -116,7 +116,7 @@ def build(
 
 
 def command_line(launch: Launch) -> str:
-    """The shell command that does what `launch` does: environment first, one setting a line."""
+    """The shell command equal to `launch`: environment first, one setting per line."""
     unset = [part for name in launch.unset for part in ("-u", name)]
     env = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
     start = next(index for index, word in enumerate(launch.argv) if word == "-m" or word.endswith(".py"))
@@ -128,7 +128,7 @@ def command_line(launch: Launch) -> str:
 
 
 def _override(key: str, setting: Setting) -> str:
-    """One word of the command; `~key` takes a key out."""
+    """One word of the command; `~key` removes a key."""
     return f"~{key}" if setting.prefix == "~" else f"{setting.prefix}{key}={hydra.quote(setting.value)}"
 
 
@@ -140,7 +140,7 @@ def settings(
     experiment: str | None = None,
     resume_from: Path | None = None,
 ) -> Settings:
-    """All that veRL `version` is given, under its own names; arguments as of `build`.
+    """All settings of veRL `version`, under its own names; arguments as in `build`.
 
     Raises UserError for a preset that cannot be launched: too old a veRL, keys that it lacks, no model or data. A
     program that is not veRL's own may have any keys, and a veRL of the preset's own any version.
@@ -176,7 +176,7 @@ def settings(
 
 
 def _derived(preset: Preset, version: str, experiment: str) -> Settings:
-    """Fields whose value is not simply passed on."""
+    """Settings from fields whose value is not simply passed on."""
     always = ["console", "file"] if versions.number(version) >= _FILE_LOGGER else ["console"]
     more = [name for name in preset.trainer.loggers if name not in ("console", "file")]
     return {
@@ -208,7 +208,7 @@ def _overlong(preset: Preset) -> Settings:
 
 
 def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
-    """A run writes into its own folder alone, and never continues another run by accident."""
+    """Settings that make a run write into its own folder only and never continue another run by accident."""
     found = {
         "trainer.default_local_dir": str(folders.checkpoints),
         "trainer.rollout_data_dir": str(folders.rollouts),
@@ -220,7 +220,9 @@ def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
 
 
 def _ray(preset: Preset, env: Mapping[str, str], run: str | None) -> Settings:
-    """Ray of our own; or the environment for the workers of one that is there, who do not inherit it but from a job."""
+    """Settings for Ray: our own; or, for a running cluster, the environment of its workers, which only a job passes
+    on.
+    """
     if preset.cluster.submit:
         return {}
     if preset.cluster.address:

@@ -1,8 +1,7 @@
-"""Changing one value in the text of a YAML file: every other line stays as it is, byte for byte.
+"""Changes one value in the text of a YAML file; every other line stays the same, byte for byte.
 
-A round trip through ruamel keeps comments, but lays out again what a person laid out. So a value is replaced
-at its place in the text. Unusual layouts (anchors, several lines in braces) are detected by reading the
-result, and changed by ruamel.
+A round trip through ruamel keeps comments, but changes the layout. So a value is replaced at its place in the text.
+Unusual layouts (anchors, several lines in braces) are detected by reading the result, and changed by ruamel.
 """
 
 import contextlib
@@ -48,19 +47,19 @@ def text_of(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a person would type it: a text without quotes, `–` for none."""
+    """A value as a user would type it: text without quotes, `–` for none."""
     return "–" if value is None else value if isinstance(value, str) and value else text_of(value)
 
 
 def read(text: str) -> Any:
-    """What the text says, in YAML 1.2 as presets are read. Raises YAMLError."""
+    """The content of the text, read as YAML 1.2 like presets. Raises YAMLError."""
     from ruamel.yaml import YAML
 
     return YAML(typ="safe", pure=True).load(text)
 
 
 def value_of(text: str) -> Any:
-    """The value that a person means with `text`: YAML where it is valid, otherwise the text itself."""
+    """The value of a typed `text`: YAML if it is valid, otherwise the text itself."""
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -72,8 +71,7 @@ def value_of(text: str) -> Any:
 def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
     """The text with `value` at `path`.
 
-    A group that is not there yet is added behind the last one that comes before it in `order`; a new value
-    comes last in its group.
+    A new group is added after the last one that precedes it in `order`; a new value comes last in its group.
     """
     wanted = read(text) or {}
     _change(wanted, path, value)
@@ -85,7 +83,7 @@ def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
 
 
 def drop(text: str, path: Path) -> str:
-    """The text without the value at `path`; a group goes with its last value, unless it holds comments."""
+    """The text without the value at `path`; a group is removed with its last value, unless it has comments."""
     data = read(text) or {}
     if not _has(data, path):
         return text
@@ -99,7 +97,7 @@ def drop(text: str, path: Path) -> str:
 
 
 class _Text:
-    """A text with the places of what it says."""
+    """A text with the places of its values."""
 
     def __init__(self, text: str) -> None:
         from ruamel.yaml import YAML
@@ -196,7 +194,7 @@ class _Text:
         return any(re.search(r"\n[ \t\r]*\n(?:[ \t]*#[^\n]*\n)*$", self.text[:start]) is not None for start in starts)
 
     def _end(self, key: Any, node: Any) -> int:
-        """Behind the last character of a value; a block mapping's own mark is that of the next token."""
+        """The place after the last character of a value; ruamel's end of a block mapping is that of the next token."""
         if getattr(node, "flow_style", True) is False and node.value:
             last = node.value[-1]
             return self._end(*last) if isinstance(last, tuple) else self._end(key, last)
@@ -215,7 +213,7 @@ class _Text:
         return end - 1 if end > index and self.text[end - 1] == "\r" else end
 
     def _insert(self, at: int, lines: str) -> str:
-        """`lines` behind the line that ends at `at`; -1 is the beginning of the text."""
+        """Inserts `lines` after the line that ends at `at`; -1 is the beginning of the text."""
         if at < 0:
             return lines + self.newline + self.text
         return self.text[:at] + self.newline + lines + self.text[at:]
@@ -232,11 +230,11 @@ class _Text:
 
 
 class _Unusual(Exception):
-    """The text is laid out in a way that is left to ruamel."""
+    """Raised for a layout that is left to ruamel."""
 
 
 def _says(text: str, wanted: Any) -> bool:
-    """Whether the text says what was wanted. NaN equals itself here, and 1 is not true."""
+    """Whether the text has the wanted content. NaN equals itself here, and 1 is not true."""
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -294,7 +292,7 @@ def _emptied(data: Any, path: Path) -> Path:
 
 
 def _sorted(data: Any) -> Any:
-    """Mappings by their names; an empty one is nothing."""
+    """Sorts mappings by name and drops empty ones."""
     if isinstance(data, dict):
         return {key: _sorted(data[key]) for key in sorted(data, key=str)} or None
     return data

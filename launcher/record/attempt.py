@@ -16,11 +16,12 @@ class JobRef(Record):
 
 @dataclass(frozen=True)
 class LaunchRecord(Record):
-    """What the supervisor starts. The environment comes from its own, so no secret is written.
+    """The command that the supervisor starts.
 
-    `env` is laid over it and `unset` left out; `keys` are the veRL keys that `argv` sets. An attempt that
-    resumes continues from the checkpoint of `resume_step`. `host` is the name of the machine. With a `job` the
-    driver is a job of a Ray cluster: one that was submitted elsewhere has no `argv`.
+    The environment is the supervisor's own, so no secret is stored; `env` is added to it and `unset` removed; `keys`
+    are the veRL keys that `argv` sets. An attempt that resumes continues from the checkpoint of `resume_step`. `host`
+    is the name of the machine. With a `job` the driver is a job of a Ray cluster: one that was submitted elsewhere has
+    no `argv`.
     """
 
     argv: tuple[str, ...] = ()
@@ -37,9 +38,8 @@ class LaunchRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class Exit(Record):
-    """How the driver ended: `code` as a shell shows it (134, not -6), None when nobody saw it.
-
-    `requested_by` is who asked for the end, None when nobody did.
+    """How the driver ended: `code` as a shell shows it (134, not -6), None if unknown. `requested_by` is who requested
+    the end, None if nobody did.
     """
 
     code: int | None = None
@@ -49,7 +49,7 @@ class Exit(Record):
 
     @property
     def state(self) -> str:
-        """The state in which it leaves the run, as far as the record alone tells."""
+        """The resulting state of the run, as far as this record shows."""
         if self.code == 0:
             return "finished"
         if self.requested_by:

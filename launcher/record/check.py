@@ -1,4 +1,4 @@
-"""A row of the checklist: a health rule, its level, and all that explains it."""
+"""A row of the checklist: a health rule, its level, and its explanation."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from launcher.record.levels import Level, crossed
 
 @dataclass(frozen=True, slots=True)
 class Suggestion(Record):
-    """One thing to try. `key` is the veRL key that it changes, None for advice without one."""
+    """A suggestion. `key` is the veRL key that it changes, None for advice without one."""
 
     key: str | None
     text: str
@@ -18,10 +18,10 @@ class Suggestion(Record):
 class Bound(Record):
     """One limit of a rule as it applies now: it is crossed while `now side value` holds.
 
-    `metric` says what is compared, "" for the first metric of the check; `now` is the value of another one at the
-    last step judged, None where the step gave none. `series` is the place in the check's `keys` of the metric
-    whose scale it uses, -1 for none. Of a level that is on, the limit is the one at which it lets go: `holds`.
-    A `fixed` limit does not move with the run.
+    `metric` is the compared metric, "" for the first one of the check; for another one, `now` is its value at the last
+    judged step, None without a value. `series` is the index in the check's `keys` of the metric whose scale it uses, -1
+    for none. `holds`: the level is on, and this is the limit at which it clears. A `fixed` limit stays the same during
+    the run.
     """
 
     level: Level
@@ -41,14 +41,13 @@ class Bound(Record):
 
 @dataclass(frozen=True, slots=True)
 class Check(Record):
-    """What one health rule says of a run.
+    """The result of one health rule.
 
-    `since` is the step at which the present flag came on. After a flag has cleared, `cleared` is the step
-    of that and `was` the worst level it had. `keys` are the metrics to draw, the judged one first; `bounds` are
-    all limits as they apply now, metric by metric and in the order in which they are crossed, none while the rule
-    judges nothing. A level is raised when `debounce[0]` of the last `debounce[1]` steps cross a limit, and lets
-    go after `debounce[2]` steps that cross none of its own. `usual` is what the first metric is compared with, where
-    that is its own past.
+    `since` is the step at which the present flag rose. After a flag has cleared, `cleared` is that step and `was` its
+    worst level. `keys` are the metrics to draw, the judged one first; `bounds` are all limits as they apply now, metric
+    by metric in the order in which they are crossed; empty while the rule judges nothing. A level is raised when
+    `debounce[0]` of the last `debounce[1]` steps cross a limit, and clears after `debounce[2]` steps that cross none.
+    `usual` is the past value that the first metric is compared with, if any.
     """
 
     rule: str

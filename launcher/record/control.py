@@ -1,4 +1,4 @@
-"""Who may change a run: requests to its supervisor, the lock of a supervisor, and one for a run that has ended.
+"""Control of a run: requests to its supervisor, the supervisor's lock, and a lock for ended runs.
 
 A request is a small file, renamed into place; the supervisor looks for them twice a second.
 """
@@ -19,7 +19,7 @@ VERBS = frozenset({"stop", "mute", "unmute"})
 
 @dataclass(frozen=True, slots=True)
 class Request(Record):
-    """What was asked for, and by whom (shown in events and in exit.json). `rule` is the one to mute."""
+    """A request and its author (shown in events and in exit.json). `rule` is the one to mute."""
 
     verb: str
     by: str = "user"
@@ -27,7 +27,7 @@ class Request(Record):
 
 
 def refuse_later(run: RunDir) -> None:
-    """Raises UserError for a run of a later ppo-tui: what this one would write, that one could not read."""
+    """Raises UserError for a run of a later ppo-tui, which could not read what this one writes."""
     if (number := schema(run)) > SCHEMA:
         raise UserError(f"cannot change run {run.id}: {later(number)}", "update ppo-tui")
 
@@ -40,7 +40,7 @@ def request(run: RunDir, verb: str, *, by: str = "user", rule: str | None = None
 
 
 def take(run: RunDir) -> list[Request]:
-    """Requests that came since the last time, oldest first; each is removed as it is taken."""
+    """New requests, oldest first; each is removed."""
     taken = []
     for path in sorted(run.control.glob("[0-9]*.json")):
         request = Request.read(path)
@@ -52,7 +52,9 @@ def take(run: RunDir) -> list[Request]:
 
 @contextlib.contextmanager
 def alone(run: RunDir) -> Iterator[None]:
-    """Keeps two from resuming or deleting an ended run at once. UserError for the second, or a later ppo-tui's run."""
+    """Prevents two processes from resuming or deleting an ended run at once. UserError for the second one, and for a
+    run of a later ppo-tui.
+    """
     refuse_later(run)
     with contextlib.ExitStack() as held:
         try:
@@ -65,9 +67,8 @@ def alone(run: RunDir) -> Iterator[None]:
 
 
 def supervise_alone(run: RunDir, patience: float) -> bool | None:
-    """Makes this process the only supervisor of `run` until it ends; waits so many seconds for another one.
-
-    False when there is another one, None where the file system has no locks and the answer is unknown.
+    """Makes this process the only supervisor of `run` until it ends; waits so many seconds for another one to end.
+    False if another one stays, None if the file system has no locks.
     """
     deadline = time.monotonic() + patience
     while True:

@@ -20,9 +20,8 @@ _SCHEMA = re.compile(rb"^schema: (\d{1,9})\s*$", re.MULTILINE)
 
 
 def damage(run: RunDir, *, settings: bool) -> tuple[str, ...]:
-    """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run but state.json.
-
-    With `settings` all of run.yaml is looked at, which takes 10 ms; else only whether it has a name.
+    """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run except state.json. With
+    `settings` all of run.yaml is checked, which takes 10 ms; otherwise only its name.
     """
     last = run.last_attempt()
     of_attempt: list[tuple[Path, type[Record]]] = [(last.launch, LaunchRecord), (last.exit, Exit)] if last else []
@@ -31,7 +30,7 @@ def damage(run: RunDir, *, settings: bool) -> tuple[str, ...]:
 
 
 def schema(run: RunDir) -> int:
-    """The newest schema of a run's files: one above ours is of a later ppo-tui."""
+    """The highest schema of a run's files; one above ours is from a later ppo-tui."""
     numbers = [0]
     with contextlib.suppress(OSError):
         numbers += [int(each) for each in _SCHEMA.findall(run.run_yaml.read_bytes())]
@@ -61,7 +60,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=4096)
 def _of_json(path: Path, kind: type[Record], stamp: tuple[int, int] | None) -> tuple[str, ...]:
-    """`stamp` changes with the file, which is read again only then; None without a file."""
+    """Cached by `stamp`, which changes with the file; None without a file."""
     if stamp is None:
         return ()
     try:
@@ -111,6 +110,6 @@ class Failure(Record):
 
 @dataclass(frozen=True, slots=True)
 class Failures(Record):
-    """All of a run, the oldest first."""
+    """All failures of a run, the oldest first."""
 
     failures: tuple[Failure, ...] = ()

@@ -1,4 +1,4 @@
-"""events.jsonl: what happened to a run, one object a line."""
+"""events.jsonl: the events of a run, one object per line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -50,21 +50,21 @@ class LevelChange(Record):
 
     @property
     def alarming(self) -> bool:
-        """Whether a flag rose so high that a person should hear of it."""
+        """Whether a flag rose to a level that alerts the user."""
         return self.rose and self.after >= Level.WARN
 
     @property
     def notable(self) -> bool:
-        """Whether a flag rose, fell or cleared; the rest is rules that began to judge."""
+        """Whether a flag rose, fell or cleared; other changes are rules that began to judge."""
         return max(self.before, self.after) > Level.OK
 
 
 @dataclass(frozen=True, slots=True)
 class Action(Record):
-    """Something that was asked of the run: `verb` by a person, a screen or a rule.
+    """A request to the run: `verb` by a person, a screen or a rule.
 
-    `settings` are those of a resume, `findings` those that a start was forced against, `after` the run whose
-    settings were edited for this one.
+    `settings` are those of a resume, `findings` those that a forced start ignored, `after` the run whose settings were
+    edited for this one.
     """
 
     kind: ClassVar[str] = "action"
@@ -89,7 +89,7 @@ class DriverExit(Record):
 
 @dataclass(frozen=True, slots=True)
 class Alert(Record):
-    """What went wrong with the `on_alert` command."""
+    """An error of the `on_alert` command."""
 
     kind: ClassVar[str] = "alert"
     text: str
@@ -97,7 +97,7 @@ class Alert(Record):
 
 @dataclass(frozen=True, slots=True)
 class Note(Record):
-    """Something that a reader of the run should know."""
+    """A remark for readers of the run."""
 
     kind: ClassVar[str] = "note"
     text: str
@@ -112,14 +112,14 @@ _KINDS: dict[str, type[What]] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One of these things, at `t` in unix seconds."""
+    """One event at `t` in unix seconds."""
 
     t: float
     what: What
 
     @classmethod
     def from_line(cls, line: bytes) -> "Event | None":
-        """The event of a line of events.jsonl; None where it is damaged or of a later version."""
+        """The event of a line of events.jsonl; None if it is damaged or from a later version."""
         found = parse_object(line) or {}
         t, kind = found.get("t"), _KINDS.get(str(found.get("kind")))
         try:
@@ -134,7 +134,7 @@ class Event:
 
 
 class EventLog:
-    """Appends events. A `patient` one waits where the disk is full, as `launcher.core.files.Appender` does."""
+    """Appends events. A `patient` log waits while the disk is full, as `launcher.core.files.Appender` does."""
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
         self._file = Appender(path, patient=patient)
@@ -146,7 +146,7 @@ class EventLog:
 
 
 def read_kind(path: Path, kind: type[W]) -> list[W]:
-    """What happened of one kind, oldest first."""
+    """The events of one kind, oldest first."""
     return [event.what for event in read_events(path) if isinstance(event.what, kind)]
 
 

@@ -1,4 +1,4 @@
-"""run.yaml: what a run was asked for, and on what it runs."""
+"""run.yaml: the settings of a run, and the software that it runs on."""
 
 import dataclasses
 import io
@@ -30,8 +30,8 @@ class Edit(Record):
 class Origin(Record):
     """The run whose settings were edited for this one, and what was changed.
 
-    `step` is that of the checkpoint of it that this one began with, 0 for its start: a fork. `trial` is the health
-    rule whose fix is tried, `undoes` what this trial undoes: "what the fork changed".
+    For a fork, `step` is that of the parent's checkpoint, 0 for its start. `trial` is the health rule whose fix is
+    tried, `undoes` what this trial undoes, such as "what the fork changed".
     """
 
     run: str
@@ -51,11 +51,11 @@ class Preflight(Record):
 
 @dataclass(frozen=True)
 class RunInfo(Record):
-    """What was asked for. `preset` is None for a log from elsewhere that does not show its configuration.
+    """The settings of a run.
 
-    `preset_notes` tell what a preset that was read from a log lacks. `env` holds no secrets; `versions` are those
-    of ppo-tui, Python and veRL's packages; `overrides` the KEY=VALUE settings given with the preset; `on_cpu` tells
-    that the run uses no GPU.
+    `preset` is None for a log from elsewhere that does not show its configuration. `preset_notes` name the parts that a
+    preset from a log lacks. `env` contains no secrets; `versions` are those of ppo-tui, Python and veRL's packages;
+    `overrides` are the KEY=VALUE settings given with the preset; `on_cpu`: the run uses no GPU.
     """
 
     id: str = ""
@@ -116,10 +116,10 @@ class RunInfo(Record):
 
 
 class Head(NamedTuple):
-    """What single lines of run.yaml tell: `keys` are those that it has, but for those inside of others.
+    """Facts from single lines of run.yaml: `keys` are its top-level keys.
 
-    The file takes 10 ms, and the import of what reads it 30 more: a list asks hundreds of runs, and a dashboard paints
-    its first frame without.
+    Parsing the file takes 10 ms, and importing the parser 30 more: a list reads hundreds of runs, and a dashboard
+    paints its first frame without the parser.
     """
 
     name: str | None
@@ -163,7 +163,7 @@ def _text(path: Path) -> str:
 
 
 def mapping_of(text: str) -> dict[str, Any]:
-    """The mapping of a YAML text; empty where it is none, or is too large or too deep to be of ours."""
+    """The mapping of a YAML text; empty if it is not one, or is too large or too deep to be ours."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -1,4 +1,4 @@
-"""JSON objects as typed records: what is written is what is read."""
+"""JSON objects as typed records, for writing and reading."""
 
 import dataclasses
 import functools
@@ -14,9 +14,9 @@ from launcher.record.levels import Level
 SCHEMA = 1
 _KEY, _RARE, _OLD = "key", "rare", "old"
 RARE = {_RARE: True}
-"""Metadata of a field that is written only where it differs from its default."""
+"""Metadata of a field that is written only if it differs from its default."""
 FROM, TO, QUESTION = {_KEY: "from"}, {_KEY: "to"}, {_KEY: "question"}
-"""Metadata of fields that JSON calls so."""
+"""Metadata of fields with these names in JSON."""
 
 
 def renamed(old: str) -> dict[str, str]:
@@ -40,10 +40,10 @@ class Record:
 
     @classmethod
     def from_json(cls: type[R], value: object) -> R:
-        """Reads a JSON object, also one of another version: keys that are not known are left out.
+        """Reads a JSON object, also from another version: unknown keys are left out, and a missing or wrongly typed
+        field takes its default.
 
-        A field that is missing or has another type takes its default. Raises ValueError where it has none,
-        and for a value that is not an object.
+        Raises ValueError for such a field without a default, and for a value that is not an object.
         """
         if not isinstance(value, Mapping):
             raise ValueError(f"{cls.__name__}: not a JSON object")
@@ -69,7 +69,7 @@ class Record:
 
     @classmethod
     def examine(cls: type[R], value: object) -> tuple[R | None, tuple[str, ...]]:
-        """The record, None where it is none; and its fields that are missing or of another type: `checks.level`."""
+        """The record, or None; and its missing or wrongly typed fields: `checks.level`."""
         faults: list[str] = []
         token = _FAULTS.set(faults)
         record = None
@@ -83,7 +83,7 @@ class Record:
 
     @classmethod
     def read(cls: type[R], path: Path) -> R | None:
-        """The record in a file; None where it is missing or is none."""
+        """The record in a file; None if it is missing or is not one."""
         try:
             return cls.from_json(read_json(path) or None)
         except ValueError:
@@ -106,7 +106,7 @@ class Record:
 
 
 class Written(NamedTuple):
-    """A field as JSON has it: `always` unless it is left out at its default; `old` is its alias."""
+    """A field as JSON has it: `always`: it is written even at its default; `old` is its alias."""
 
     name: str
     key: str
@@ -166,7 +166,7 @@ def _is_union(hint: Any) -> bool:
 
 
 def _reader(hint: Any) -> Read:
-    """A function that returns a JSON value as the type `hint` wants it, or raises TypeError or ValueError."""
+    """A function that converts a JSON value to the type `hint`, or raises TypeError or ValueError."""
     origin, arguments = get_origin(hint), get_args(hint)
     if _is_union(hint):
         return _either([_reader(each) for each in arguments if each is not NoneType], optional=NoneType in arguments)
@@ -189,7 +189,7 @@ def _reader(hint: Any) -> Read:
 
 
 def _instance(value: Any, kind: type) -> Any:
-    """`value` where it is of this kind; ruamel's texts and mappings are their own. A bool is not a number."""
+    """`value` if it is of this type; ruamel's strings and mappings count as Python's. A bool is not a number."""
     return value if isinstance(value, kind) and not isinstance(value, bool) else _refuse(value)
 
 

@@ -44,7 +44,7 @@ class _Folder(Protocol):
 
 
 class _In:
-    """A path in a folder, joined once and only when it is asked for: a list of 1,000 runs asks for few of them."""
+    """A path in a folder, joined once and on demand, because a list of 1,000 runs needs few of them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -80,12 +80,12 @@ class AttemptDir:
         self.number = int(path.name)
 
     def logs(self) -> tuple[Path | None, Path | None]:
-        """The console and the metrics of veRL's file logger, each None where there is none."""
+        """The console and the metrics of veRL's file logger, each None if missing."""
         console, metrics = (path if path.exists() else None for path in (self.console, self.metrics))
         return console, metrics
 
     def read_launch(self) -> LaunchRecord:
-        """launch.json; an empty one where it is missing, as of some logs from elsewhere."""
+        """launch.json; an empty one if it is missing, as for some logs from elsewhere."""
         return LaunchRecord.read(self.launch) or LaunchRecord()
 
     def read_exit(self) -> Exit | None:
@@ -113,7 +113,7 @@ class RunDir:
     trials_log = _In("trials.log")
 
     def __init__(self, path: Path, id: str | None = None) -> None:
-        """`id` is the name of the folder; a supervisor, whose working directory it is, calls its path `.`."""
+        """`id` is the name of the folder; a supervisor works in it and uses the path `.`."""
         self.path = path
         self.id = id or path.name
 
@@ -141,25 +141,25 @@ class RunDir:
         return RunInfo.read(self.run_yaml)
 
     def read_id(self) -> str:
-        """The id with which the run was started, also of a folder that was given another name."""
+        """The id with which the run was started, also for a renamed folder."""
         return self.read_info().id or self.id
 
     def read_name(self) -> str | None:
-        """The name in run.yaml, much sooner than `read_info`."""
+        """The name in run.yaml, much faster than `read_info`."""
         return read_name(self.run_yaml)
 
     def read_head(self) -> Head:
-        """What single lines of run.yaml tell, much sooner than `read_info`."""
+        """Facts from single lines of run.yaml, much faster than `read_info`."""
         return Head.read(self.run_yaml)
 
 
 @contextlib.contextmanager
 def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir]]:
-    """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
+    """A new run, readable by its owner only: its final path, and the hidden folder to fill.
 
-    It appears in one step when the block ends, and never when that raises. The next start removes
-    what a killed one left hidden. `id` is that of a run of the queue, or of a job of a cluster; raises
-    FileExistsError where it has been started, or is being started.
+    It appears atomically when the block ends, and not if the block raises. The next start removes the hidden folder of
+    a killed one. `id` is that of a run of the queue, or of a job of a cluster; raises FileExistsError if it has been
+    started already.
     """
     root = paths.runs_dir()
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -193,7 +193,7 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
 
 
 def _hidden_path(id: str) -> Path:
-    """Where a run is made before it appears."""
+    """The hidden folder in which a run is made."""
     return paths.runs_dir() / f"{_HIDDEN}{id}"
 
 
@@ -226,7 +226,7 @@ def all_runs() -> list[RunDir]:
 
 
 def require_readable() -> None:
-    """Makes the folder of the runs where it is missing. Raises UserError where it cannot be made or read."""
+    """Makes the folder of the runs if it is missing. Raises UserError if it cannot be made or read."""
     try:
         os.scandir(paths.runs_dir()).close()
     except FileNotFoundError:
@@ -252,7 +252,7 @@ def _created(run: RunDir) -> float:
 
 
 def find(word: str) -> RunDir:
-    """The run meant by an id, a unique prefix of one, a name (its newest run), or `last`. Raises UserError."""
+    """Finds a run by its id, a unique prefix of one, a name (its newest run), or `last`. Raises UserError."""
     runs = all_runs()
     if not runs:
         require_readable()

@@ -22,10 +22,10 @@ class Holder(Record):
 
 @dataclass(frozen=True, slots=True)
 class GpuSample(Record):
-    """One GPU, or one MIG slice (`0:1`): bytes, %, watts, °C; None where NVML does not tell.
+    """One GPU, or one MIG slice (`0:1`): bytes, %, watts, °C; None if NVML does not report it.
 
-    `run_used` are the bytes of the run itself, `slowed` why the clocks are lower than they could be. Values
-    that seldom change (`reserved` bytes of the driver, limits, `holders`) are not in every sample.
+    `run_used` are the bytes of the run itself, `slowed` why the clocks are reduced. Values that seldom change
+    (`reserved` bytes of the driver, limits, `holders`) are not in every sample.
     """
 
     index: int | str
@@ -44,7 +44,7 @@ class GpuSample(Record):
 
     @property
     def in_use(self) -> bool:
-        """Whether programs hold a good part of it, more than the driver's share or a desktop."""
+        """Whether programs hold much of its memory, more than the driver or a desktop would."""
         return bool(self.used and self.total) and (self.used or 0) * 20 > (self.total or 0)
 
 
@@ -68,17 +68,16 @@ class NodeSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class ProcessesSample(Record):
-    """Bytes that the run's processes hold and share with nobody."""
+    """Private bytes of the run's processes."""
 
     rss: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MachineSample(Record):
-    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU metrics.
-
-    Of a run on a cluster: all `nodes` with their GPUs, and as `host` the node with the least memory left; or, as
-    `away`, why there is this machine alone.
+    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU metrics. For a run on a
+    cluster, `nodes` are all nodes with their GPUs and `host` is the one with the least free memory; `away` says why
+    there is only this machine.
     """
 
     t: float
@@ -90,7 +89,7 @@ class MachineSample(Record):
     away: str | None = field(default=None, metadata=RARE)
 
     def among(self, cluster: "MachineSample", here: str) -> "MachineSample":
-        """This machine, named `here`, joined with its cluster: only its own GPUs say what the run holds."""
+        """This machine, named `here`, joined with its cluster: only its own GPUs show the memory of the run."""
         own = NodeSample(here, self.host.used, self.host.total, self.run.rss)
         nodes = (own, *(node for node in cluster.nodes if node.name != here))
         gpus = [replace(gpu, index=f"{here}/{gpu.index}") for gpu in self.gpus]
@@ -99,7 +98,7 @@ class MachineSample(Record):
 
     @classmethod
     def of_cluster(cls, t: float, summary: Iterable[Any]) -> "MachineSample":
-        """The nodes as a Ray dashboard reports them; those that are gone or report nothing are left out.
+        """The nodes as a Ray dashboard reports them; nodes that are gone or report nothing are left out.
 
         Ray 2.60: `ray/dashboard/modules/reporter/reporter_agent.py: _async_collect_stats` (memory in bytes) and
         `gpu_providers.py: GpuUtilizationInfo` (memory in MiB, power in mW), their keys in camelCase.
@@ -128,7 +127,7 @@ class MachineSample(Record):
 
 
 def _tightest(nodes: Iterable[NodeSample]) -> HostSample:
-    """The memory of the node with the least left."""
+    """The memory of the node with the least free."""
     found = max(nodes, key=lambda node: (node.used or 0) / max(1, node.total or 1), default=NodeSample(""))
     return HostSample(found.used, found.total)
 

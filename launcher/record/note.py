@@ -1,6 +1,6 @@
-"""What a user leaves of a visit: note.json with the tags that lists find runs by, and the time of the last look.
+"""The user's note and tags (note.json), and the time of the last look.
 
-The time of the last look is not part of the run: it is in the cache folder, one file per run.
+That time is not part of the run: it is in the cache folder, one file per run.
 """
 
 import re
@@ -17,7 +17,7 @@ _TAG = re.compile(r"(?:^|\s)#(\w[\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class RunNote(Record):
-    """A sentence and tags; both empty where the user said nothing."""
+    """A sentence and tags; both may be empty."""
 
     text: str = field(default="", metadata=RARE)
     tags: tuple[str, ...] = field(default=(), metadata=RARE)
@@ -34,7 +34,7 @@ class RunNote(Record):
 
 
 def read_note(path: Path) -> RunNote:
-    """The note in note.json; an empty one where there is none."""
+    """The note in note.json; an empty one if there is none."""
     return RunNote.read(path) or RunNote()
 
 
@@ -44,13 +44,13 @@ def is_tag(word: str) -> bool:
 
 
 def last_look(run_id: str) -> float | None:
-    """Unix seconds of the last look at a run; None when nobody ever looked."""
+    """Unix seconds of the last look at a run; None if there was none."""
     t = read_json(paths.cache_dir() / "seen" / f"{run_id}.json").get("t")
     return float(t) if isinstance(t, (int, float)) and not isinstance(t, bool) else None
 
 
 def looked(run_id: str, t: float | None = None) -> None:
-    """Notes that somebody looked at a run at `t`, now by default. Raises OSError."""
+    """Records a look at a run at `t`, now by default. Raises OSError."""
     folder = paths.cache_dir() / "seen"
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / f"{run_id}.json", {"schema": SCHEMA, "t": time.time() if t is None else t})

@@ -1,8 +1,8 @@
-"""Processes: identity that survives pid reuse, process sessions, all that a run started, and locks between them.
+"""Processes: identity that survives pid reuse, process sessions, all that a run started, and locks.
 
 Ray gives its workers process groups of their own, but they stay in the driver's process *session*. Processes that left
-it are found by `PPO_TUI_RUN` in their environment, among the user's own. Nothing is found by its name, so that
-nothing of anybody else is touched.
+it are found by `PPO_TUI_RUN` in their environment, among the user's own. Nothing is found by its name, so that nothing
+of anybody else is touched.
 """
 
 import contextlib
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 RUN, ATTEMPT = "PPO_TUI_RUN", "PPO_TUI_ATTEMPT"
-"""Variables in the environment of all that a run starts: its id, and the number of the attempt."""
+"""Environment variables of all processes of a run: its id, and the number of the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessId(Record):
-    """A pid with its start, which tells it from a later process of the same pid.
+    """A pid with its start time, which distinguishes it from a later process with the same pid.
 
-    `started` is in unix seconds, for people: it moves when the clock is set. `ticks` since the start of the
-    machine do not, and `boot` is the id of that start; both are None where the system does not tell.
+    `started` is in unix seconds, for people; it changes when the clock is set. `ticks` (since boot) does not, and
+    `boot` is the id of the boot; both are None if the system does not report them.
     """
 
     pid: int
@@ -49,7 +49,7 @@ class ProcessId(Record):
 
     @property
     def here(self) -> bool:
-        """Whether it belongs to this machine since its last start: elsewhere its pid says nothing."""
+        """Whether it is a process of this machine since its last boot; otherwise its pid means nothing."""
         return self.boot == _boot()
 
     def same(self, other: "ProcessId") -> bool:
@@ -84,7 +84,7 @@ def _ticks(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """What Linux tells of a process from its state (R, S, Z, ...) on; nothing where it does not."""
+    """The fields of /proc/PID/stat from the state (R, S, Z, ...) on; empty if there are none."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # the name before it may hold blanks
     except OSError:
@@ -106,7 +106,7 @@ def _lives(pid: int) -> bool:
 
 
 def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
-    """Live processes of a run: those of its driver's session, then those that left it."""
+    """Live processes of a run: those in its driver's session, then those that left it."""
     import psutil
 
     seen = set()

@@ -1,7 +1,7 @@
 """The queue: runs that wait for their turn, one file per run, `queue/ID.json`.
 
-ID is the id that the run will have. An entry whose run is there has been started, whatever became of the file: so no
-kill at any instant starts one twice. `queue/checks/ID.json` is its preflight, which is made while it waits.
+ID is the id that the run will have. An entry whose run exists has been started, even if the file is still there, so no
+kill starts a run twice. `queue/checks/ID.json` is its preflight, which runs while it waits.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
 class Queued(Record):
     """A run that waits for its turn on the machine `host`.
 
-    `preset` is a snapshot with all settings laid over it, `settings` are those given with it, to be shown.
-    `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
-    when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
-    over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it, on
-    the GPUs `given`. `note` is what the run's note will say, `origin` the run and checkpoint that a fork begins with.
+    `preset` is a snapshot with all settings applied, `settings` are those given with it, for display. `needs` is the
+    number of GPUs, 0 on the CPU; `gpus` are the requested ones (CUDA_VISIBLE_DEVICES), any if empty. It waits for the
+    run `after` to finish. Entries start in the order of `place`; `now`: even if its GPUs are in use. `skipped` is why
+    it could not start, `starter` the process that starts it on the GPUs `given`. `note` is the future note of the run,
+    `origin` the run and checkpoint that a fork begins with.
     """
 
     id: str
@@ -67,12 +67,12 @@ class Queued(Record):
 
     @property
     def starting(self) -> bool:
-        """Whether its start is under way."""
+        """Whether it is being started."""
         return self.starter is not None and self.starter.alive()
 
     @property
     def waits(self) -> bool:
-        """Whether it is to be started as soon as it can be."""
+        """Whether it will start as soon as possible."""
         return not self.paused and self.skipped is None
 
     def save(self) -> None:
@@ -81,7 +81,7 @@ class Queued(Record):
         self.write(_file(self.id))
 
     def remove(self) -> None:
-        """Takes it out of the queue."""
+        """Removes it from the queue."""
         _file(self.id).unlink(missing_ok=True)
         forget(self.id)
 
@@ -91,7 +91,8 @@ class Checked(Record):
     """The preflight of a waiting run, which the process `checker` makes; `ended` is when it was done, 0 before.
 
     `tries` counts the processes that were started for it. `refused` is why the run would fail. `findings` are those
-    that last, unlike what is free on the machine, `files` what had been read, as `check.gate.stamps` describes it.
+    that do not depend on the present load of the machine; `files` are the stamps of the files that were read, by
+    `check.gate.stamps`.
     """
 
     tries: int = 0
@@ -103,7 +104,7 @@ class Checked(Record):
 
     @property
     def running(self) -> bool:
-        """Whether it is under way."""
+        """Whether the preflight is running."""
         return not self.ended and self.checker is not None and self.checker.alive()
 
     def save(self, id: str) -> None:
@@ -113,19 +114,19 @@ class Checked(Record):
 
 
 def checked(id: str) -> Checked:
-    """What is known of the preflight of an entry."""
+    """The preflight of an entry; an empty record without one."""
     return Checked.read(_checked(id)) or Checked()
 
 
 def forget(id: str) -> None:
-    """Removes what is known of the preflight: it is made again."""
+    """Removes the result of the preflight, so that it is repeated."""
     _checked(id).unlink(missing_ok=True)
 
 
 def entries() -> list[Queued]:
     """The waiting runs in their order; damaged files are left out.
 
-    The file of one that has been started is removed: it must not come back when the run is deleted.
+    The file of a started entry is removed, so that it does not reappear when the run is deleted.
     """
     files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
     readable = [entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem]
@@ -136,12 +137,12 @@ def entries() -> list[Queued]:
 
 
 def get(id: str) -> Queued | None:
-    """The entry of this id; None where it was started or removed."""
+    """The entry of this id; None if it was started or removed."""
     return Queued.read(_file(id))
 
 
 def find(word: str) -> Queued:
-    """The entry meant by an id, the start of one, or a name. Raises UserError."""
+    """Finds an entry by its id, the start of its id, or its name. Raises UserError."""
     known = entries()
     for matches in (
         [each for each in known if each.id == word],
@@ -157,7 +158,7 @@ def find(word: str) -> Queued:
 
 
 def move(entry: Queued, distance: int) -> None:
-    """Moves an entry so many places towards the end; the others keep their order. Raises OSError."""
+    """Moves an entry by so many places towards the end; the others keep their order. Raises OSError."""
     before = entries()
     ids = [each.id for each in before]
     if entry.id not in ids:
@@ -177,7 +178,7 @@ def change(entry: Queued, **values: Any) -> None:
 
 
 def paused() -> bool:
-    """Whether nothing of the queue is to be started."""
+    """Whether the whole queue is paused."""
     return (paths.queue_dir() / _PAUSED).exists()
 
 
@@ -193,7 +194,7 @@ def pause(on: bool) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[bool]:
-    """Whether this process may start runs of the queue: no other one does, or the file system has no locks."""
+    """Whether this process may start runs of the queue: no other one does so, or the file system has no locks."""
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(locked(paths.queue_dir()))
@@ -204,7 +205,7 @@ def alone() -> Iterator[bool]:
 
 
 def new_place() -> float:
-    """The place behind all others."""
+    """The place after all others."""
     return max([time.time(), *(each.place + 1e-3 for each in entries())])
 
 

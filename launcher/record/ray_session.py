@@ -1,7 +1,7 @@
 """ray.json of an attempt: the folder in which its Ray kept logs and sockets, which Ray leaves behind.
 
-A folder is that of a run when a process of the run is its head: it writes `gcs_server.out` there. A cluster that was
-there before is not. `inode` and `device` tell it from a later folder of the same path.
+A folder belongs to a run if a process of the run is the head of its Ray, which writes `gcs_server.out` there; the
+folder of an older cluster does not. `inode` and `device` distinguish it from a later folder with the same path.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class RaySession(Record):
 
     @classmethod
     def of(cls, pids: Iterable[int]) -> "RaySession | None":
-        """The session whose head is one of these processes, told by the files that they have open."""
+        """The session whose head is one of these processes, found by their open files."""
         for pid in pids:
             for file in _open_files(pid):
                 with contextlib.suppress(OSError):
@@ -39,7 +39,7 @@ class RaySession(Record):
 
     @property
     def left(self) -> bool:
-        """Whether this very folder is there, and belongs to this user."""
+        """Whether this same folder still exists and belongs to this user."""
         try:
             status = Path(self.path).lstat()
         except OSError:
@@ -61,6 +61,6 @@ def _open_files(pid: int) -> Iterator[str]:
 
 
 def left_by(run: RunDir) -> list[RaySession]:
-    """The folders that the Rays of a run's attempts have left."""
+    """The Ray folders that a run's attempts have left."""
     sessions = (RaySession.read(run.attempt(number).ray) for number in run.attempt_numbers())
     return [each for each in sessions if each is not None and each.left]

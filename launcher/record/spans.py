@@ -1,4 +1,4 @@
-"""What each process of an attempt did when: one line each in the files of its folder `spans`.
+"""Spans: the work of each process of an attempt over time, one line each in the files of its folder `spans`.
 
 `ppo_tui_inside.plugin.spans` writes them, one file per process and the older one next to it.
 """
@@ -20,8 +20,8 @@ _NEWEST = 1 << 20  # bytes of each file that are read at first: some steps
 class Span(Record):
     """Work of one lane (`trainer`, `rank_0`, `replica_0`, `process_4711`) in unix seconds; open without `end`.
 
-    `step` has the trainer alone. Of micro-batches, `count` is how many there were, `parts` are tokens and seconds of
-    the first ones.
+    Only spans of the trainer have `step`. For micro-batches, `count` is their number, and `parts` are tokens and
+    seconds of the first ones.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Span(Record):
 
     @classmethod
     def from_line(cls, line: bytes) -> "Span | None":
-        """The span of a line; None where it is damaged."""
+        """The span of a line; None if it is damaged."""
         try:
             return cls.from_json(orjson.loads(line))
         except ValueError:
@@ -42,7 +42,7 @@ class Span(Record):
 
 
 class SpanTail:
-    """Follows the spans of one attempt, as far as `whole` says from their first or from the newest ones on."""
+    """Follows the spans of one attempt, from the first one (`whole`) or from the newest ones on."""
 
     def __init__(self, attempt: AttemptDir, *, whole: bool = False) -> None:
         self.folder, self.whole = attempt.spans, whole
@@ -50,11 +50,11 @@ class SpanTail:
 
     @property
     def recorded(self) -> bool:
-        """Whether the attempt has any."""
+        """Whether the attempt has spans."""
         return bool(self._files)
 
     def read(self) -> Iterator[Span]:
-        """What is new, file by file."""
+        """The new spans, file by file."""
         for path in self._found():
             tail = self._files.get(path)
             if tail is None:
@@ -66,7 +66,7 @@ class SpanTail:
                         yield span
 
     def _found(self) -> list[Path]:
-        """The files; the older ones first, and only where all is read."""
+        """The files, oldest first; older ones only if all spans are read."""
         try:
             paths = sorted(self.folder.iterdir(), key=lambda path: (path.suffix != ".old", path.name))
         except OSError:

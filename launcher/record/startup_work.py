@@ -1,4 +1,4 @@
-"""startup.json of an attempt: what its processes did in each stage of the start."""
+"""startup.json of an attempt: the work of its processes in each stage of the start."""
 
 from dataclasses import dataclass, field
 
@@ -7,9 +7,9 @@ from launcher.record.json import RARE, Record
 
 @dataclass(frozen=True, slots=True)
 class StageWork(Record):
-    """Sums over a stage: seconds of CPU, of compilers, without a free core, and without any activity; bytes.
+    """Sums over a stage: seconds of CPU time, of compilers, without a free core, and without any activity; and bytes.
 
-    `fetched` came from disks, of which `disk` names mount and type, `downloaded` from a model hub.
+    `fetched` are from disks (`disk` names mount and type), `downloaded` from a model hub.
     """
 
     stage: str

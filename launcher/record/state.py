@@ -33,7 +33,7 @@ _REMOVED = "the run's folder was removed, or its state.json is damaged"
 
 @dataclass(frozen=True, slots=True)
 class Rollout(Record):
-    """Responses of the present step: written, given up, and asked for."""
+    """Responses of the present step: finished, dropped, and requested."""
 
     finished: int = 0
     failed: int = 0
@@ -42,7 +42,9 @@ class Rollout(Record):
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun(Record):
-    """The run in a tracker: its address, or of an offline one the folder and the `command` that uploads or shows it."""
+    """The run in a tracker: its address, or for an offline run the folder and the `command` that uploads or shows
+    it.
+    """
 
     tracker: str
     url: str | None = field(default=None, metadata=RARE)
@@ -51,19 +53,19 @@ class TrackedRun(Record):
 
     @property
     def words(self) -> str:
-        """`wandb https://...`, or of an offline run `wandb sync FOLDER`."""
+        """`wandb https://...`, or for an offline run `wandb sync FOLDER`."""
         return f"{self.tracker} {self.url}" if self.url else self.command or f"{self.tracker} {self.folder}"
 
 
 @dataclass(frozen=True)
 class RunState(Record):
-    """How a run is doing. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
+    """The state of a run. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
 
     `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run seems to stand
-    still, `standstill` with evidence. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. `trackers` have the run too. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of
+    still, `standstill` the same with evidence. `verdict` is the highest level, `flags` the rules with a flag, the worst
+    first. `trackers` also have the run. The scores are those of `watch.steps.Scores`. `heartbeat` is the last sign of
     the supervisor, at `beat` of `launcher.core.clock`. `failures` are errors inside the supervisor, which make the run
-    damaged. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader
+    damaged. For an imported run, `outcome` is how it ended, and `ended` when. The last fields are derived by a reader
     and never written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an
     ended run took so many seconds; what of its files is damaged, file and field; that a later ppo-tui wrote it, so that
     it can only be looked at.
@@ -109,23 +111,23 @@ class RunState(Record):
 
     @property
     def live(self) -> bool:
-        """Whether the run has not ended: it may be stopped, and its metrics still move."""
+        """Whether the run has not ended, so that it can be stopped and its metrics still change."""
         return self.state in ALIVE
 
     @property
     def going(self) -> bool:
-        """Whether anything of the run still goes: it lives, or its supervisor is gone and veRL is not."""
+        """Whether a part of the run still works: it lives, or veRL does without its supervisor."""
         return self.live or bool(self.driver_alive)
 
     @property
     def failed(self) -> bool:
-        """Whether the run ended badly, also one that was stopped after something had gone wrong."""
+        """Whether the run ended with an error, also if it was stopped after one."""
         bad = self.state in ("failed", "lost") or self.outcome == "failed"
         return (bad or (self.state == "stopped" and self.error is not None)) and not self.going
 
     @property
     def muted(self) -> frozenset[str]:
-        """The rules that do not count."""
+        """The muted rules."""
         return frozenset(check.rule for check in self.checks if check.muted)
 
 
@@ -149,12 +151,11 @@ class StateFile:
 
 
 def current(run: RunDir, *, checks: bool = True, settings: bool = True) -> RunState:
-    """The state of a run as a reader must understand it; a list of hundreds does without `checks`.
+    """The state of a run for readers; a list of hundreds leaves out `checks`.
 
-    Damage inside of run.yaml is looked for with `checks` and `settings`.
-
-    A state without a live supervisor becomes `lost`, with `driver_alive`, or the end
-    that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
+    With `checks` and `settings`, run.yaml is examined for damage. Without a live supervisor the state becomes `lost`,
+    with `driver_alive`, or the end in exit.json, if the supervisor was killed before it had read the whole log for the
+    cause.
     """
     state = _known(run, checks)
     damaged = (*state.damaged, *map(str, state.failures), *damage(run, settings=checks and settings))
@@ -175,13 +176,13 @@ def _known(run: RunDir, checks: bool) -> RunState:
 
 
 def stored(run: RunDir) -> RunState | None:
-    """The state as it was last written; None where it is missing or damaged."""
+    """The state as it was last written; None if it is missing or damaged."""
     return RunState.read(run.state)
 
 
 @functools.lru_cache(maxsize=8)
 def _parsed(content: bytes, checks: bool) -> RunState:
-    """Readers ask twice a second, and most of the time nothing has changed."""
+    """Cached, because readers ask twice a second and the file seldom changes."""
     value = orjson.loads(content)
     if not checks and isinstance(value, dict):
         value["checks"] = []
@@ -204,9 +205,9 @@ def silence(state: RunState) -> float:
 def _maintained(state: RunState) -> RunState:
     """`state`, or `lost` when its supervisor is gone.
 
-    `silent_minutes` are those since the last sign of a supervisor that lives (stopped, or its disk hangs): the
-    values are old then. Of one on another machine that shares this folder, or from
-    before the last start of this one, only the heartbeat tells whether it lives.
+    `silent_minutes` counts from the last sign of a live supervisor (it is stopped, or its disk hangs); the values are
+    then old. For a supervisor on another machine that shares this folder, or from before the last boot, only the
+    heartbeat shows whether it lives.
     """
     if not state.live:
         return state

@@ -25,11 +25,11 @@ _LOCAL = ("0.0.0.0", "127.0.0.1", "localhost")
 _WORDS = frozenset(
     ["root", "user", "users", "admin", "ubuntu", "ray", "verl", "data", "model", "train", "test", "runner", "docker"]
 ) | {"node", "host", "python", "torch", "cuda", "main"}
-"""Names that logs use as words: hidden in paths alone."""
+"""Names that are also words in logs: hidden only in paths."""
 
 
 class Anonymous:
-    """Replaces what names a person or a machine. The same host or address gets the same number throughout."""
+    """Replaces names of persons and machines. The same host or address gets the same number throughout."""
 
     def __init__(self, users: Iterable[str] = (), hosts: Iterable[str] = (), homes: Iterable[str] = ()) -> None:
         self._users: set[str] = set()
@@ -44,13 +44,13 @@ class Anonymous:
             self._add_user(Path(home).name)
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Finds the names in home folders of texts, which may stand elsewhere too."""
+        """Collects user names from home folders in texts, to replace them everywhere."""
         for text in texts:
             for match in _HOME.finditer(text):
                 self._add_user(match["user"])
 
     def text(self, text: str) -> str:
-        """The text as strangers may read it, without control characters."""
+        """The text without names and control characters, for strangers."""
         text = "\n".join(clean(redact(line)) for line in text.split("\n"))
         for home in self._homes:
             text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)

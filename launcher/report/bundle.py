@@ -1,4 +1,4 @@
-"""What maintainers ask for in an issue about a run, as one archive: text files, and an issue text ready to paste."""
+"""Packs the facts that an issue about a run needs into one archive: text files, and an issue text ready to paste."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _IN_DUMP = re.compile(
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the parts are made of."""
+    """The facts from which the files are made."""
 
     run: RunDir
     info: RunInfo
@@ -157,13 +157,13 @@ def _command(facts: _Facts) -> str:
 
 
 def _versions(facts: _Facts) -> str:
-    """Versions at the start of the run; those of a run that was made elsewhere are not known."""
+    """Versions at the start of the run; unknown for a run that was made elsewhere."""
     host = [f"{name}: {facts.info.host[name]}" for name in ("system", "cpus") if facts.info.host.get(name)]
     return "\n".join([*(f"{name}: {version}" for name, version in facts.info.versions.items()), *host])
 
 
 def _config(facts: _Facts) -> str:
-    """What the run was asked for, and what Hydra resolved where veRL got that far."""
+    """The settings of the run, and the configuration that Hydra resolved if veRL came that far."""
     from ruamel.yaml import YAML
 
     resolved = facts.attempt.hydra / "config" / "config.yaml" if facts.attempt else None
@@ -175,7 +175,9 @@ def _config(facts: _Facts) -> str:
         text = resolved.read_text("utf-8", "replace") if resolved else ""
     except OSError:
         text = ""
-    return f"# What the run was asked for\n{out.getvalue()}" + (f"\n# What Hydra resolved\n{text}" if text else "")
+    return f"# The settings of the run\n{out.getvalue()}" + (
+        f"\n# The configuration that Hydra resolved\n{text}" if text else ""
+    )
 
 
 def _example(near: Nearest | None) -> str:
@@ -200,7 +202,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _around(facts: _Facts, reach: int, longest: int) -> Iterable[str]:
-    """The lines around the first cause with their numbers, it marked; without a cause the last lines."""
+    """The numbered lines around the first cause, which is marked; without a cause, the last lines."""
     if facts.attempt is None:
         return []
     numbered = ((at, line[:longest]) for at, line in enumerate(_lines(facts.attempt.console), 1))
@@ -212,7 +214,7 @@ def _around(facts: _Facts, reach: int, longest: int) -> Iterable[str]:
 
 
 def _stacks(facts: _Facts) -> Iterator[str]:
-    """The stall report, and what faulthandler printed into the console."""
+    """The stall report, and the output of faulthandler in the console."""
     stalled = stall_report(facts.run)
     if stalled is not None:
         yield from stalled[1]
@@ -227,7 +229,7 @@ def _stacks(facts: _Facts) -> Iterator[str]:
 
 
 def _ray(facts: _Facts) -> Iterator[str]:
-    """Ray's session, what the console says of its processes, and the ends of its logs where they are left."""
+    """Ray's session, its processes in the console, and the ends of its logs if they still exist."""
     if facts.attempt is None:
         return
     session = RaySession.read(facts.attempt.ray)
@@ -265,7 +267,7 @@ def _gpu(gpu: GpuSample) -> str:
 
 
 def _users(facts: _Facts) -> list[str]:
-    """The users that the files of a run name, but for those in paths."""
+    """The user names in the files of a run, except those in paths."""
     env = [str(facts.info.env.get(name) or "") for name in ("USER", "LOGNAME", "SLURM_JOB_USER")]
     gpus = facts.machine.gpus if facts.machine else ()
     return list(filter(None, [*env, *(each.user or "" for gpu in gpus for each in gpu.holders or ())]))

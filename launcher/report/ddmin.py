@@ -8,10 +8,10 @@ Fails = Callable[[tuple[T, ...]], bool]
 
 
 def ddmin(items: Sequence[T], fails: Fails[T], kept: Callable[[tuple[T, ...]], None] = lambda _: None) -> tuple[T, ...]:
-    """Items in their order of which none can be left out: without any one of them, `fails` is False.
+    """A minimal selection of the items, in order: without any one of them, `fails` is False.
 
-    `fails` is True for all `items`, and is asked once per selection. `kept` gets each smaller selection that fails, so
-    that a search which is interrupted has a result.
+    `fails` must be True for all `items`; it is called once per selection. `kept` gets each smaller failing selection,
+    so that an interrupted search has a result.
     """
     asked: dict[tuple[int, ...], bool] = {}
 

@@ -38,9 +38,9 @@ Fails = Callable[[LoadedPreset], bool]
 
 @dataclass(frozen=True)
 class Minimal:
-    """The settings that are left of `before`, over the toy; `failure` is the finding or cause that stayed.
+    """The settings left of the number `before`, applied to the toy; `failure` is the finding or cause that stayed.
 
-    `complete` is False where the search was interrupted: then fewer may do.
+    `complete` is False if the search was interrupted, so that fewer may be enough.
     """
 
     settings: tuple[str, ...]
@@ -68,7 +68,7 @@ class Minimal:
 
 @dataclass
 class _Search:
-    """What is asked and has been found so far."""
+    """The question of a search and its results so far."""
 
     narrate: Narrate
     fails: Fails
@@ -89,15 +89,14 @@ class _Search:
 
 
 def minimal(run: RunDir, narrate: Narrate, poll: float = POLL) -> Minimal:
-    """Shrinks the settings of a failed run. Raises UserError where its failure does not occur on the toy.
-
-    KeyboardInterrupt ends the search: the result is what is left so far.
+    """Shrinks the settings of a failed run. Raises UserError if its failure does not occur on the toy.
+    KeyboardInterrupt ends the search with the result so far.
     """
     info, found = last_settings(run)[0], diagnosis(run)
     if info.preset is None:
         raise UserError(f"the settings of {run.id} are not known", "use a run that ppo-tui started")
     if not found.failed:
-        raise UserError(f"{run.id} has not failed: {found.title}", "leave --minimal out")
+        raise UserError(f"run {run.id} has not failed", "leave --minimal out")
     preset = restore(info.name, info.preset)
     by_check = of_finding(preset, {change.key for fix in found.fixes for change in fix.changes}, narrate)
     if by_check is not None:
@@ -122,8 +121,8 @@ def shrink(
 ) -> Minimal:
     """The fewest settings of a preset that differ from the toy's and with which it `fails`.
 
-    `likely` are keys that are tried alone first; the fields `without` keep their values of the toy. Raises UserError
-    where the toy with all settings does not fail.
+    The keys `likely` are first tried alone; the fields `without` keep the toy's values. Raises UserError if the toy
+    does not fail with all settings.
     """
     search = _Search(narrate, fails)
     layer = _differing(preset, search.toy, set(without))
@@ -148,8 +147,8 @@ def shrink(
 
 
 def of_finding(preset: LoadedPreset, keys: set[str], narrate: Narrate) -> tuple[Finding, Fails] | None:
-    """The error of the preflight that stops a preset, preferably about one of the keys, and what looks for it in
-    another; None where the preflight finds no error but those about this machine.
+    """The error of the preflight that stops a preset, preferably about one of the keys, and a function that looks for
+    it in another preset; None if all errors are about this machine.
     """
     what = subject(preset)
     slow = ((title, check) for title, check in checks.SLOW if title not in checks.PASSING)
@@ -172,7 +171,7 @@ def _asking(check: Callable[[Subject], Iterable[Finding]], wanted: Finding) -> F
 
 
 def _by_runs(wanted: Diagnosis, steps: int, narrate: Narrate, poll: float) -> Fails:
-    """Starts a run, follows it until it ends or is past the step at which the other failed, and removes it."""
+    """Starts a run, follows it until it ends or passes the step at which the original failed, and removes it."""
 
     def fails(preset: LoadedPreset) -> bool:
         quiet = restore(preset.name, preset.snapshot(), ["trainer.loggers=[]"])
@@ -195,12 +194,14 @@ def _by_runs(wanted: Diagnosis, steps: int, narrate: Narrate, poll: float) -> Fa
 
 
 def _same(found: Diagnosis, wanted: Diagnosis) -> bool:
-    """Whether two runs failed in the same way; failures that no entry of the catalog explains by their titles."""
+    """Whether two runs failed in the same way; failures without an entry in the catalog are compared by their
+    titles.
+    """
     return found.failed and found.cause == wanted.cause and (found.cause != UNKNOWN or found.title == wanted.title)
 
 
 def _differing(preset: LoadedPreset, toy: LoadedPreset, without: set[str]) -> Layer:
-    """What a preset sets otherwise than the toy."""
+    """The settings in which a preset differs from the toy."""
     return {
         where: entry
         for where, entry in preset.layer.items()

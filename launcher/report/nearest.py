@@ -1,4 +1,4 @@
-"""veRL's example script that is nearest to a run, and what the run sets otherwise."""
+"""Finds veRL's example script that is nearest to a run, and the settings that differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNCOUNTED = ("trainer.", "ray_kwargs.", "transfer_queue.")  # say where and how
 
 @dataclass(frozen=True)
 class Nearest:
-    """An example by its path in veRL's repository at `tag`; `diff` has its value before, the run's now."""
+    """An example by its path in veRL's repository at `tag`; `diff` has its value as before, the run's as now."""
 
     path: str
     tag: str
@@ -52,7 +52,7 @@ def nearest(config: EffectiveConfig) -> Nearest:
 
 
 def _differences(config: EffectiveConfig, example: Mapping[str, Any]) -> list[Edit]:
-    """What differs: keys of the example, and those that the run sets otherwise than veRL's default."""
+    """The differing keys: those of the example, and those that the run changes from veRL's default."""
     plain = _default(config.version)
     ours = {key for key in config.settings if not key.startswith(_UNCOUNTED) and key not in OURS and not _personal(key)}
     return [

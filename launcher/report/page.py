@@ -33,7 +33,7 @@ _CHANGED = 5  # prompts gained and lost
 
 
 def write(runs: Sequence[RunDir], to: Path) -> bool:
-    """Writes the report of the runs, replacing the file; whether one of them continues. Raises UserError."""
+    """Writes the report of the runs, replacing the file; returns whether one of them is live. Raises UserError."""
     check(to)
     target = to.expanduser()
     price = read_price()
@@ -46,7 +46,7 @@ def write(runs: Sequence[RunDir], to: Path) -> bool:
 
 
 def check(to: Path) -> None:
-    """Raises UserError for a name that is not one of an HTML file."""
+    """Raises UserError for a name without the ending of an HTML file."""
     if to.suffix not in (".html", ".htm"):
         raise UserError(f"{to}: a report is an HTML file", "use a name that ends in .html")
 

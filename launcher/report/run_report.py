@@ -1,4 +1,4 @@
-"""What a report says of a run, as values: how it went, what it cost, what it said."""
+"""The values of a report about a run: its course, its cost, its samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _END = 0.2  # share of the steps at each end
 
 
 class Samples(NamedTuple):
-    """Responses of the rollouts: the first, and the best and the worst of the last step."""
+    """Rollout responses: of the first step, and the best and worst of the last one."""
 
     first: Sample | None = None
     best: Sample | None = None
@@ -40,7 +40,9 @@ class Samples(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What a run took: GPU hours, kWh of its GPUs (None where they do not report power), and the price of the hours."""
+    """The cost of a run: GPU hours, kWh of its GPUs (None where they do not report power), and the price of the
+    hours.
+    """
 
     gpus: int
     gpu_hours: float | None = None
@@ -50,7 +52,7 @@ class Use(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """Mean reward of the first and the last fifth of the steps; `reach` is half the interval of their difference."""
+    """Mean reward of the first and of the last fifth of the steps; `reach` is half the interval of their difference."""
 
     before: float
     after: float
@@ -59,7 +61,7 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class RunReport:
-    """All of it. `seconds` are those of the parts of a usual step; `scores` those of the last validation."""
+    """The whole report. `seconds` are the parts of a usual step; `scores` those of the last validation."""
 
     id: str
     reader: RunReader
@@ -84,7 +86,7 @@ class RunReport:
 
 
 def gather(run: RunDir, price: Price | None = None) -> RunReport:
-    """Reads a whole run. Raises UserError where its directory cannot be read."""
+    """Reads a whole run. Raises UserError if its directory is unreadable."""
     reader = RunReader(run.path)
     while reader.poll() - {"log"}:
         pass

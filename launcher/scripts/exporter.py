@@ -27,8 +27,8 @@ _GIB = re.compile(r"(\d+) ?Gi?B")
 def script(name: str, version: str | None, below: Path) -> str:
     """A preset as a script for veRL `version` (the installed one when None), which writes below a folder.
 
-    Where the version is named, veRL need not be installed here: the script then says `python3`. Raises
-    UserError for a preset that veRL cannot run.
+    With a given version, veRL need not be installed here: the script then uses `python3`. Raises UserError for a preset
+    that veRL cannot run.
     """
     loaded, launch, version = launch_of(name, version, below)
     return (
@@ -39,7 +39,7 @@ def script(name: str, version: str | None, below: Path) -> str:
 def launch_of(
     name: str, version: str | None, below: Path, settings: Sequence[str] = ()
 ) -> tuple[LoadedPreset, Launch, str]:
-    """What a script for veRL `version` runs, as `script`; and the version."""
+    """The launch that a script for veRL `version` runs, as in `script`; and the version."""
     loaded, python = load(name, settings), "python3"
     if version is None:
         env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
@@ -48,7 +48,7 @@ def launch_of(
 
 
 def about(loaded: LoadedPreset, launch: Launch, version: str) -> str:
-    """Comments: what the script runs, and settings of it without effect."""
+    """Comments: what the script runs, and its settings without effect."""
     said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
     lines = [f"# {loaded.name}, for veRL {version}; written by ppo-tui."] + ([f"# {said}"] if said else [])
     lines += [f"# veRL {version} ignores {key}: {why}." for key, why in ignored(launch.keys, version)]
@@ -83,8 +83,7 @@ def slurm(name: str, version: str | None, below: Path) -> str:
 def sky(name: str, version: str | None, below: Path) -> str:
     """A SkyPilot task, as YAML: the machines, veRL on each of them, Ray over them, the preset on the first.
 
-    Existing files that the preset names are copied to the machines under the same path; `below` is a folder
-    of theirs.
+    Existing files that the preset names are copied to the machines under the same path; `below` is a folder there.
     """
     loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
     trainer, home = loaded.preset.trainer, "~/ppo-tui"
@@ -113,7 +112,7 @@ def sky(name: str, version: str | None, below: Path) -> str:
 
 
 def _local_files(loaded: LoadedPreset) -> tuple[list[str], list[str]]:
-    """Files and folders that the preset names: those that are here, and those that are not."""
+    """Files and folders that the preset names: the existing ones, and the missing ones."""
     values = [value_of(loaded.preset, spec) for spec in FIELDS.values() if spec.kind in ("path", "path or name")]
     named = (str(each) for value in values if value for each in (value if isinstance(value, list) else [value]))
     paths = [path for path in dict.fromkeys(named) if Path(path).is_absolute()]

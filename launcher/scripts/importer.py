@@ -1,4 +1,4 @@
-"""A preset from what a reader of a tutorial has in hand: a shell script or a pasted command of overrides."""
+"""Makes a preset from a shell script or a pasted command with overrides."""
 
 import os
 import re
@@ -19,9 +19,10 @@ from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS, MAIN
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
 from launcher.preset.translate import OURS
-from launcher.scripts import frameworks, pasted
+from launcher.scripts import pasted
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
+from launcher.scripts.pasted import mentions
 from launcher.scripts.verl_command import Source
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
@@ -29,7 +30,7 @@ from launcher.verl.config import ESTIMATOR
 from launcher.verl.defaults import is_verl
 
 _NAMES = {"trainer.experiment_name", "trainer.project_name"}
-"""Keys for people: a part that is not known is left out of them."""
+"""Keys with names for people, in which unknown parts are left out."""
 
 _OWN_DEFAULTS = ("cluster.storage_units",)  # what suits a single machine; nothing of the training depends on it
 _LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
@@ -52,7 +53,9 @@ class Lossy(UserError):
 
 @dataclass(frozen=True)
 class Imported:
-    """The text of a preset, and what of the source is not in it; `cut` are settings that a shell would not pass."""
+    """The text of a preset, and the parts of the source that it lacks; `cut` are settings that a shell would not
+    pass.
+    """
 
     text: str
     notes: tuple[str, ...]
@@ -76,8 +79,8 @@ class _Draft:
 def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     """The preset called `name` for a script, a command line or a pasted text with one.
 
-    Keys of any veRL version become fields, the rest overrides. Raises UserError when there is nothing in it, and
-    Lossy when the preset would train differently, unless `lossy`: then the notes say so.
+    Keys of any veRL version become fields, the rest overrides. Raises UserError if nothing is found, and Lossy if the
+    preset would train differently, unless `lossy`: then the notes say so.
     """
     refused: list[tuple[pasted.Command, UserError]] = []
     for command in pasted.commands(source.text):
@@ -87,7 +90,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
             refused.append((command, error))
     differing = next((each for each in refused if isinstance(each[1], Lossy)), None)
     if differing is None:
-        if (other := frameworks.recognized(source.text)) is not None:
+        if (other := mentions.recognized(source.text)) is not None:
             raise UserError(f"this is a command of {other.name}, {other.about}", other.hint)
         raise refused[0][1]
     if lossy:
@@ -142,7 +145,7 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
 
 
 def _clone(source: Source) -> Path | None:
-    """The folder above a script that has a veRL, which Python finds only where the script is run in that folder."""
+    """The folder above a script with a copy of veRL, which Python finds only if the script runs in that folder."""
     above = source.path.absolute().parents if source.path else ()
     return next((each for each in above if is_verl(each / "verl")), None)
 
@@ -174,7 +177,7 @@ def _program(draft: _Draft, name: str, value: str) -> None:
 
 
 def _doubt(key: str, value: str, draft: _Draft) -> None:
-    """Notes a value that cannot be read in full: its unset variables are asked for, anything else is a loss."""
+    """Notes a value that cannot be read in full: its unset variables become questions, anything else is a loss."""
     if marks.is_unknown(value):
         why = ", ".join(dict.fromkeys(marks.reasons(value)))
         draft.losses.append(f"{key} is known only when the script runs: {why}")
@@ -184,7 +187,7 @@ def _doubt(key: str, value: str, draft: _Draft) -> None:
 
 
 def _add(word: str, draft: _Draft) -> None:
-    """One override into the layer, or to what is said about it."""
+    """Adds one override to the layer, or to the notes and losses."""
     key, _, value = word.partition("=")
     bare, text = versions.newest(marks.plain(key).lstrip("+~")), value.strip("'\"")
     if bare in OURS or (bare, text) == ("ray_kwargs.ray_init.address", "local"):
@@ -228,7 +231,7 @@ def _setting(word: str, folder: Path, name: str) -> Layer:
 
 
 def _from_folder(draft: _Draft) -> Any:
-    """Whether an entry of the layer is meant from the folder where the script is run."""
+    """Whether a path in the layer is relative to the folder in which the script runs."""
     located = {spec.path for spec in FIELDS.values() if spec.kind == "path"}
 
     def asked(item: tuple[tuple[str, ...], layers.Entry]) -> bool:
@@ -252,7 +255,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
-    """Sets what the script leaves to veRL where ppo-tui has another default; `given` are the fields that it sets."""
+    """Sets veRL's defaults for fields that the script does not set and for which ppo-tui has another default; `given`
+    are the fields that it sets.
+    """
     values = restore("", layers.nest(layer)).values()
     seen = of_draft(values)
     theirs = EffectiveConfig(settings={key: s for key, s in seen.settings.items() if s.source in ("field", "override")})
@@ -310,8 +315,8 @@ def _without_ours(value: str, name: str, folder: Path) -> str:
 def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path, Imported]:
     """Writes a shell script or a pasted command as a preset of the user's.
 
-    Raises UserError when there is nothing to import, and for a name that is none or taken; Lossy when
-    the preset would train differently, unless `lossy`.
+    Raises UserError if there is nothing to import, and for an invalid or taken name; Lossy if the preset would train
+    differently, unless `lossy`.
     """
     path = target(name)
     if path.exists():

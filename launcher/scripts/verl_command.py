@@ -1,4 +1,4 @@
-"""The veRL command in a shell script or a pasted text: which words reach veRL, and what is not certain of them."""
+"""The veRL command in a shell script or a pasted text: the words that reach veRL, and which of them are uncertain."""
 
 import json
 import os
@@ -42,11 +42,10 @@ _ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPAT
 
 @dataclass(frozen=True)
 class Source:
-    """A script: its text, the file it is, the folder in which it would be run, and its arguments.
+    """A script: its text, its file, the folder in which it would run, and its arguments.
 
-    Of the arguments `NAME=value` sets a variable, as before a command, and answers for it where the script sets it to
-    what only a run can tell. `execute` runs it with recording programs
-    instead of reading it.
+    An argument `NAME=value` sets a variable, as before a command, and replaces a value that only a run can compute.
+    `execute` runs it with recording programs instead of reading it.
     """
 
     text: str
@@ -58,10 +57,10 @@ class Source:
 
 @dataclass
 class Script:
-    """What a script hands to veRL: the entry point with the words after it, the environment, the folder.
+    """The command for veRL in a script: the entry point with its words, the environment, the folder.
 
-    `losses` are what is not certain and changes the training, `cut` what a shell does not pass although it seems meant,
-    `notes` the rest.
+    `losses` are uncertain parts that change the training, `cut` are settings that a shell would not pass although they
+    look intended, `notes` are other remarks.
     """
 
     entry: str = MAIN
@@ -76,8 +75,8 @@ class Script:
 def parse(source: Source) -> Script:
     """The last veRL command of a script, or of a pasted command line.
 
-    Where there is none, lines that begin with an override are taken, so that a part of a command will do. Raises
-    UserError for a script that does not end, or gives up before it starts veRL.
+    If there is none, lines that begin with an override count, so that a part of a command is enough. Raises UserError
+    for a script that does not end, or exits before it starts veRL.
     """
     text = _PROMPT.sub(r"\1", _SHEBANG.sub("", source.text))
     environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -99,7 +98,7 @@ def parse(source: Source) -> Script:
 
 
 def _slurm(text: str, folder: str) -> dict[str, str]:
-    """The variables that a job has by the `#SBATCH` lines of its script."""
+    """The variables of a job, from the `#SBATCH` lines of its script."""
     found: dict[str, str] = {}
     for option, value in _SBATCH.findall(text):
         names = _SLURM.get(_SHORT.get(option, option), ())
@@ -140,7 +139,7 @@ def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
 
 
 def _cut(each: Started) -> str:
-    """What a shell does with settings below the end of a command."""
+    """Explains what a shell does with settings after the end of a command."""
     above = each.above.strip()
     if not above:
         end = "a blank line"
@@ -153,7 +152,7 @@ def _cut(each: Started) -> str:
 
 
 def _take(each: Started, at: int, script: Script) -> None:
-    """The driver's command into `script`; its words begin at `at`."""
+    """Puts the driver's command into `script`; its words begin at `at`."""
     script.entry = marks.plain(each.argv[at - 1])
     script.overrides = [word.strip() for word in each.argv[at:]]
     before = each.argv[: at - 1]

@@ -13,9 +13,8 @@ from launcher.core.tables import read_tables, record
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An estimator or a loss. `group`: it compares several responses to a prompt, so rollout.n is above 1.
-
-    `lacks` is what the v1 trainer does not pass to it: only the legacy trainer runs it.
+    """An estimator or a loss. `group`: it compares several responses to a prompt, so rollout.n must be above 1. `lacks`
+    is an input that the v1 trainer does not pass, so that only the legacy trainer runs it.
     """
 
     name: str

@@ -35,7 +35,7 @@ Tree = dict[str, Any]
 
 
 def is_verl(folder: Path) -> bool:
-    """Whether a folder is veRL's code: a data folder or another package may have its name."""
+    """Whether a folder contains veRL's code; data folders or other packages may have the same name."""
     return (folder / "__init__.py").is_file() and (folder / "trainer").is_dir()
 
 
@@ -52,7 +52,7 @@ def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), c
 
 @functools.cache
 def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
-    """The installed veRL's configuration as Hydra composes it; None where there is none, or it refuses a choice."""
+    """The installed veRL's configuration as Hydra composes it; None if there is none, or Hydra refuses a choice."""
     file = verl / f"{config}.yaml" if verl else None
     if verl is None or file is None or not file.is_file():
         return None

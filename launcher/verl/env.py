@@ -16,7 +16,7 @@ from launcher.inside.ppo_tui_inside import SUPPORTED
 
 REQUIREMENTS_CPU = Path(__file__).with_name("requirements-cpu.txt")
 CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
-"""Distributions of the one package `cupy`."""
+"""Distributions of the package `cupy`."""
 
 _LIBRARIES = ("peft", "datasets", "pyarrow", "numpy", "orjson", "torchdata", "accelerate", "codetiming", "dill")
 _LOGGERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio", "weave")

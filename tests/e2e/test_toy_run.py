@@ -164,14 +164,21 @@ def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) 
     assert (folder / "tokenizer_config.json").exists()
 
 
-def test_a_checkpoint_is_scored_and_nothing_is_trained(env: dict[str, str], run: dict[str, str]) -> None:
+def test_a_checkpoint_is_scored_next_to_the_model_before_and_nothing_is_trained(
+    env: dict[str, str], run: dict[str, str]
+) -> None:
     for _ in range(STARTS):
-        done = ppo_tui(env, "eval", run["run"], "data.val_max_samples=16", "--json")
+        done = ppo_tui(env, "eval", run["run"], "data.val_max_samples=16", "--base", "--json")
         if "Ray failed to start" not in done.stderr:
             break
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert any(re.fullmatch(r"val-core/.+/acc/mean@\d+", key) for key in found["scores"])
+    base = found["base"]
+    assert 8 <= base["prompts"] <= 16, "rows may repeat a prompt"
+    assert base["difference"] == pytest.approx(base["after"] - base["before"])
+    assert base["low"] <= base["difference"] <= base["high"] and 0 <= base["before"] < 1
+    assert len(base["gained"]) + len(base["lost"]) <= base["prompts"]
     steps = [json.loads(line) for line in ppo_tui(env, "metrics", found["run"], "--json").stdout.splitlines()]
     assert len(steps) == 1 and steps[0]["step"] >= 2 and steps[0]["step"] % 2 == 0
     assert not any(key.startswith("actor/") for key in steps[0])

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OF_ALL = ("pyproject.toml", "constraints-cpu.txt", "tests/conftest.py", "tests/support/")
+OF_ALL = ("pyproject.toml", "launcher/verl/requirements-cpu.txt", "tests/conftest.py", "tests/support/")
 
 
 def due(inputs: Iterable[str], changed: Collection[str] | None) -> bool:

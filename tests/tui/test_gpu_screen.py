@@ -30,8 +30,8 @@ from tui.kit.widgets.inspector import Inspector
 from tui.kit.widgets.lines import Lines
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.timing_split import TimingSplit
-from tui.pages.gpu.device import DeviceScreen
 from tui.pages.gpu.devices import DeviceDetail, DeviceList
+from tui.pages.gpu.screen import DeviceScreen
 
 NO_NVML = "no GPU figures: NVML does not start here (Driver Not Loaded)"
 

@@ -58,7 +58,7 @@ class GuardedServer(Server):
         logging.getLogger("textual-serve").setLevel(logging.CRITICAL + 1)
 
     async def on_startup(self, app: web.Application) -> None:
-        """Shows the link."""
+        """Prints the link."""
         self._show_link()
 
     async def _make_app(self) -> web.Application:
@@ -67,12 +67,14 @@ class GuardedServer(Server):
         return app
 
     async def handle_index(self, request: web.Request) -> Any:
-        """The page with the terminal. Its addresses are those that the browser used: a tunnel may change the port."""
+        """The page with the terminal. Its addresses repeat the one that the browser used, because a tunnel may change
+        the port.
+        """
         self.public_url = f"{request.scheme}://{request.host}"
         return await super().handle_index(request)
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """One tab, as long as it is open."""
+        """Serves one tab as long as it is open."""
         self._open += 1
         try:
             return await super().handle_websocket(request)
@@ -87,7 +89,7 @@ class GuardedServer(Server):
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        """Why this request gets nothing; None for one that does."""
+        """Why this request is refused; None if it is not."""
         host, origin = request.host, request.headers.get("Origin")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if _loopback(self.host) and not _loopback(name.strip("[]")):
@@ -104,7 +106,7 @@ class GuardedServer(Server):
         return None
 
     def _admitted(self, request: web.Request) -> web.Response | None:
-        """The way from a link to the page: with the session, without the token in the address."""
+        """Redirects a link to the page: sets the session and removes the token from the address."""
         if not self._brings_token(request):
             return None
         self._token = secrets.token_urlsafe(24)
@@ -134,7 +136,7 @@ def serve(served: Served, say: Say) -> int:
 
 
 def _bound(served: Served) -> Served:
-    """The same with a port that is free, where 0 was asked for. Raises UserError for one that is taken."""
+    """Binds the port, or a free one for port 0. Raises UserError if it is in use."""
     with socket.socket(socket.AF_INET6 if ":" in served.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

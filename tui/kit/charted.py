@@ -1,4 +1,4 @@
-"""The base of every screen with charts: one view of them all, moved by keys."""
+"""The base of every screen with charts: all share one view, which keys move."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ _ROOMY = 24  # rows from which the legend of the marks has one
 
 
 class ViewLine(Painted):
-    """One line above the charts; away while they are as usual."""
+    """One line above the charts; hidden while they show everything as usual."""
 
     words: Sequence[str] = ()
     cursor = ""
     legend: Row = []  # noqa: RUF012 (replaced, never changed)
 
     def show(self, words: Sequence[str], cursor: str, legend: Row) -> None:
-        """`words` describe the view, `cursor` the step it points at, empty without one; `legend` the marks."""
+        """`words` describe the view, `legend` the marks; `cursor` is the step under the cursor, empty without one."""
         self.words, self.cursor, self.legend = words, cursor, legend
         self.set_class(not words and not cursor and not legend, HIDDEN)
         self.redraw()
@@ -65,7 +65,7 @@ class ChartScreen(Page[None]):
     lens: Lens
 
     def charted(self) -> tuple[SeriesStore, Any] | None:
-        """The figures that the view moves over and the planned number of steps; None while there are none."""
+        """The metrics that the view moves over and the planned number of steps; None while there are no metrics."""
         raise NotImplementedError
 
     def show_charts(self) -> None:
@@ -73,19 +73,19 @@ class ChartScreen(Page[None]):
         raise NotImplementedError
 
     def drop_cursor(self) -> bool:
-        """Ends the reading of values; whether there was one."""
+        """Removes the cursor. Returns whether there was one."""
         if self.lens.view.cursor is None:
             return False
         self._look(replace(self.lens.view, cursor=None))
         return True
 
     def action_back(self) -> None:
-        """Ends the reading of values, otherwise leaves."""
+        """Removes the cursor; without one, leaves the page."""
         if not self.drop_cursor():
             self.dismiss()
 
     def show_view(self) -> None:
-        """Says what the charts show other than usual."""
+        """Shows how the view differs from the usual one."""
         found = self.charted()
         view = self.lens.view
         words, cursor = [], ""
@@ -107,7 +107,7 @@ class ChartScreen(Page[None]):
             self._look(self.lens.view.panned(_PAN * direction, found[1]))
 
     def action_point(self, direction: int) -> None:
-        """The cursor one column on, to a step that was trained."""
+        """Moves the cursor by one column, to a step that was trained."""
         found = self._moving()
         if not found:
             return
@@ -125,7 +125,7 @@ class ChartScreen(Page[None]):
         self._point(at, found)
 
     def action_stride(self, distance: int) -> None:
-        """The cursor so many steps on, from the newest one when there is none."""
+        """Moves the cursor by so many steps, from the newest step if there is no cursor."""
         if found := self._moving():
             steps, cursor = found[0].steps, self.lens.view.cursor
             self._point(bisect_left(steps, steps[-1] if cursor is None else cursor) + distance, found)
@@ -146,7 +146,7 @@ class ChartScreen(Page[None]):
             self._look(self.lens.view.pointing(nearest, found[1]))
 
     def _point(self, at: int, found: tuple[SeriesStore, Whole]) -> None:
-        """The cursor at the step of this index, or at the end that it is beyond."""
+        """The view with the cursor at the step of this index, or at the nearer end of the run."""
         steps = found[0].steps
         self._look(self.lens.view.pointing(steps[min(max(at, 0), len(steps) - 1)], found[1]))
 
@@ -166,7 +166,7 @@ class ChartScreen(Page[None]):
         self._look(replace(view, smoothing=SMOOTHINGS[(at + 1) % len(SMOOTHINGS)]))
 
     def action_across(self) -> None:
-        """The next x axis that the run has figures for."""
+        """Changes to the next x axis that the run has values for."""
         found = self.charted()
         if found is None:
             return
@@ -182,7 +182,7 @@ class ChartScreen(Page[None]):
             )
 
     def _moving(self) -> tuple[SeriesStore, Whole] | None:
-        """The figures and their stretch, when there are steps to move over."""
+        """The metrics and the range of the view, if there are steps to move over."""
         found = self.charted()
         if found is None or not found[0].steps:
             return None

@@ -33,14 +33,14 @@ def title_rows(explanation: Explanation, columns: int) -> list[Row]:
 
 
 def meaning_rows(explanation: Explanation, columns: int, most: int | None = None) -> list[Row]:
-    """What that means, in at most so many rows."""
+    """The meaning of the cause, in at most so many rows."""
     return paragraph(explanation.diagnosis.meaning, "text", columns, most=most, least=_LEAST)
 
 
 def entries(explanation: Explanation, columns: int, most: int | None = None) -> list[Item]:
     """The lines of the log and the fixes, each in as many rows as it needs, or `most`.
 
-    An `e` is before a fix that the editor opens, a check mark before one that the run had already.
+    An `e` marks a fix that the editor opens, a check mark one that the run already has.
     """
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
@@ -60,7 +60,7 @@ def entries(explanation: Explanation, columns: int, most: int | None = None) -> 
 
 
 def explained(explanation: Explanation, columns: int) -> list[Row]:
-    """All of it in rows, as on a page."""
+    """The whole diagnosis in rows, as on a page."""
     return [
         *title_rows(explanation, columns),
         *meaning_rows(explanation, columns),
@@ -70,7 +70,7 @@ def explained(explanation: Explanation, columns: int) -> list[Row]:
 
 
 def _entry(head: Row, mark: Row, text: str, role: str, room: int, most: int | None) -> list[Row]:
-    """The mark is in the cells before the text."""
+    """An entry whose mark is in the cells before the text."""
     lines = fold(text, room) if most is None else [text]
     first = put(head, INDENT - width(mark), [*mark, (lines[0], role)], 1)
     return [first, *([(" " * INDENT + line, role)] for line in lines[1:])]

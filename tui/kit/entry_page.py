@@ -1,4 +1,4 @@
-"""What is selected on a page with a list, as a page of its own."""
+"""The selected entry of a page with a list, as a page of its own."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tui.kit.widgets.key_bar import KeyBar
 
 
 class EntryScreen(Page[None]):
-    """The entry that is selected on the page below, as a page; it follows that page."""
+    """Shows the selected entry of the page below, and follows that page."""
 
     BINDINGS = KEYS["entry"]
 

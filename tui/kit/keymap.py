@@ -1,4 +1,4 @@
-"""The keys of the screen by their ids, and the user's own keys laid over them."""
+"""The keys of the screen by their ids, and the user's own keys in their place."""
 
 import string
 from collections.abc import Container, Mapping
@@ -16,7 +16,7 @@ _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 
 @dataclass(frozen=True)
 class Command:
-    """What a key does: an id, its keys as Textual names them (`slash`, `ctrl+z`), in words."""
+    """An action of a key: an id, its keys as Textual names them (`slash`, `ctrl+z`), and its words."""
 
     id: str
     keys: tuple[str, ...]
@@ -29,7 +29,7 @@ class Command:
 
 
 def bindings(*pages: str) -> list[Binding]:
-    """The bindings of some pages of the table, one a key."""
+    """The bindings of some pages of the table, one per key."""
     return [binding for page in pages for _, binding in BindingsMap(KEYS[page])]
 
 
@@ -48,10 +48,8 @@ def commands(keymap: Mapping[str, str] | None = None) -> dict[str, Command]:
 
 
 def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
-    """The keymap to set, and a sentence for each entry that was left out of it.
-
-    Left out are unknown ids, keys that no terminal sends, and keys that something else on the same screen
-    has and keeps.
+    """The keymap to set, and a sentence for each entry that is not in it: unknown ids, keys that no terminal sends, and
+    keys that another action on the same screen has.
     """
     if not asked:
         return {}, []
@@ -76,7 +74,7 @@ def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
 
 
 def _clash(keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """An id of the keymap, a key it asks for, and the id that has that key where both work."""
+    """An id of the keymap, a key that it sets, and another id with that key where both work."""
     for page in KEYS:
         holders: dict[str, set[str]] = {}
         for binding in bindings("app", page, *TOGETHER.get(page, ())):
@@ -116,7 +114,7 @@ _MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
 
 
 def no_use(key: str, moved: Container[str] = ()) -> str:
-    """Which pages have a key that this page does not have; empty where none has it.
+    """Names the pages that have a key which this page lacks; empty if none has it.
 
     `moved` are ids of bindings that the user has put on other keys.
     """
@@ -125,7 +123,7 @@ def no_use(key: str, moved: Container[str] = ()) -> str:
 
 
 def pages(letter: str, moved: Container[str] = ()) -> list[str]:
-    """The pages that have a letter, each once. The letter that opens a page also closes it, which does not count."""
+    """The pages that have a letter, each once, without the page that the same letter opened."""
     found = [
         _PAGES.get(page, page)
         for page in KEYS

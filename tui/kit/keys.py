@@ -1,8 +1,8 @@
 """The keys of the screen by the page or widget that has them, from keys.toml.
 
-A letter has one meaning on all pages, which `LETTERS` gives it; in dialogs letters are answers. Rare actions are in the
-menu of their page: their key is that of the menu and the letter in it, "a e". Classes bind their part of `KEYS`,
-`config.yaml` moves keys by their ids, `ppo-tui keys` lists them: for that no screen is imported. The footer shows some
+A letter has one meaning on all pages, listed in `LETTERS`; in dialogs letters are answers. Rare actions are in the menu
+of their page: their key is that of the menu and the letter in it, "a e". Classes bind their part of `KEYS`,
+`config.yaml` changes keys by their ids, and `ppo-tui keys` lists them without importing a screen. The footer shows some
 of them; help and palette have all.
 """
 
@@ -50,7 +50,7 @@ def _binding(
 
 
 def _move(name: str, action: str, letters: bool) -> Binding:
-    """`letters` are k, j, g and G, for a list that has no field to type in next to it."""
+    """Keys that move a cursor; `letters` are k, j, g and G, for a list without a field to type in."""
     move = _TABLES["moves"][name]
     keys = move["keys"] if letters else move["keys"].partition(",")[0]
     return _binding(f"move.{name.replace('_', '-')}", action, move["tip"], keys, sign=move["sign"])

@@ -1,4 +1,4 @@
-"""The base of the pages with a table: a page declares its rows and its detail."""
+"""The base of the pages with a table: a page defines its rows and the detail of each."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -24,22 +24,22 @@ class ListPage(Inspected[ResultT]):
     DETAIL_SCROLLS: ClassVar[bool] = False  # it takes half of the page
 
     def row(self, key: str, columns: int) -> Row:
-        """The line of a key; its first cell is the cursor's."""
+        """The line of a key; its first cell is for the cursor."""
         raise NotImplementedError
 
     def detail(self, key: str | None, columns: int) -> Sequence[Row]:
-        """All about the selected line; about the page when nothing is selected."""
+        """The detail of the selected line; without a selection, that of the page."""
         raise NotImplementedError
 
     def make_list(self, *above: Widget) -> ComposeResult:
-        """The table with what is above it, the detail below it and the inspector; to be placed by `compose`."""
+        """The table with what is above it, the detail below it and the inspector; for `compose`."""
         detail: Widget = Lines([[]] * self.DETAIL_ROWS, id=self.DETAIL)
         if self.DETAIL_SCROLLS:
             detail = VerticalScroll(detail, can_focus=False)
         yield from self.split(*above, self.TABLE(self.row, self.EMPTY), detail)
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """The detail, where a page has nothing to add."""
+        """The detail; a page may add more."""
         return Inspection(rows=self.detail(key, columns))
 
     def selected(self) -> str | None:

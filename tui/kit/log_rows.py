@@ -1,4 +1,4 @@
-"""Some lines of a log in rows: those around a place, of which one stands out."""
+"""Lines of a log in rows, around a place whose line stands out."""
 
 import contextlib
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _MOST = 4  # rows of one line
 
 
 def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[Entry]:
-    """The lines around a byte of the console of an attempt; the last ones where the byte is None."""
+    """The lines around a byte of the console of an attempt; the last lines if the byte is None."""
     attempt, offset = place
     with contextlib.suppress(OSError):
         pager = LogPager(run.attempt(attempt).console)
@@ -23,7 +23,7 @@ def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[Entry]:
 
 
 def log_rows(lines: Sequence[Entry] | None, offset: int | None, columns: int) -> list[Row]:
-    """A title and the lines, that of the byte `offset` in bold. None: they are being read."""
+    """A title and the lines; the one with the byte `offset` is bold. None: the lines are still being read."""
     if not lines:
         return [[(" reading the log …" if lines is None else " The log has no line of this.", "dim")]]
     rows: list[Row] = [[(" Log", "title")]]

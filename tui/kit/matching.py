@@ -24,7 +24,9 @@ def _score(key: str, words: list[str]) -> int:
 
 
 def _fit(key: str, word: str) -> int:
-    """How well one word fits; 0 when it does not. Prose must hold it in one piece: letters are everywhere."""
+    """How well one word fits; 0 if it does not. Prose must contain the whole word, because its letters occur
+    everywhere.
+    """
     metric = describe(key)
     meaning = metric.meaning.lower()
     best = letters(key.lower(), word)
@@ -39,8 +41,8 @@ def _fit(key: str, word: str) -> int:
 def letters(name: str, word: str) -> int:
     """How well `word` names `name`, 0 to 100.
 
-    In one piece is best, then as the first letters of its words (`agn` for actor/grad_norm), then letter by
-    letter in a stretch of at most three times their number.
+    A match in one piece is best, then one of first letters (`agn` for actor/grad_norm), then of single letters in a
+    stretch of at most three times their number.
     """
     at = name.find(word)
     if at >= 0:

@@ -1,4 +1,4 @@
-"""Devices and who holds their memory, in rows of text. A device is a GPU of a sample, or the host."""
+"""Devices and the processes that hold their memory, in rows of text. A device is a GPU of a sample, or the host."""
 
 from launcher.core.format import gib
 from launcher.core.text import clean
@@ -18,7 +18,7 @@ _WHOSE = {"run": ("this run", "live"), "others": ("others", "warn"), "unknown": 
 
 
 def devices(sample: MachineSample | None) -> list[Device]:
-    """The GPUs of a sample, and at the end the host as a device of the same shape; of a cluster node after node."""
+    """The GPUs of a sample, then the host as a device of the same shape; on a cluster, node after node."""
     if sample is None:
         return []
     if sample.nodes:
@@ -32,14 +32,14 @@ def devices(sample: MachineSample | None) -> list[Device]:
 
 
 def fullest(sample: MachineSample | None) -> Device | None:
-    """The GPU with the least room left; the host where there is no GPU."""
+    """The GPU with the least free memory; the host if there is no GPU."""
     found = devices(sample)
     gpus = [device for device in found if not is_host(device) and device.total and device.used is not None]
     return max(gpus, key=used_share, default=found[-1] if found else None)
 
 
 def used_share(device: Device) -> float:
-    """0 to 1; 0 where it is not known."""
+    """Share of the memory in use, 0 to 1; 0 if unknown."""
     return min(device.used / device.total, 1.0) if device.used is not None and device.total else 0.0
 
 
@@ -84,7 +84,7 @@ def device_row(device: Device, columns: int, chosen: bool, longest: int = 0) -> 
 
 
 def share_bar(device: Device, room: int) -> Row:
-    """The run's part, what others hold, what is free."""
+    """A bar of the memory: the run's part, other processes, free."""
     cells = min(room, _BAR)
     used, total, run = device.used, device.total, device.run_used
     if cells < _LEAST_BAR or used is None or not total:
@@ -175,12 +175,12 @@ def _hot(device: Device) -> bool:
 
 
 def _held_back(device: Device) -> bool:
-    """Whether something other than its ordinary power limit slows a GPU."""
+    """Whether anything but the usual power limit slows a GPU."""
     return any(word != "power limit" for word in device.slowed)
 
 
 def detail_rows(device: Device, columns: int, rows: int, missing: str | None) -> list[Row]:
-    """All about one device; `missing` is why there are no GPU metrics, where that matters."""
+    """The details of one device; `missing` is why there are no GPU metrics, if that matters."""
     head: Row = [(f" {device_name(device)} {short_name(device)}".rstrip(), "title")]
     first, *others = packed([head, *split_parts(device)], columns - 2)
     drawn = [first, *([("  ", "text"), *row] for row in others)]

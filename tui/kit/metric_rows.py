@@ -26,12 +26,12 @@ _FIGURES = (  # of launcher.metrics.responses, the words before each
 
 
 def legend() -> list[tuple[str, str]]:
-    """The words before the shares of a step, and what these are shares of."""
+    """The words before the shares of a step, and what they are shares of."""
     return [(words, f"share of {describe(PREFIX + name).meaning}") for name, words in _FIGURES]
 
 
 def figures_row(series: SeriesStore, step: int) -> Row:
-    """`equal rewards 40 % · alike 3 %`: shares that were counted in the responses of a step; empty without any."""
+    """`equal rewards 40 % · alike 3 %`: shares of the responses of a step; empty without any."""
     said = [
         f"{words} {number(100 * value)} %"
         for name, words in _FIGURES
@@ -46,7 +46,7 @@ _RANGE_FROM, _SPARK_FROM = 60, 44  # columns from which there is room for them
 
 
 def column_heads(shown: int, known: int, columns: int) -> Row:
-    """What is above the table; how many metrics the filter leaves."""
+    """The heading of the table, with the number of metrics that pass the filter."""
     name, sparks, ranged = _widths(columns)
     count = f"{known}" if shown == known else f"{shown} of {known}"
     row: Row = [("  ", "text"), *fit([(f"metric ({count})", "dim")], name), (f" {'now':>{_VALUE}}", "dim")]
@@ -56,7 +56,7 @@ def column_heads(shown: int, known: int, columns: int) -> Row:
 
 
 def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: int) -> Row:
-    """Name, newest value, lowest, highest, curve of the steps 0 to `last`; the first cell is the cursor's."""
+    """Name, newest value, lowest, highest, curve of the steps 0 to `last`; the first cell is for the cursor."""
     name, sparks, ranged = _widths(columns)
     family, slash, rest = shorten(title(key), name).partition("/")
     named: Row = [(family + slash, "dim"), (rest, "text")] if rest else [(family, "text")]
@@ -110,7 +110,7 @@ def title(key: str) -> str:
 
 
 def shorten(name: str, room: int) -> str:
-    """A name in `room` characters: its middle is what can be missed."""
+    """Cuts a name to `room` characters by leaving out its middle."""
     if len(name) <= room:
         return name
     head = max((room - 1) // 3, 0)

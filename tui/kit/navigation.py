@@ -1,4 +1,6 @@
-"""From one screen to another: all that screens and actions know of each other. `tui.routes` opens the screens."""
+"""Ways from one screen to another, so that screens and actions need not import each other. `tui.routes` opens the
+screens.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ RunPageName = Literal["check", "checks", "diagnosis", "events", "gpu", "log", "m
 
 
 class RunView(NamedTuple):
-    """A run as its pages show it: what was read of it, the view that their charts share, whether it can be changed."""
+    """A run on its pages: the data read so far, the view of all its charts, and whether it can be changed."""
 
     reader: RunReader
     lens: Lens
@@ -35,38 +37,39 @@ class Navigation(Protocol):
     marked: list[Path]
 
     def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
-        """The dashboard of a run, instead of `page`; what was opened over that meanwhile is closed first."""
+        """Opens the dashboard of a run instead of `page`; pages opened over that one meanwhile are closed first."""
 
     def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
-        """Runs and presets, instead of `page`; the cursor is on the run `current`."""
+        """Opens the list of runs and presets instead of `page`, with the cursor on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
-        """The runs that wait for their turn, over the present screen."""
+        """Opens the queue over the present screen."""
 
     def compare(self, runs: Sequence[Path]) -> None:
-        """Runs side by side, over the present screen."""
+        """Opens a comparison of runs over the present screen."""
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
-        """The form of a draft, over the present screen: at a field or veRL key, KEY=VALUE as first changes."""
+        """Opens the form of a draft over the present screen, at a field or veRL key, with KEY=VALUE as first
+        changes.
+        """
 
     def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
-        """A page of a run, over the present screen: `at` is the rule of a check, or a line of the log."""
+        """Opens a page of a run over the present screen; `at` is the rule of a check, or a line of the log."""
 
     def explain(self, topic: str) -> None:
-        """The reference text about a topic of `ppo-tui help`, over the present screen."""
+        """Opens the reference text of a topic of `ppo-tui help` over the present screen."""
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
-        """Starts a preset, after a question, out of the run `after`; only in a worker.
-
-        Returns the directory of the new run; without one the KEY=VALUE that were changed for the launch.
+        """Asks, then starts a preset, after the run `after` if one is named; only in a worker. Returns the directory of
+        the new run, or, if it was not started, the KEY=VALUE that were changed for the launch.
         """
 
 
 def navigation(app: App[Any]) -> Navigation:
-    """That of the application."""
+    """The navigation of the application."""
     return cast(Navigation, app.routes)  # type: ignore[attr-defined]  # PpoTui has them
 
 
 def is_open(screen: Screen[Any]) -> bool:
-    """Whether a screen still has its widgets. Work that runs in a thread asks before it shows its result."""
+    """Whether a screen still has its widgets. Work in a thread checks this before it shows its result."""
     return screen.app.is_running and screen in screen.app.screen_stack

@@ -1,4 +1,4 @@
-"""What all pages and dialogs have in common: each is left once, and nothing is left in its place."""
+"""Shared behavior of pages and dialogs: each closes only itself, and only once."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _NO_TROUBLE = "the run has not failed, and printed no errors"
 
 
 class Offers:
-    """Of a screen or widget: `refusal` is why an action cannot work now.
+    """A screen or widget whose actions may be refused: `refusal` is the reason.
 
-    The footer and the palette leave such an action out, the help dims it, and a press of its key says why.
+    The footer and the palette leave such an action out, the help dims it, and pressing its key shows the reason.
     """
 
     LEGENDS: ClassVar[tuple[str, ...]] = ()  # the signs that the help explains, by `tui.pages.help.screen.LEGENDS`
@@ -51,7 +51,7 @@ class Offers:
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """As Textual asks: None is an action that is listed and does not work."""
+        """Answers Textual: None means that an action is listed but does not work."""
         return None if self.refusal(action) is not None else True
 
 
@@ -70,32 +70,34 @@ ResultT = TypeVar("ResultT")
 
 
 class Page(Offers, Screen[ResultT]):
-    """Textual's `dismiss` closes whatever is on top, as often as it is called: a second key would close the page
-    below, work that ends late a page that was opened meanwhile.
+    """A page that closes only itself. Textual's `dismiss` closes whatever is on top: a second key press would close the
+    page below, and late work would close a page that was opened meanwhile.
     """
 
     PAGE_NAME: ClassVar[str] = ""  # begins the header, where there is one
     FIELD_ACTIONS: ClassVar[tuple[str, ...]] = ("find", "filter", "ask")  # open a field, in which their key is a letter
 
     left = False
-    """Whether it is closed or closing: keys that were pressed on it are dropped."""
+    """Whether the page is closed or closing; keys that were pressed on it are then dropped."""
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
     PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
 
     @property
     def whole(self) -> bool:
-        """False while the page closes, which work that ends now may meet: its widgets go one by one."""
+        """False while the page closes: its widgets are removed one by one, and work that ends now may find some
+        missing.
+        """
         return all(self.query(part) for part in self.PARTS)
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
-        """Closes this page, once. One that is covered closes as soon as it is on top again."""
+        """Closes this page once. A covered page closes as soon as it is on top again."""
         return self._close(partial(super().dismiss, result), forward=False)
 
     def give_way(self, to: Screen[Any], *, forward: bool) -> None:
         """Closes this page as `dismiss` does, with another one in its place.
 
-        Keys that were pressed on this page go to a page that lies `forward`. The way back ends where it ends.
+        Pending keys of this page go to that one if the way leads `forward`; on the way back they are dropped.
         """
         self._close(partial(self.app.switch_screen, to), forward=forward)
 
@@ -115,9 +117,10 @@ class Page(Offers, Screen[ResultT]):
             self._pending()
 
     def in_worker(self, act: Callable[[], Coroutine[Any, Any, object]], group: str, *, exclusive: bool = True) -> None:
-        """Does something in a worker; `exclusive` cancels what the group does now.
+        """Runs a function in a worker; `exclusive` cancels other workers of the group.
 
-        It takes a function, as `textual.work` does: a worker that is cancelled before it starts awaits no coroutine.
+        It takes a function, as `textual.work` does, so that a worker cancelled before its start leaves no coroutine
+        unawaited.
         """
         self.run_worker(cast("WorkType[None]", act), group=group, exclusive=exclusive)
 
@@ -127,40 +130,42 @@ class Page(Offers, Screen[ResultT]):
         return super().check_action(action, parameters)
 
     def open_field(self, field: Input) -> None:
-        """Shows a field and gives it the keys at once.
+        """Shows a field and focuses it at once.
 
-        `Widget.focus` waits for its turn: letters that come together with the key that opened the field, as over
-        a slow link, would be taken as keys of the screen.
+        `Widget.focus` is delayed: over a slow link, letters that arrive together with the key that opened the field
+        would act as keys of the screen.
         """
         field.remove_class(HIDDEN)
         self.set_focus(field)
 
     @property
     def topic(self) -> str | None:
-        """What the reference explains of the selection, as after `ppo-tui help`; None for nothing."""
+        """The topic of `ppo-tui help` about the selection; None for nothing."""
         return None
 
     @property
     def scrolled(self) -> VerticalScroll:
-        """What the keys for a page of text move."""
+        """The widget that the keys for scrolling move."""
         return self.query_one(VerticalScroll)
 
     def action_scroll(self, lines: int) -> None:
         self.scrolled.scroll_relative(y=lines, animate=False)
 
     def action_read(self, direction: int) -> None:
-        """Scrolls a page on or back."""
+        """Scrolls a page forward or back."""
         self.action_scroll(direction * max(self.scrolled.size.height - 1, 1))
 
 
 class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from the first base
-    """A question over a page. Its last line has its keys."""
+    """A question over a page. The last line shows its keys."""
 
     HINTS = ""
 
     @staticmethod
     def objection(wrong: Callable[[str], str | None], text: str) -> str | None:
-        """What `wrong` says about a text, or why it cannot: a name of 5,000 letters, `~nobody`."""
+        """The objection of `wrong` to a text, or the error of a text that it cannot judge: a name of 5,000 letters,
+        `~nobody`.
+        """
         try:
             return wrong(text)
         except (OSError, RuntimeError, ValueError) as error:

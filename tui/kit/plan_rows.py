@@ -1,4 +1,4 @@
-"""What a preset comes to: a row each about what it trains, its batch, its length and its memory."""
+"""A preset in short: rows about what it trains, its batch, its length and its memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = 8  # cells of what a row is about
 
 
 def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pace | None) -> list[Row]:
-    """Model and machine, the batch, the length of the run, its time, its memory: a line each."""
+    """Model and machine, the batch, the length of the run, its time, its memory: one line each."""
     model = clean(str(what.get("actor_rollout_ref.model.path")))
     rank = what.get("actor_rollout_ref.model.lora_rank", 0)
     where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
@@ -42,7 +42,7 @@ def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pa
 
 
 def laid(row: Row, columns: int) -> list[Row]:
-    """A row of `essentials` in lines of at most so many cells."""
+    """Breaks a row of `essentials` into lines of at most so many cells."""
     *label, (text, role) = row
     name: Row = [(f" {word.strip()}", role) for word, role in label]
     return labelled(name, text, role, 1 + _NAME if name else 1, columns)

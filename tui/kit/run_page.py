@@ -1,4 +1,4 @@
-"""The bases of the pages about a run: a header that follows it, the body, the keys; and of those that list entries."""
+"""Base classes of the pages about a run (a header that follows it, a body, the keys) and of those that list entries."""
 
 import asyncio
 from typing import ClassVar
@@ -18,7 +18,7 @@ from tui.kit.widgets.lists import Items
 
 
 class RunPage(Page[None]):
-    """A page declares its `body` and how to show it. The dashboard below reads the files of the run."""
+    """A page defines its `body` and how to show it. The dashboard underneath reads the files of the run."""
 
     POLL: ClassVar[float] = 1.0  # seconds between two looks at what was read
 
@@ -44,7 +44,7 @@ class RunPage(Page[None]):
         raise NotImplementedError
 
     def show_body(self) -> None:
-        """Hands what was read to the widgets of the body."""
+        """Passes the data of the run to the widgets of the body."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -57,7 +57,7 @@ class RunPage(Page[None]):
         self.show()
 
     def poll(self) -> None:
-        """Looks again."""
+        """Reads the run again."""
         self.show()
 
     def show(self) -> None:
@@ -81,7 +81,7 @@ class RunPage(Page[None]):
 
 
 class ItemsPage(Inspected[None], RunPage):
-    """Entries of several rows each about a run, which follow it; enter opens the check that one is about."""
+    """A page of entries about a run, several rows each; enter opens the check of an entry."""
 
     LIST: ClassVar[type[Items]]
     EMPTY: ClassVar[str] = ""  # is shown when there are no entries
@@ -97,7 +97,7 @@ class ItemsPage(Inspected[None], RunPage):
         return self.listed.cursor
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """The entry itself, where a page has nothing to add."""
+        """The entry itself; a page may add more."""
         return Inspection(rows=[row for item in self.items(columns) if item.name == key for row in item.rows])
 
     def move_selection(self, distance: int) -> None:

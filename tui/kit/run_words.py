@@ -1,4 +1,4 @@
-"""How states, phases and levels are said: a sign, a word, and the role they are drawn in."""
+"""The words for states, phases and levels: a sign, a word, and the role that colors them."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -45,7 +45,7 @@ def _doing(state: RunState, now: float | None) -> str:
 
 
 def reference(topic: str, column: int = 0) -> list[Row]:
-    """Where the selection is explained, offline; from `column` on with a label, the last row of a page."""
+    """The reference topic of the selection, as the last row of a page; with a label it starts at `column`."""
     label: Row = [(" Reference", "dim")] if column else []
     return [put(label, column, [(f" ppo-tui help {clean(topic)}"[column > 0 :], "dim")], 0)]
 
@@ -60,7 +60,7 @@ def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
 
 
 def verdict_words(state: RunState) -> Row:
-    """`▲ WARN KL-4 +1`: the verdict, the worst flag, how many more are on."""
+    """`▲ WARN KL-4 +1`: the verdict, the worst flag, the number of further flags."""
     sign, word, role = verdict_word(state.state, state.verdict)
     flags = state.flags
     row: Row = [(f"{sign} {word}", role)]
@@ -79,9 +79,8 @@ def level_sign(level: Level) -> Span:
 def uptime(state: RunState, now: float | None) -> str:
     """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
 
-    A run that ended shows the time of all its attempts, as the list of runs does.
-    `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
-    up any more does not seem to continue.
+    A run that ended shows the time of all its attempts, as the list of runs does. `now` is the latest time that the
+    supervisor recorded, not this machine's clock, so that a run without a supervisor does not seem to continue.
     """
     if not state.live and state.seconds is not None:
         return f"ran {duration(state.seconds)}"
@@ -95,7 +94,7 @@ def uptime(state: RunState, now: float | None) -> str:
 
 
 def by_whom(by: str | None) -> str:
-    """Who asked for something: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
+    """Who requested something: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
     return "from the screen" if by == "screen" else f"by {by}"
 
 
@@ -112,9 +111,9 @@ def notice(state: RunState) -> tuple[str, str] | None:
 
 @lru_cache(1024)
 def lineage(run: Path) -> str:
-    """Where a run came from, as `launcher.runs.watch.run_settings` says it.
+    """The origin of a run, in the words of `launcher.runs.watch.run_settings`.
 
-    Reads run.yaml once, since what a run came from never changes.
+    Reads run.yaml once, since it never changes.
     """
     from launcher.runs.watch.run_settings import lineage as words  # it writes YAML, which the first frame does not need
 
@@ -122,7 +121,7 @@ def lineage(run: Path) -> str:
 
 
 def damage_words(state: RunState) -> str:
-    """`damaged: state.json: step (and 2 more)`; empty for a sound run."""
+    """`damaged: state.json: step (and 2 more)`; empty for an undamaged run."""
     more = f" (and {len(state.damaged) - 1} more)" if len(state.damaged) > 1 else ""
     return f"damaged: {state.damaged[0]}{more}" if state.damaged else ""
 
@@ -153,7 +152,7 @@ def _end_or_stall(state: RunState) -> tuple[str, str] | None:
 
 
 def strictest(bounds: Iterable[Bound]) -> list[Bound]:
-    """Of the bounds of one level to one side, the one that is crossed first; mildest level first."""
+    """The first bound to be crossed, per level and side; mildest level first."""
     found: dict[tuple[int, str], Bound] = {}
     for bound in bounds:
         side = bound.side[0]

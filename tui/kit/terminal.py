@@ -1,9 +1,9 @@
-"""What gets to the terminal: of the screen only text that does not act on it; next to the screen title,
-notification and clipboard; and whether the terminal is there.
+"""The output to the terminal: inert text of the screen, title, notifications and clipboard; and whether the terminal
+still exists.
 
-Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
-which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
-(`set -g set-titles on` hands it on) and drops notifications; nothing is wrapped to get past it.
+Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9, which
+iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane (`set -g set-titles
+on` hands it on) and drops notifications; nothing is wrapped to get past it.
 """
 
 import contextlib
@@ -38,11 +38,11 @@ _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show s
 
 
 class CutDriver(LinuxDriver):
-    """For a link that can be cut: what this program switched on then stays on, and nothing is left to switch it off.
+    """A driver for links that can be cut, after which nothing switches off the terminal's modes.
 
-    It leaves out reports that the terminal would continue typing into the shell: of the focus, which nothing here uses,
-    and of its size, which ssh forwards by itself. Kitty's keys are left out by TEXTUAL_DISABLE_KITTY_KEY. Bracketed
-    paste stays: without it a pasted text would be pressed key by key, and a shell sets and resets it at each prompt.
+    It does not switch on reports that the terminal would then type into the shell: of the focus, which is unused, and
+    of the size, which ssh forwards. TEXTUAL_DISABLE_KITTY_KEY leaves out Kitty's keys. Bracketed paste stays on:
+    without it a pasted text would act key by key, and shells reset it at each prompt.
     """
 
     def write(self, data: str) -> None:
@@ -52,7 +52,7 @@ class CutDriver(LinuxDriver):
 
 
 class InertFilter(LineFilter):
-    """The one way of all text to the screen, whoever draws it: nothing of it acts on the terminal or is a secret.
+    """Filters all text of the screen: no text controls the terminal or contains a secret.
 
     Each text keeps its width, so no layout changes.
     """
@@ -74,10 +74,10 @@ def understands(env: Mapping[str, str] | None = None) -> bool:
 
 
 def send(app: App[Any], escape: str) -> None:
-    """Writes an escape on what Textual paints on.
+    """Writes an escape to Textual's output stream.
 
-    Its public interface offers only the bell. Textual writes whole frames to this same stream, one call
-    each, so what is written here comes between two frames and never inside an escape.
+    Textual's public interface offers only the bell. Textual writes whole frames to this same stream, one call each, so
+    what is written here comes between two frames and never inside an escape.
     """
     if not app.is_headless and understands() and sys.__stderr__ is not None:
         with contextlib.suppress(OSError):  # it hung up; the app finds out by itself
@@ -96,7 +96,7 @@ def notification(text: str) -> str:
 
 
 def copy(app: App[Any], name: str, text: str) -> Path:
-    """Sends text to the terminal's clipboard and to a file, for tmux may swallow the former.
+    """Sends text to the terminal's clipboard and to a file, because tmux may drop the former.
 
     Returns the file, `<cache>/copied/<name>.txt`; each copy replaces the one before. Raises OSError.
     """
@@ -112,8 +112,7 @@ def copy(app: App[Any], name: str, text: str) -> Path:
 def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
     """Whether the terminal behind stdin or stdout is gone.
 
-    A process that does not lead its session gets no SIGHUP when that happens: Textual would read its end for
-    ever.
+    A process that does not lead its session gets no SIGHUP when that happens: Textual would read end-of-file forever.
     """
     poll = select.poll()
     for descriptor in descriptors:
@@ -134,7 +133,7 @@ _WRITES = 2.0  # seconds in which a terminal must take that
 
 @contextlib.contextmanager
 def given_back() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the screen and leave the terminal as it was, whatever the event loop waits for."""
+    """Within this block, SIGTERM and SIGHUP end the screen and restore the terminal, even if the event loop hangs."""
     global _modes
     _modes = termios.tcgetattr(0)
     before = {number: signal.signal(number, _on_signal) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -146,7 +145,9 @@ def given_back() -> Iterator[None]:
 
 
 def leave_soon(code: int, farewell: str = "", patience: float = 0.8) -> None:
-    """Ends this process in so many seconds: a thread that waits for a disk must not keep a person here."""
+    """Ends this process after so many seconds, so that a thread that waits for a disk does not keep the user
+    waiting.
+    """
     timer = threading.Timer(patience, _leave, (code, farewell))
     timer.daemon = True
     timer.start()
@@ -157,7 +158,7 @@ def _on_signal(number: int, _: object) -> None:
 
 
 def _leave(code: int, farewell: str = "") -> NoReturn:
-    """Gives the terminal back and ends at once. One that takes no bytes is not waited for."""
+    """Restores the terminal and exits at once, without waiting for a terminal that accepts no bytes."""
     stream = sys.__stderr__
     with contextlib.suppress(OSError, termios.error, ValueError):
         if stream is not None and select.select([], [stream], [], _WRITES)[1]:

@@ -20,7 +20,7 @@ DEFAULT, TERMINAL = "dark", "terminal"
 
 
 def foreign_variables(theme: Theme) -> dict[str, str]:
-    """Our variables for a theme that is not ours."""
+    """The values of our style variables for a theme that is not ours."""
     if theme.ansi:
         dim = faint = "ansi_bright_black"
         others = ("ansi_magenta", "ansi_cyan", "ansi_default")
@@ -33,7 +33,7 @@ def foreign_variables(theme: Theme) -> dict[str, str]:
 
 
 def _theme(name: str, table: dict[str, Any]) -> Theme:
-    """A theme with the rest of its colors made of its own; one of the terminal's has them all in the table."""
+    """A theme whose missing colors are derived from its own; the table has all colors of `terminal`."""
     table = {**_TABLES.get(table.pop("like", ""), {}), **table}
     variables = {variable: table.pop(variable) for variable in [*table] if "-" in variable or variable in _OURS}
     theme = Theme(name=name, **table)
@@ -58,7 +58,7 @@ OWN = tuple(_theme(name, dict(table)) for name, table in _TABLES.items())
 
 
 def theme_name(asked: str | None, place: str = "--theme") -> str:
-    """The name of the theme to use. Raises UserError for one that does not exist; `place` asked for it."""
+    """The name of the theme to use. Raises UserError for an unknown name; `place` is where it was set."""
     known = [*(theme.name for theme in OWN), *BUILTIN_THEMES]
     if asked is not None and asked not in known:
         ours = ", ".join(theme.name for theme in OWN)

@@ -1,4 +1,4 @@
-"""In veRL's place below a real supervisor: says on console and file logger what veRL would say."""
+"""Replaces veRL below a real supervisor: writes to console and file logger what veRL would write."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Rules that the configuration decides: V where veRL exits at the start, P where it fails later.
+"""Rules about the configuration alone: V where veRL exits at the start, P where it fails later.
 
 One small function per rule; findings.toml says what each finding means.
 """

@@ -30,7 +30,7 @@ OF_VLLM = (
     "max_num_batched_tokens",
 )
 QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
-"""What each engine can turn the weights into, by `rollout.quantization`."""
+"""The quantizations of each engine, by `rollout.quantization`."""
 
 
 def loop(subject: Subject) -> Findings:
@@ -150,7 +150,7 @@ def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
 
 
 def loops(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Name, class and arguments of each agent loop in a configuration file; nothing where it cannot be read."""
+    """Name, class and arguments of each agent loop in a configuration file; empty if it is unreadable."""
     found = _yaml(path)
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
@@ -169,7 +169,7 @@ def template_arguments(subject: Subject) -> Findings:
 
 
 def _text(path: Any) -> str:
-    """The text of a file; nothing where it cannot be read."""
+    """The text of a file; None if it is unreadable."""
     try:
         return Path(str(path)).read_text("utf-8") if path else ""
     except (OSError, ValueError):
@@ -177,7 +177,7 @@ def _text(path: Any) -> str:
 
 
 def _yaml(path: Path) -> Any:
-    """What a YAML file holds; None where it is none."""
+    """The content of a YAML file; None if it is invalid."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

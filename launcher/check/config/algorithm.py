@@ -21,10 +21,10 @@ POSITIVE = {
     "kl_cov": {f"{ACTOR}.policy_loss.kl_cov_ratio": 0.0002},
     "sapo": {f"{ACTOR}.tau_pos": 1.0, f"{ACTOR}.tau_neg": 1.05},
 }
-"""Loss -> what it divides by or asserts to be above 0, with veRL's default."""
+"""By loss: the keys that it divides by or requires to be above 0, with veRL's defaults."""
 BYPASS = "algorithm.rollout_correction.bypass_mode"
 BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
-"""What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
+"""Metrics by which groups can be filtered without a custom reward function: veRL's own results."""
 _EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 _LEGACY = {"trainer.use_v1": False}
 _MODULES = (
@@ -34,7 +34,7 @@ _MODULES = (
     "reward.custom_reward_function.path",
     "actor_rollout_ref.rollout.agent.agent_loop_config_path",
 )
-"""Modules of the user's that veRL imports, any of which may register estimators and losses."""
+"""Keys of user modules that veRL imports and that may register estimators and losses."""
 
 
 def aggregation(subject: Subject) -> Findings:
@@ -70,8 +70,8 @@ def _registered(
     *,
     ppo: str,
 ) -> Findings:
-    """An error for a name of another version and for one that nobody registers; a note for what a module of the
-    user's may register. `ppo` is how veRL calls that of PPO.
+    """An error for a name of another version and for one that nobody registers; a note for what a module of the user's
+    may register. `ppo` is veRL's name for PPO's.
     """
     name = subject.text(key)
     if name is None or name in known:

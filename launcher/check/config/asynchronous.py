@@ -1,4 +1,4 @@
-"""Trainers other than the synchronous one: ASYNC-1 to ASYNC-8, and what the legacy trainer does not do.
+"""Trainers other than the synchronous one: ASYNC-1 to ASYNC-8, and limits of the legacy trainer.
 
 veRL: `verl/trainer/ppo/v1/trainer_separate_async.py: PPOTrainerSeparateAsync`, `trainer_colocate_async.py`,
 `replay_buffer.py: ReplayBufferAsync`, `verl/experimental/separation/engine_workers.py: DetachActorWorker`,
@@ -37,7 +37,7 @@ SEQS = f"{ROLLOUT}.max_num_seqs"
 CALLS = 1000  # at once that Ray lets an engine's actor take, unless max_num_seqs is larger
 CONTROL = 16  # of them that veRL adds to max_num_seqs for itself
 RESTORED = ("fsdp", "fsdp2", "veomni", "megatron")
-"""Strategies whose weights can be put aside and back."""
+"""Strategies whose weights can be saved and restored."""
 
 
 def batch_of_updates(subject: Subject) -> Findings:
@@ -148,7 +148,7 @@ def adapters(subject: Subject) -> Findings:
 
 
 def weights_put_aside(subject: Subject) -> Findings:
-    """ASYNC-6: separate_async puts old weights aside, which veRL can do for some strategies only."""
+    """ASYNC-6: separate_async saves old weights, which veRL supports for some strategies only."""
     strategy = subject.text(f"{ACTOR}.strategy")
     if not subject.is_separate or strategy in (None, *RESTORED) or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return

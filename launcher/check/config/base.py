@@ -1,4 +1,4 @@
-"""What the rules share: how findings are made, which numbers would work."""
+"""Helpers of the rules: making findings, and numbers that would work."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ error, warning, info = of_config.error, of_config.warning, of_config.info
 
 
 def dividing(size: int, wish: int) -> list[int]:
-    """The divisors of `size` on both sides of `wish`, the smaller first: `dividing(64, 24)` is [16, 32]."""
+    """The divisors of `size` next to `wish`, the smaller first: `dividing(64, 24)` is [16, 32]."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
     below = [number for number in divisors if number <= wish]
     above = [number for number in divisors if number > wish]
@@ -22,7 +22,7 @@ def dividing(size: int, wish: int) -> list[int]:
 
 
 def multiples(step: int, wish: int) -> list[int]:
-    """The multiples of `step` on both sides of `wish`, the smaller first: `multiples(8, 60)` is [56, 64]."""
+    """The multiples of `step` next to `wish`, the smaller first: `multiples(8, 60)` is [56, 64]."""
     below = wish // step * step
     return [number for number in (below, below + step) if number > 0]
 
@@ -43,7 +43,7 @@ def machines(count: int) -> str:
 
 
 def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what: str, when: str) -> Findings:
-    """An error when the value of `key` is none of the `known` names; nothing when no names are known."""
+    """An error when the value of `key` is none of the `known` names; nothing if no names are known."""
     value = subject.get(key)
     if value is None or not known or value in known:
         return

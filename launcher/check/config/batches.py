@@ -71,8 +71,8 @@ def mini_in_batch(subject: Subject) -> Findings:
     elif subject.is_v1:
         padding = 1 - batch / (-(-batch // mini) * mini)
         message = (
-            f"the actor's mini-batch {mini} is larger than the batch {batch}: veRL pads it, and {padding:.0%} of "
-            "every update is padding"
+            f"the actor's mini-batch {mini} is larger than the batch {batch}: veRL pads it, and "
+            f"{100 * padding:.0f} % of every update is padding"
         )
         fix = f"use a mini-batch size of {batch} or less"
         yield warning("V3", message, fix, [BATCH, MINI], {"actor.ppo_mini_batch_size": batch})

@@ -17,7 +17,7 @@ _KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list:
 
 
 def checkpoints(subject: Subject) -> Findings:
-    """CKPT-1: a checkpoint has known parts, the weights among them; veRL passes over any other name."""
+    """CKPT-1: a checkpoint has known parts, the weights among them; veRL ignores other names."""
     parts = known_names().checkpoint_parts
     saves = isinstance(every := subject.get(f"{TRAINER}.save_freq"), int) and every > 0
     for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
@@ -37,7 +37,7 @@ def checkpoints(subject: Subject) -> Findings:
 
 
 def profiler(subject: Subject) -> Findings:
-    """PROF-1: the profiler's tool is one that veRL knows; it profiles nothing with another one."""
+    """PROF-1: the profiler's tool is one that veRL knows; with another one, it profiles nothing."""
     tools = known_names().profilers
     for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
         value = subject.text(key)
@@ -47,7 +47,7 @@ def profiler(subject: Subject) -> Findings:
 
 
 def ray_arguments(subject: Subject) -> Findings:
-    """RAY-1: what is added to `ray_init` is an argument of `ray.init`."""
+    """RAY-1: keys added to `ray_init` are arguments of `ray.init`."""
     arguments = known_names().ray_arguments
     for key, setting in subject.settings.items():
         block, _, name = key.rpartition(".")

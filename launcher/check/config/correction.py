@@ -19,7 +19,7 @@ OPTIONS = (
     "seq_max_k2",
     "seq_max_k3",
 )
-"""What veRL can reject by, from 0.7.1 on."""
+"""Measures by which veRL can reject responses, from 0.7.1 on."""
 
 
 def limits(subject: Subject) -> Findings:

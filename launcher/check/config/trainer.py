@@ -1,4 +1,4 @@
-"""The course of the run: P21, and settings that contradict each other.
+"""The course of the run: P21, and contradicting settings.
 
 veRL: `verl/utils/tracking.py: Tracking`.
 """

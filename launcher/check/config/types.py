@@ -18,7 +18,7 @@ NUMBERS = {
     "trainer.max_actor_ckpt_to_keep": int,
     "trainer.max_critic_ckpt_to_keep": int,
 }
-"""Keys outside of configuration classes whose default, null, does not tell their type."""
+"""Keys outside of configuration classes whose default, null, does not show their type."""
 
 
 def types(subject: Subject) -> Findings:

@@ -94,7 +94,7 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
 
 
 def _padded(subject: Subject) -> list[int]:
-    """Responses that the trainer takes at once after veRL has padded them: in the critic's warm-up, then after it."""
+    """Responses per pass of the trainer after padding: during the critic's warm-up, and after it."""
     batch, n, mini = subject.portion, subject.whole(N), subject.whole(MINI)
     if batch is None or n is None or mini is None:
         return []
@@ -138,7 +138,7 @@ def minis_in_batch(subject: Subject) -> Findings:
         if subject.is_v1:
             message = (
                 f"batch {batch} is not a multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty "
-                f"responses to every step, {1 - batch / padded:.0%} of its work"
+                f"responses to every step, {100 * (1 - batch / padded):.0f} % of its work"
             )
             yield info("P12", message, f"use a mini-batch size of {one_of(better)} to avoid padding", [BATCH, key])
         else:

@@ -39,7 +39,7 @@ _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
 
 class Level(IntEnum):
-    """The order of explanation: of the errors of a log the lowest level wins, and of one level the first line."""
+    """The order of explanation: the errors of the lowest level win, and within a level the first line."""
 
     ROOT = 0  # the cause itself
     GENERAL = 1  # right only when nothing more precise matches
@@ -51,7 +51,7 @@ class Level(IntEnum):
 
     @property
     def symptom(self) -> bool:
-        """Whether something else has to be looked for."""
+        """Whether the level is a symptom, whose cause is another error."""
         return self >= Level.BREAKDOWN
 
 
@@ -59,8 +59,8 @@ class Level(IntEnum):
 class Sample:
     """A failure that shows a cause; a test writes its console and expects the cause, with this text as evidence.
 
-    `form` is its way to the console (`tests/unit/test_diagnose_samples.py`). It decides which other fields apply: the
-    remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's `target` and `key`,
+    `form` is how it reaches the console (`tests/unit/test_diagnose_samples.py`). It decides which other fields apply:
+    the remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's `target` and `key`,
     the lines `before` it, the exception raised from it (`then`), `steps` done until then.
     """
 
@@ -81,7 +81,7 @@ class Sample:
     told: str = ""
     """A part of the second line of evidence."""
     words: str = ""
-    """A part of the title, filled from the message."""
+    """A part of the title, filled in from the message."""
     thread: str = ""
     """The URL of the public thread from which the entry was made."""
     seen: str = ""
@@ -122,7 +122,7 @@ class Cause:
     waits: bool = False
     """Ray waits for resources that never become free; the run hangs in its start-up."""
     explains: str = ""
-    """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
+    """Ids (regular expression) of entries that this one explains if it came before them."""
     swallowed: bool = False
     """veRL ends the run after it as if it were complete."""
     announced: bool = False
@@ -130,7 +130,7 @@ class Cause:
     check: str = ""
     """The rules of `ppo-tui check` that find it before the start."""
     place: int = 0
-    """The index in the catalog."""
+    """Its index in the catalog."""
 
 
 @functools.cache

@@ -14,4 +14,4 @@ SUPPORTED = "0.9.1"
 """The one veRL version that the CPU platform and some fixes are made for."""
 
 SPANS = "PPO_TUI_SPANS"
-"""The variable with the folder in which processes note what they do when; unset, or 0: they do not."""
+"""The variable with the folder for spans of all processes; unset or 0: no spans."""

@@ -77,7 +77,7 @@ def _answer(pipe: Path) -> None:
 
 
 def state() -> dict[str, Any]:
-    """Stacks, rank and number of ranks, waiting coroutines, collective operations: what can be had of them."""
+    """Stacks, rank and number of ranks, waiting coroutines, collective operations, as far as available."""
     found: dict[str, Any] = {}
     for name, part in (("threads", threads), ("ranks", ranks), ("tasks", tasks), ("collectives", collectives)):
         try:
@@ -88,7 +88,7 @@ def state() -> dict[str, Any]:
 
 
 def threads() -> list[dict[str, Any]]:
-    """Name and frames of each thread but this one, innermost first, as `file:line function`."""
+    """Name and frames of each other thread, innermost first, as `file:line function`."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
     for ident, frame in sys._current_frames().items():
@@ -103,7 +103,7 @@ def threads() -> list[dict[str, Any]]:
 
 
 def ranks() -> list[int]:
-    """Rank and number of ranks; empty in a process without."""
+    """Rank and number of ranks; empty in a process without ranks."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return [distributed.get_rank(), distributed.get_world_size()]

@@ -36,7 +36,7 @@ def attach_job(address: str, id: str) -> RunDir:
 
 
 def jobs_of(address: str) -> HostRuns:
-    """The jobs of a cluster that are no runs here yet, in the words of runs."""
+    """The jobs of a cluster without a run directory on this machine, in the words of runs."""
     try:
         jobs, here = Cluster(address).jobs(), {run.id for run in all_runs()}
     except UserError as error:
@@ -50,7 +50,7 @@ def _as_run(job: Job) -> dict[str, object]:
 
 
 def _known(cluster: Cluster, id: str) -> RunDir | None:
-    """The run of a job that is here already, with a follower."""
+    """The existing run of a job on this machine, with a live supervisor."""
     for run in all_runs():
         attempt = run.last_attempt()
         launch = attempt.read_launch() if attempt is not None else LaunchRecord()
@@ -66,7 +66,7 @@ def _known(cluster: Cluster, id: str) -> RunDir | None:
 
 
 def _folder(id: str) -> str | None:
-    """The id of the run of a job that was submitted elsewhere."""
+    """The run id for a job that was submitted elsewhere."""
     return _UNSAFE.sub("-", id).strip(".-")[:80] or None
 
 
@@ -94,7 +94,7 @@ def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
 
 
 def described(job: Job) -> dict[str, object]:
-    """What ppo-tui said of the run when it submitted it; empty for a job of somebody else."""
+    """The metadata that ppo-tui attached when it submitted the run; empty for other jobs."""
     try:
         metadata = orjson.loads((job.metadata or {}).get(METADATA, ""))
     except orjson.JSONDecodeError:

@@ -37,7 +37,7 @@ FIXED: Mapping[str, str] = {
     f"{CRITIC}.strategy": _ENGINE,
     **{f"{part}.optim.{name}": _OPTIMIZER for part in (ACTOR, CRITIC) for name in ("optimizer", "optimizer_impl")},
 }
-"""veRL keys that a checkpoint cannot be loaded with other values of, and why.
+"""veRL keys whose values a checkpoint requires to stay the same, and why.
 
 veRL: `utils/checkpoint/fsdp_checkpoint_manager.py: FSDPCheckpointManager.load_checkpoint`.
 """
@@ -55,8 +55,8 @@ def fork(
     """Starts a run from a checkpoint of `run`, with its weights, optimizer, position in the data and step.
 
     `step` names the checkpoint, 0 the start; None is the one before the first flag, the newest without flags. `trial`
-    is the rule whose fix the new run tries. Raises UserError where there is none or a setting cannot change, and
-    Refused as `start` does.
+    is the rule whose fix the new run tries. Raises UserError if there is none or a setting cannot change, and Refused
+    as `start` does.
     """
     loaded, after = planned_fork(run, settings, step=step, trial=trial)
     narrate(f"forking run {run.id} from {f'step {after.step}' if after.step else 'its start'}")
@@ -71,7 +71,7 @@ def planned_fork(
     trial: str | None = None,
     undoes: str | None = None,
 ) -> tuple[LoadedPreset, Origin]:
-    """The preset of a fork and what it comes from, as in `fork`; `undoes` as in `Origin`. Raises UserError."""
+    """The preset of a fork and its origin, as in `fork`; `undoes` as in `Origin`. Raises UserError."""
     info = refuse_parent(run)
     at = fork_step(run) if step is None else step
     loaded = restore(info.name, info.preset or {}, settings)
@@ -82,7 +82,7 @@ def planned_fork(
 
 
 def fork_folder(after: Origin) -> Path | None:
-    """The checkpoint that a fork begins with, None for the start. Raises UserError when it is not there."""
+    """The checkpoint that a fork begins with, None for the start. Raises UserError if it is missing."""
     if not after.step:
         return None
     run = parent_of(after)
@@ -95,7 +95,7 @@ def fork_folder(after: Origin) -> Path | None:
 
 
 def fork_steps(run: RunDir) -> list[int]:
-    """Steps that a run can be forked from: its checkpoints, and the one that it began with as a fork."""
+    """Steps that a run can be forked from: its checkpoints, and, for a fork, the one that it began with."""
     begun = beginning(run)
     return sorted({*checkpoint_steps(run), *([begun[0]] if begun else [])})
 

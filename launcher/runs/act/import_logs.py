@@ -1,4 +1,4 @@
-"""Takes in logs from elsewhere, as runs that have ended, or played through the whole path of a live run."""
+"""Imports logs from elsewhere as ended runs, or replays them through the whole path of a live run."""
 
 import contextlib
 import dataclasses
@@ -47,7 +47,7 @@ class _Attempt:
         return self.tracked.clock() if self.tracked else LogClock(self.console, self.metrics)
 
     def settings(self) -> Resolved:
-        """The preset of the tracker's configuration, else of that in the console."""
+        """The preset of the tracker's configuration, or else of the one in the console."""
         if self.tracked and (found := from_config(self.tracked.config, self.tracked.folder)).preset:
             return found
         return settings_of(self.console) if self.console else Resolved()
@@ -62,7 +62,7 @@ class _Attempt:
 def import_logs(words: Sequence[str]) -> list[RunDir]:
     """Makes runs of these logs and files of trackers.
 
-    Those whose steps continue, or logs that have one name, are attempts of one run.
+    Logs whose steps continue each other, or that have the same name, become attempts of one run.
     """
     paths = [Path(word).expanduser() for word in words]
     attempts = _pair([log_file(word) for word, path in zip(words, paths, strict=True) if not is_tracker(path)])
@@ -98,7 +98,7 @@ def _group(attempts: Sequence[_Attempt]) -> list[list[_Attempt]]:
 
 
 def import_text(log: str) -> RunDir:
-    """Makes a run of a pasted log, which has no secrets any more (`launcher.scripts.pasted`)."""
+    """Makes a run of a pasted log, whose secrets `launcher.scripts.pasted` has removed."""
     with tempfile.TemporaryDirectory(prefix="ppo-tui-pasted-") as folder:
         path = Path(folder) / "pasted.log"
         path.write_text(log, "utf-8")
@@ -125,7 +125,9 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
 
 
 def _continues(before: _Attempt, after: _Attempt) -> bool:
-    """Whether `after` resumed `before`: it starts later in it, or right behind its end; a new run at step 0 or 1."""
+    """Whether `after` resumed `before`: its first step is inside that one's steps or directly after them, and not 0 or
+    1.
+    """
     if before.first is None or before.last is None or after.first is None:
         return False
     return max(before.first, 1) < after.first <= before.last + 1
@@ -195,7 +197,7 @@ _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
 
 
 def replay(log: str, speed: float) -> RunDir:
-    """Makes a run whose driver plays `log` `speed` times faster than it was written."""
+    """Makes a run whose driver replays `log`, `speed` times faster than it was written."""
     file = log_file(log)
     cause, settings = "finished", Resolved()
     if not file.file_logger:

@@ -1,7 +1,7 @@
-"""A driver that trains nothing: it prints a log as the run that wrote it did, faster.
+"""A driver that trains nothing: it prints a log like the original run, but faster.
 
-`python -m launcher.runs.act.player LOG SPEED EXIT_CODE`, spawned by a supervisor in veRL's place, so that a replay
-goes the whole way of a live run. A console log goes to stdout, a metrics.jsonl to VERL_FILE_LOGGER_PATH.
+`python -m launcher.runs.act.player LOG SPEED EXIT_CODE`, which a supervisor spawns instead of veRL, so that a replay
+takes the whole path of a live run. A console log goes to stdout, a metrics.jsonl to VERL_FILE_LOGGER_PATH.
 """
 
 import os

@@ -40,9 +40,9 @@ class Checkers:
     processes: "dict[str, subprocess.Popen[bytes]]" = field(default_factory=dict)
 
     def look(self, turns: Sequence[Turn]) -> bool:
-        """Starts checks of those that wait for theirs, first come first served; whether one is under way.
+        """Starts the checks of unchecked entries in their order.
 
-        An entry whose checks end without a result gets a reason against it.
+        Returns whether a check is running. An entry whose checks end without a result is refused with the reason.
         """
         self.processes = {id: process for id, process in self.processes.items() if process.poll() is None}
         running = {*self.processes, *(turn.entry.id for turn in turns if turn.check.running)}
@@ -61,18 +61,18 @@ class Checkers:
 
 
 def room() -> int:
-    """How many checks this machine makes at once."""
+    """How many checks this machine runs at once."""
     used, total = host_memory()
     return max(2, min(_MOST, machine.cpus() // _CPUS, (total - used) // _MEMORY))
 
 
 def queue_log() -> Path:
-    """What the processes of the queue print."""
+    """The log of the queue's processes."""
     return paths.queue_dir() / "queue.log"
 
 
 def check(entry: Queued) -> Checked:
-    """The preflight of an entry, ahead of its start. Raises UserError or OSError for a run that would fail."""
+    """Makes the preflight of an entry before its start. Raises UserError or OSError for a run that would fail."""
     loaded = restore(entry.name, entry.preset)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     check_health(loaded.preset.health)

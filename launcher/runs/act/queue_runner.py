@@ -46,7 +46,7 @@ def add(
     note: str = "",
     origin: Origin | None = None,
 ) -> Queued:
-    """Adds a run at the end of the queue, with the settings of now, whatever becomes of the preset's file.
+    """Adds a run at the end of the queue with its present settings; later changes of the preset's file have no effect.
 
     `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. `note` becomes the note of the run, with
     its #tags. `origin` is the checkpoint of another run that a fork begins with. Raises UserError.
@@ -79,7 +79,7 @@ def add(
 
 
 def begin_now(entry: Queued) -> None:
-    """Starts an entry at the next look, whatever the machine has free; also one that was skipped. Raises OSError."""
+    """Starts an entry at the next poll, even if its GPUs are in use, also a skipped one. Raises OSError."""
     _retry(entry, now=True)
     wake_queue()
 
@@ -94,24 +94,25 @@ def resume(entry: Queued | None) -> None:
 
 
 def _retry(entry: Queued, **values: Any) -> None:
-    """What was skipped is checked again."""
+    """Lets skipped entries be checked again."""
     if entry.skipped is not None:
         queued.forget(entry.id)
     queued.change(entry, paused=False, skipped=None, **values)
 
 
 def remove(entry: Queued) -> None:
-    """Takes an entry out of the queue. Raises UserError for one that is being started."""
+    """Removes an entry from the queue. Raises UserError for one that is being started."""
     if entry.starting:
         raise UserError(f"run {entry.id} is being started", f"stop it with 'ppo-tui stop {entry.id}'")
     entry.remove()
 
 
 def go_on() -> None:
-    """Starts what is due and checks what was added; returns when nothing is, or when another process does this.
+    """Starts due entries and checks new ones; returns when there are none, or when another process does this.
 
-    It stays while a check is under way, and while something waits for GPUs that others use: no run tells when these
-    are free. It looks again after giving up the lock: who finds that held relies on it.
+    It stays while a check runs, and while an entry waits for GPUs that other programs use, because nothing reports when
+    these become free. It polls once more after it releases the lock, since other processes that found the lock held
+    rely on it.
     """
     while any(turn.due or turn.lost or turn.outside or turn.unchecked for turn in turns()):
         with queued.alone() as ours:
@@ -125,14 +126,16 @@ def go_on() -> None:
 
 @dataclass
 class _Work:
-    """What this process has under way: checks of some entries, starts of others. Neither waits for the other."""
+    """The running work of this process: checks of some entries, starts of others. Neither waits for the other."""
 
     checkers: Checkers
     starters: Executor
     starts: dict[str, Future[None]] = field(default_factory=dict)  # by the id of the entry
 
     def step(self) -> float:
-        """Starts what is due and checks what is not checked; seconds until the next look, 0 when none is needed."""
+        """Starts due entries and checks unchecked ones. Returns the seconds until the next poll, 0 if none is
+        needed.
+        """
         for id in [id for id, under_way in self.starts.items() if under_way.done()]:
             if error := self.starts.pop(id).exception():
                 traceback.print_exception(error)
@@ -150,7 +153,7 @@ class _Work:
 
 
 def _start(turn: Turn) -> None:
-    """Starts an entry that was checked; a reason against it is kept in the entry."""
+    """Starts a checked entry; if that fails, the entry keeps the reason."""
     entry = turn.entry
     try:
         loaded = restore(entry.name, entry.preset)
@@ -185,7 +188,7 @@ def _narrate(text: str) -> None:
 
 
 def _earlier(word: str) -> str:
-    """The id of the run that another one is to follow."""
+    """The id of the run that another one waits for."""
     try:
         return queued.find(word).id
     except UserError:
@@ -212,7 +215,8 @@ def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1, *, behind: st
     """The settings of each run: every combination of the values of the preset's `sweep:` and of `KEY=a,b`, which win.
 
     With several seeds each has `data.seed` 1, 2, ... A run ends when a rule that may stop it is CRITICAL, unless the
-    preset names such rules itself; with `behind`, a tag, also when its reward is behind the median. Raises UserError.
+    preset names such rules itself; with a tag `behind`, also if its reward is behind the median of the runs with this
+    tag. Raises UserError.
     """
     loaded = load(preset).preset
     stops = [] if "stop_on" in loaded.health else [f"health.stop_on=[{', '.join(STOPPERS)}]"]

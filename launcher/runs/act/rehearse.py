@@ -32,7 +32,7 @@ BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetch
 POLL = 1.0
 Narrate = Callable[[str], None]
 OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
-"""Causes on the side of this machine, not of the preset."""
+"""Causes on the side of the machine, not of the preset."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class SmallModel(Record):
 def rehearse(
     loaded: LoadedPreset, narrate: Narrate, cancelled: Callable[[], bool] = lambda: False, poll: float = POLL
 ) -> Finding | None:
-    """What a rehearsal shows: an error with veRL's own words, the note that veRL came to its end, or a warning with the
-    reason why the preset cannot be rehearsed. None if it was cancelled.
+    """Rehearses a preset.
 
-    It is a run of its own, which is removed unless it fails.
+    Returns an error in veRL's own words, a note that veRL finished, or a warning why the preset cannot be rehearsed;
+    None if it was cancelled. The rehearsal is a run of its own, which is removed unless it fails.
     """
     paths.cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=paths.cache_dir()) as folder:
@@ -101,7 +101,7 @@ def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPres
 
 
 def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> RunState | None:
-    """The state in which the run ended, or is when the time is up; None if it was cancelled."""
+    """The state at the end of the run or of its time; None if it was cancelled."""
     begin, phase = time.monotonic(), None
     while (state := current(run)).state in ALIVE and time.monotonic() - begin < PATIENCE:
         if cancelled():
@@ -114,7 +114,7 @@ def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll
 
 
 def _failure(run: RunDir, state: RunState) -> Finding | None:
-    """Why a rehearsal did not finish; one that takes too long is stopped. None if somebody else stopped it."""
+    """Why a rehearsal did not finish; a slow one is stopped. None if somebody else stopped it."""
     look = f"'ppo-tui attach {run.id}' shows it"
     if state.state in ALIVE:
         stop(run, by="rehearsal: it took too long", wait=True)

@@ -31,10 +31,10 @@ def check(run: RunDir) -> None:
 
 
 def delete(run: RunDir) -> None:
-    """Removes an ended run and what its Ray left. Raises UserError for a run that has not ended.
+    """Removes an ended run and the files that its Ray left. Raises UserError for a run that has not ended.
 
-    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. The next
-    delete removes what a killed one left.
+    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. The next delete removes
+    what a killed one left.
     """
     with alone(run):
         check(run)
@@ -74,7 +74,7 @@ class Leftover:
 
 
 def leftovers() -> list[Leftover]:
-    """What may be removed: of runs in the list of this user alone, found by their environment and their records."""
+    """Leftovers that may be removed: only of runs in this user's list, found by environment and records."""
     over = {run.id: run for run in all_runs() if _over(current(run, checks=False))}
     left = []
     for pid, run_id in processes_of_runs():
@@ -88,7 +88,7 @@ def leftovers() -> list[Leftover]:
 
 
 def remove_leftovers(items: list[Leftover]) -> list[Leftover]:
-    """Kills the processes and deletes the folders; returns what is left of them."""
+    """Kills the processes and deletes the folders; returns those that remain."""
     for each in items:
         if each.process is not None and each.process.alive():
             with contextlib.suppress(psutil.Error):
@@ -106,13 +106,13 @@ def _left(item: Leftover) -> bool:
 
 
 def _over(state: RunState) -> bool:
-    """Whether the end of a run is on record: one that may still go has left nothing."""
+    """Whether the end of a run is recorded; a run that may still work has no leftovers."""
     return not state.live and state.driver_alive is None
 
 
 @dataclass(frozen=True)
 class Excess:
-    """A run, or with `checkpoint` one of its checkpoints, that goes; `bytes` is what that frees."""
+    """A run to remove, or with `checkpoint` one of its checkpoints; `bytes` is the space that this frees."""
 
     run: RunDir
     bytes: int
@@ -124,10 +124,10 @@ class Excess:
 
 
 def excess(keep: Keep) -> list[Excess]:
-    """What is over the limits, in the order in which it goes.
+    """Runs and checkpoints beyond the limits, in the order of removal.
 
-    Never a run that has not ended, has a note, is damaged or of a later ppo-tui, nor the newest checkpoint of a run
-    that stays: a resume needs it.
+    It never includes a run that has not ended, has a note, is damaged or from a later ppo-tui, nor the newest
+    checkpoint of a run that stays, because a resume needs it.
     """
     runs = all_runs()
     states = {run.id: current(run, checks=False) for run in runs}

@@ -28,8 +28,8 @@ def resume(
 ) -> RunDir:
     """Continues a run from a checkpoint in a new attempt, with the settings of its first one.
 
-    `step` names the checkpoint, the newest when None; steps after it are trained again. Raises UserError where
-    there is none, and Refused as `start` does.
+    `step` names the checkpoint (None: the newest); steps after it are trained again. Raises UserError if there is none,
+    and Refused as `start` does.
     """
     with control.alone(run):
         return _resume(run, settings, narrate, step, force=force)
@@ -63,7 +63,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
 
 
 def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:
-    """veRL would go through its whole start-up and end without a step."""
+    """Refuses a run without steps left: veRL would go through its whole start and end without a step."""
     total = planned or (None if settings else state.total)  # settings may make the run longer
     if total is not None and (complete := completion(step, total)):
         hint = f"to continue training, add trainer.steps={2 * total} or more trainer.epochs"

@@ -1,4 +1,6 @@
-"""Starts a run: preset in, run directory and a detached supervisor out; notes what it was edited out of."""
+"""Starts a run: makes a run directory from a preset and spawns a detached supervisor; records the run whose settings
+were edited.
+"""
 
 import os
 import platform
@@ -42,9 +44,9 @@ def start(
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
     `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
-    checkpoint of another run to begin with; `id` that of a run which had been queued; `preflight` what had been found
-    where nothing is to be checked again. Raises `check.gate.Refused` for a preset that would fail, unless `force`;
-    there is no run then.
+    checkpoint of another run to begin with; `id` the id of a queued run; `preflight` the earlier findings, if nothing
+    is to be checked again. Raises `check.gate.Refused` for a preset that would fail, unless `force`; then no run is
+    made.
     """
     from launcher.check.gate import admit
 
@@ -99,7 +101,7 @@ def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) ->
 
 
 def note_force(run: RunDir, preflight: Preflight) -> None:
-    """A run that was started against the preflight says so, with what had been found."""
+    """Records that a run was started against the preflight, with the findings."""
     if preflight.forced:
         EventLog(run.events).add(Action("force", findings=preflight.findings))
 
@@ -107,7 +109,7 @@ def note_force(run: RunDir, preflight: Preflight) -> None:
 def build_launch(
     loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
 ) -> Launch:
-    """What starts an attempt, which writes into the folders of its run."""
+    """The launch of an attempt that writes into the folders of its run."""
     assert env.verl is not None
     folders = RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
     return build(
@@ -122,13 +124,13 @@ def origin(
     trial: str | None = None,
     undoes: str | None = None,
 ) -> Origin:
-    """The earlier run, and each setting that is another in the new one; the others as in `Origin`."""
+    """The earlier run, and each changed setting; the other arguments as in `Origin`."""
     changes = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
     return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in changes), step, trial, undoes)
 
 
 def note_origin(run: RunDir, after: Origin) -> None:
-    """Notes it in the history of the new run."""
+    """Records it in the events of the new run."""
     changes = (f"{each.key}={text_of(each.now)}" for each in after.diff)
     verb = "relaunch" if after.step is None else "fork"
     settings = (f"after {after.run}:", *changes)

@@ -1,4 +1,4 @@
-"""Ending a run."""
+"""Stops a run."""
 
 import contextlib
 import os
@@ -23,10 +23,10 @@ _GONE = 3.0  # seconds in which a killed supervisor is gone
 
 
 def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable[[str], None] = lambda _: None) -> str:
-    """Asks for the end of a run; returns the state it is in then (`wait`: in the end).
+    """Requests the end of a run; returns its state then (with `wait`, its state after the end).
 
-    A run that lost its supervisor gets a new one first. A supervisor that does not answer, or (`wait`) does not end
-    the run, is killed, the driver is ended here and now, and the state is that of the end; `narrate` gets the reason.
+    A run without a supervisor gets a new one first. A supervisor that does not answer, or (with `wait`) does not end
+    the run, is killed; this process then ends the driver and returns the final state. `narrate` gets the reason.
     """
     control.refuse_later(run)
     state = current(run)
@@ -55,14 +55,16 @@ def _heard(run: RunDir) -> bool:
 
 
 def _finishes(run: RunDir, state: RunState) -> bool:
-    """Whether of the run only its supervisor is left, which reads the rest of the log and takes no requests."""
+    """Whether only the supervisor is left, which reads the rest of the log and accepts no requests."""
     if state.driver is None or not state.driver.here or silence(state) > HEARD:
         return False
     return not any(True for _ in run_members(state.driver, run.read_id()))
 
 
 def cancel_retry(run: RunDir, state: RunState) -> bool:
-    """Asks the supervisor of a failed run, which lives only while it waits, not to continue it; whether it does."""
+    """Cancels the retry of a failed run, whose supervisor lives only while it waits. Returns whether there was a
+    retry.
+    """
     if state.state != "failed" or state.supervisor is None or not state.supervisor.alive():
         return False
     control.request(run, "stop")
@@ -114,7 +116,7 @@ def _kill(supervisor: ProcessId) -> None:
 
 
 def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:
-    """The state in which the next supervisor records the end; that of exit.json where it takes longer."""
+    """The state in which the next supervisor records the end; that of exit.json if it takes longer."""
     state, deadline = ended(run), time.monotonic() + STOP_PATIENCE
     record = attempt.read_exit() if attempt is not None else None
     while state.live and record is None and time.monotonic() < deadline:  # of a job

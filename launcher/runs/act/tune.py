@@ -42,7 +42,7 @@ COURSE: Change = {
     "trainer.validate_first": False,
     "trainer.loggers": [],
 }
-"""What every probe sets: the longest responses, and nothing but training steps."""
+"""Settings of every probe: the longest responses, and only training steps."""
 _TOO_MUCH = ("gpu-oom", "host-oom", "host-memory", "engine-wake-up-oom", "nccl-gpu-memory", "kv-cache", "sglang-memory")
 _TOO_MUCH_ENGINE = ("engine-free-memory", "sglang-pool")
 _LENGTH = "response_length/mean"
@@ -51,7 +51,7 @@ Narrate = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Tuned:
-    """All probes in their order, the best one, what it changes, and the file of the new preset."""
+    """All probes in order, the best one, its changes, and the file of the new preset."""
 
     probes: tuple[Measured, ...]
     best: Measured
@@ -62,9 +62,8 @@ class Tuned:
 def tune(
     loaded: LoadedPreset, path: Path, narrate: Narrate, *, most: int = PROBES, count: int = STEPS, force: bool = False
 ) -> Tuned:
-    """Probes a preset and writes the best settings as a new one. An interruption stops the probe that runs.
-
-    Raises UserError where a probe fails for another reason than memory, or none fits.
+    """Probes a preset and writes the best settings as a new one. An interruption stops the running probe. Raises
+    UserError if a probe fails for another reason than memory, or if none fits.
     """
     space = Space(subject(loaded))
     tag = _tag(loaded, space, count)
@@ -92,7 +91,7 @@ def tune(
 
 
 def measured(run: RunDir, point: Point) -> Measured | None:
-    """What an ended probe came to; None where it was stopped, or lost."""
+    """The result of an ended probe; None if it was stopped or lost."""
     state = current(run)
     if state.going or state.state not in ("finished", "failed"):
         return None
@@ -119,7 +118,7 @@ def told(probe: Measured) -> str:
 
 
 def preset_text(loaded: LoadedPreset, change: Change, probes: Sequence[Measured], best: Measured, space: Space) -> str:
-    """The new preset: what it extends, the settings, and the measurements as comments."""
+    """The text of the new preset: its parent, the settings, and the measurements as comments."""
     base = loaded.name if loaded.path is None or loaded.origin == "shipped" else str(loaded.path)
     gpus = space.subject.machine.gpus[: space.subject.gpus]
     card = "no GPU: memory is that of the run's processes" if space.subject.on_cpu or not gpus else gpus[0].name
@@ -141,7 +140,7 @@ def preset_text(loaded: LoadedPreset, change: Change, probes: Sequence[Measured]
 def _probe(
     loaded: LoadedPreset, words: list[str], tag: str, point: Point, narrate: Narrate, *, force: bool
 ) -> Measured:
-    """One short run, to its end."""
+    """Runs one short run to its end."""
     run = start(loaded, words, force=force)
     RunNote(tags=(tag,)).write(run.note)
     try:
@@ -170,14 +169,14 @@ def _shown(change: Change) -> str:
 
 
 def _tag(loaded: LoadedPreset, space: Space, count: int) -> str:
-    """Probes of the same preset, machine and number of steps share it."""
+    """The tag shared by probes of the same preset, machine and number of steps."""
     gpus = [[gpu.name, gpu.total] for gpu in space.subject.machine.gpus]
     what = orjson.dumps([loaded.snapshot(), gpus, space.subject.version, count], default=str)
     return f"tune-{hashlib.sha256(what).hexdigest()[:8]}"
 
 
 def _memory(run: RunDir) -> tuple[int | None, int | None]:
-    """The most bytes in use on one GPU and what it has; without a GPU those of the run's processes and the host."""
+    """Peak memory and size of one GPU in bytes; without a GPU, those of the run's processes and of the host."""
     used: list[tuple[int, int | None]] = []
     host: list[tuple[int, int | None]] = []
     if run.machine.exists():

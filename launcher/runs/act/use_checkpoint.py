@@ -31,8 +31,8 @@ class MergeError(Exception):
 def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> Path:
     """Writes the actor of a checkpoint in Hugging Face format; returns the folder.
 
-    It goes to `merged/global_step_<k>` of the run when `to` is None. CPU only; it takes memory for twice the
-    model in float32. The folder appears when it is complete. Raises UserError and MergeError.
+    Without `to`, this is `merged/global_step_<k>` of the run. It runs on the CPU and needs memory for twice the model
+    in float32. The folder appears when it is complete. Raises UserError and MergeError.
     """
     step, folder = checkpoint(run, step)
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
@@ -79,9 +79,8 @@ _ONLY = ("trainer.val_only=True", "trainer.val_before_train=True")
 def evaluate(
     run: RunDir, settings: Sequence[str], step: int | None, narrate: Callable[[str], None], *, force: bool
 ) -> RunDir:
-    """Starts veRL on a checkpoint of `run` with its preset and further settings, for the validation alone.
-
-    Returns when its supervisor lives; `scores` has the figures when it has finished.
+    """Starts veRL on a checkpoint of `run` with its preset and further settings, only to validate. Returns when its
+    supervisor lives; `scores` returns the results once it has finished.
     """
     info, _ = last_settings(run)
     require(run, Verb.EVALUATE, current(run, checks=False), info)
@@ -92,7 +91,7 @@ def evaluate(
 
 
 def evaluate_base(run: RunDir, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool) -> RunDir:
-    """The same for the model that the run began with."""
+    """Starts the same evaluation for the model that the run began with."""
     info, _ = last_settings(run)
     require(run, Verb.EVALUATE, current(run, checks=False), info)
     loaded = restore(f"{info.name}-eval-base", info.preset or {}, [*settings, *_ONLY])
@@ -101,7 +100,7 @@ def evaluate_base(run: RunDir, settings: Sequence[str], narrate: Callable[[str],
 
 
 def scores(run: RunDir) -> dict[str, float]:
-    """The validation figures of a run's last validation, the headline ones first."""
+    """The metrics of a run's last validation, the main ones first."""
     figures: dict[str, float] = {}
     for _, record in steps(run):
         figures.update({key: value for key, value in record.data.items() if key.startswith(SCORES)})

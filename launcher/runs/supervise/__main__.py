@@ -1,7 +1,7 @@
 """`python -m launcher.runs.supervise RUN_DIR` supervises the newest attempt of a run directory.
 
-With `--adopt` it takes over one whose supervisor was killed. The run's folder is its working directory, `.`: a folder
-that is moved takes its supervisor along.
+With `--adopt` it takes over one whose supervisor was killed. The run's folder is its working directory, `.`: so a moved
+folder keeps its supervisor.
 """
 
 import contextlib

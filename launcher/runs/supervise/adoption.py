@@ -1,7 +1,7 @@
 """Takes over an attempt whose supervisor was killed.
 
-It reads the console and the file logger from their first byte, as its predecessor did: the same steps, phases and
-flags come again. Those that are on disk already are left out, so that nothing is missed and nothing is there twice.
+It reads the console and the file logger from their first byte, like its predecessor, and finds the same steps, phases
+and flags again. Those that are already on disk are left out, so that nothing is missed or recorded twice.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class CatchingUp(DiskSink):
         self.missed = 0
 
     def date(self, record: StepRecord) -> float:
-        """When a step happened: as recorded, or an estimate, for step lines carry no time."""
+        """When a step happened: as recorded, or estimated, because step lines have no time."""
         if times := self._times.get(record.step):
             self._again.add(id(record))
             self._t = times.popleft()
@@ -78,7 +78,7 @@ class CatchingUp(DiskSink):
 
 
 def _key(what: LevelChange | PhaseChange) -> object:
-    """What tells an event from others. A flag about the log may come with another step than at first."""
+    """The key that identifies an event. A flag about the log may have another step than the first time."""
     return (what.rule, what.before, what.after) if isinstance(what, LevelChange) else what
 
 
@@ -93,13 +93,13 @@ def events_of_attempt(run: RunDir) -> list[Event]:
 
 
 def who_asked(run: RunDir) -> str | None:
-    """Who asked for the end of the newest attempt, None when nobody did."""
+    """Who requested the end of the newest attempt; None if nobody did."""
     actions = [event.what for event in events_of_attempt(run) if isinstance(event.what, Action)]
     return next((action.by for action in reversed(actions) if action.verb == "stop"), None)
 
 
 def driver_of(state: RunState, run_id: str, attempt: AttemptDir) -> ProcessId | None:
-    """The driver of an attempt, also one whose supervisor was killed before it could write it down.
+    """The driver of an attempt, even if its supervisor was killed before it could record it.
 
     Processes that the driver started share its environment and may outlive it: the driver has other arguments.
     """

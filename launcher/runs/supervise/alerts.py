@@ -1,4 +1,4 @@
-"""What a flag sets off besides an event: `on_alert`, messages to the user's targets, `stop_on`; and `stop_behind`."""
+"""Consequences of a flag besides an event: `on_alert`, messages to the user's targets, `stop_on`; and `stop_behind`."""
 
 import math
 import queue
@@ -31,7 +31,8 @@ _WAITING = 50  # alerts that may wait for the command; more are dropped, with a 
 class AlertCommand:
     """Runs a command once per alert, one at a time; the supervisor never waits for it.
 
-    With a `pause`, in seconds, it gets a list of the alerts since the last time, and the end of the run at once.
+    With a `pause`, in seconds, it gets a list of the alerts since the last time, and an alert about the end of the run
+    at once.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class AlertCommand:
             self._thread.start()
 
     def send(self, event: dict[str, Any]) -> None:
-        """Hands an event over; returns at once."""
+        """Queues an event; returns at once."""
         if not self._argv:
             return
         try:
@@ -55,7 +56,7 @@ class AlertCommand:
             self._report(f"{self._name}: dropped an alert; {_WAITING} are waiting")
 
     def close(self) -> None:
-        """Gives the alerts that wait a last chance."""
+        """Sends the waiting alerts a last time."""
         if self._argv:
             self._queue.put(None)
             self._thread.join(TIME_LIMIT)
@@ -83,7 +84,7 @@ class AlertCommand:
                 self._report(f"{self._name}: cannot run {self._argv[0]}: {error.strerror}")
 
     def _next(self) -> list[dict[str, Any]]:
-        """The alerts for one call of the command; none at the end."""
+        """The alerts for one call of the command; empty at the end."""
         event = self._queue.get()
         events: list[dict[str, Any]] = []
         while event is not None:
@@ -108,7 +109,7 @@ class StopRule:
     def __init__(
         self, settings: AlertSettings, save_every: int | None, behind: Callable[[int], str | None] = lambda _: None
     ) -> None:
-        """`behind` tells of a step why the run should end after it, as its rewards are behind those of others."""
+        """`behind` returns why the run should end after a step, because its rewards are behind those of other runs."""
         self._settings, self._behind = settings, behind
         self._save_every = save_every if save_every and save_every > 0 else None
         self._since: dict[str, int] = {}
@@ -130,7 +131,7 @@ class StopRule:
         return self._verdict[0] if self._verdict is not None and step >= self._verdict[1] else None
 
     def _wait_until(self, step: int) -> int:
-        """The step with which the next checkpoint is on disk: a step's own is saved before its line."""
+        """The step by which the next checkpoint is on disk; it is saved before its step line."""
         if self._settings.stop_at == "now" or self._save_every is None:
             return step
         return -(-step // self._save_every) * self._save_every

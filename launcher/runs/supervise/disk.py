@@ -1,9 +1,8 @@
-"""What the supervisor writes on a disk that may be full.
+"""Files that the supervisor writes, also on a full disk.
 
-console.log is kept to a size that config.yaml names: a program may print the same error for days.
-gpu.jsonl has one sample a second at first, thinned to one in ten seconds after an hour, and so is bounded.
-A checkpoint that does not fit ends veRL and leaves no room for the record of it. So some room is taken when
-the run starts and given back for that record.
+console.log is limited to a size from config.yaml, because a program may print the same error for days. gpu.jsonl gets
+one sample per second at first and one per ten seconds after an hour, so its size is bounded. A checkpoint that does not
+fit ends veRL and leaves no space to record the end. So space is reserved when the run starts and freed for that record.
 """
 
 import contextlib
@@ -34,13 +33,13 @@ _GONE = 6  # looks in a row without the run's folder, after which it was removed
 
 
 class OwnFolder:
-    """The folder in which the supervisor stands: the run's, whatever it is called now and whatever is left in it."""
+    """The working directory of the supervisor: the folder of the run, even if it was renamed."""
 
     def __init__(self) -> None:
         self._missed = 0  # looks in a row that did not find it
 
     def gone(self) -> bool:
-        """Whether it was removed: then nothing could watch or stop the run."""
+        """Whether it was removed, so that nothing could watch or stop the run."""
         try:
             Path.cwd().stat()
             self._missed = 0
@@ -76,7 +75,7 @@ class MachineLog:
 
 
 class ConsoleLimit:
-    """Keeps the console of an attempt to the size in config.yaml; `tell` is given what is wrong with that, once."""
+    """Keeps the console of an attempt to the size in config.yaml; `tell` gets an error of that size, once."""
 
     def __init__(self, console: Path, tell: Callable[[str], object]) -> None:
         self._console, self._tell = console, tell
@@ -99,7 +98,7 @@ class ConsoleLimit:
 
 
 class Reserve:
-    """Disk space for writes that must succeed. `gone` tells that nobody can read them any more."""
+    """Disk space for writes that must succeed. `gone` returns whether nobody can read them any more."""
 
     def __init__(self, file: Path, gone: Callable[[], bool]) -> None:
         self._file, self._gone = file, gone
@@ -107,7 +106,7 @@ class Reserve:
             file.write_bytes(os.urandom(_ROOM))  # no file system makes that smaller
 
     def retry(self, write: Callable[[], object]) -> None:
-        """Calls `write` until it raises no OSError, with the reserved space given back."""
+        """Frees the reserve and calls `write` until it raises no OSError."""
         while not self._gone():
             try:
                 write()
@@ -117,7 +116,7 @@ class Reserve:
                     time.sleep(_PAUSE)
 
     def release(self) -> bool:
-        """Gives the room back; whether there was any."""
+        """Frees the reserve. Returns whether there was one."""
         try:
             self._file.unlink()
         except OSError:

@@ -1,4 +1,4 @@
-"""The veRL driver: started in a session of its own, stopped with everything below it."""
+"""The veRL driver: started in a session of its own, stopped with all its processes."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path) -> "subprocess.Popen[bytes]":
-    """Starts the driver in a session of its own, output to a file: one that prints into a broken pipe dies with it."""
+    """Starts the driver in a session of its own, with its output in a file, because a broken pipe would end it."""
     with console.open("ab") as out:
         return subprocess.Popen(
             argv,
@@ -58,24 +58,23 @@ class Driver:
         """Sends SIGKILL to all of the run."""
         kill(self._id, self._run)
 
-    def forsake(self) -> None:
-        """The folder of the run was removed: nobody could watch or stop it any more, so it ends."""
+    def stop_orphan(self) -> None:
+        """Ends the driver because the folder of the run was removed, so that nobody could watch or stop it."""
         stop(self._id, self._run)
 
     def status(self) -> tuple[int | None, str | None]:
-        """Exit code and signal of one that has ended, as `exit_status`; only a parent gets them."""
+        """Exit code and signal of an ended driver, as `exit_status`; only a parent gets them."""
         return (None, None) if self._process is None else exit_status(self._process.wait())
 
     def clear(self) -> list[str]:
-        """Ends what it left behind; returns what would not die."""
+        """Ends the processes that it left; returns those that remain."""
         return [] if wait_gone(self._id, self._run, 2.0) else sweep(self._id, self._run)
 
 
 def stop(driver: ProcessId, run: str = "", patience: float = PATIENCE) -> list[str]:
-    """Ends the driver and all processes of its run; returns what is left (nothing, as it should be).
-
-    SIGTERM to the driver lets Ray and vLLM unwind; what lives after `patience` seconds gets SIGKILL.
-    SIGINT would not do: a driver started in the background may ignore it.
+    """Ends the driver and all processes of its run; returns those that remain (usually none). SIGTERM lets Ray and vLLM
+    shut down; processes that live after `patience` seconds get SIGKILL. SIGINT is not used, because a driver started in
+    the background may ignore it.
     """
     if driver.alive():
         with contextlib.suppress(OSError):
@@ -86,7 +85,7 @@ def stop(driver: ProcessId, run: str = "", patience: float = PATIENCE) -> list[s
 
 
 def sweep(driver: ProcessId, run: str = "", patience: float = 3.0) -> list[str]:
-    """Kills what an ended driver left; returns pids and names of what would not die."""
+    """Kills the processes that an ended driver left; returns pids and names of those that remain."""
     deadline = time.monotonic() + patience
     while kill(driver, run) and time.monotonic() < deadline:  # a process may start another one
         time.sleep(0.1)
@@ -98,7 +97,7 @@ def sweep(driver: ProcessId, run: str = "", patience: float = 3.0) -> list[str]:
 
 
 def kill(driver: ProcessId, run: str = "") -> int:
-    """Sends SIGKILL to every process of the run, those of the session first; returns how many got it."""
+    """Sends SIGKILL to every process of the run, those of the session first; returns their number."""
     sent = 0
     for process in run_members(driver, run):
         with contextlib.suppress(psutil.Error):
@@ -127,7 +126,7 @@ def exit_status(returncode: int) -> tuple[int, str | None]:
 
 
 def ray_authentication(file: Path, keys: Mapping[str, Any]) -> dict[str, str]:
-    """What the driver's environment needs for a run with these veRL keys.
+    """Variables for the driver's Ray in a run with these veRL keys.
 
     A user without a token gets one that lives as long as the run. The driver has it in its environment, where it
     survives a folder that is moved; `file` has it for `RAY_AUTH_TOKEN_PATH=... ray status`.

@@ -32,7 +32,7 @@ Part: TypeAlias = Literal[
     "steps",
 ]
 Guard: TypeAlias = Callable[[Part], AbstractContextManager[None]]
-"""A block in which a part works: an error in it is recorded and goes no further."""
+"""A block for the work of one part: errors in it are recorded and not raised."""
 
 _LONGEST = 200  # characters of an error
 
@@ -58,14 +58,14 @@ class FailureLog:
 
     @contextlib.contextmanager
     def guard(self, part: Part) -> Iterator[None]:
-        """Records what the block raises."""
+        """Records the errors that the block raises."""
         try:
             yield
         except Exception as error:
             self._add(part, error)
 
     def write(self) -> None:
-        """Replaces failures.json, where there is something to say. Raises OSError."""
+        """Replaces failures.json, if there are failures. Raises OSError."""
         with self._lock:
             if self._reported:
                 Failures(tuple(self._all.values())).write(self._path)

@@ -1,4 +1,4 @@
-"""Feeds the monitor between two looks: console, file logger and samples go in, judgements come out."""
+"""Feeds the monitor at each poll: reads console, file logger and samples, and returns judgements."""
 
 import contextlib
 from collections.abc import Callable
@@ -36,7 +36,7 @@ _AT_ONCE = 16  # MiB that are read between two looks for a stop
 
 @dataclass(frozen=True)
 class Supervised:
-    """The attempt under supervision; `before` is its last state, where an earlier supervisor was killed."""
+    """The attempt under supervision; `before` is its last state if an earlier supervisor was killed."""
 
     run: RunDir
     attempt: AttemptDir
@@ -60,10 +60,10 @@ class Supervised:
 
 
 class Feed:
-    """Feeds the monitor of an attempt, and keeps what it says of each step.
+    """Feeds the monitor of an attempt, and records its results per step.
 
-    `on_alert` hears of each change of a level, `on_stop` why the run is to stop at a step. `behind` tells that more
-    was printed than is read at once.
+    `on_alert` gets each change of a level, `on_stop` the reason to stop the run at a step. `behind`: more was printed
+    than is read at once.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Feed:
 
     @property
     def catching_up(self) -> bool:
-        """Whether it still reads what an earlier supervisor has read."""
+        """Whether it still reads the part that an earlier supervisor has read."""
         return self._past is not None and self._past.until is None
 
     def watch(self, driver: ProcessId) -> None:
@@ -115,7 +115,7 @@ class Feed:
                 self.stalls.watch(driver, self._of.id)
 
     def recall(self) -> None:
-        """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
+        """Reads the earlier attempts. Judging 10,000 steps takes seconds, in which the driver starts."""
         earlier = earlier_steps(self._of.run, self._of.attempt.number, self._of.launch.resume_step)
         with self._guard("checkpoints"):
             self.keeper.took(earlier)
@@ -124,15 +124,14 @@ class Feed:
             self.mute(action.verb, action.rule)
 
     def mute(self, verb: str, rule: str | None) -> None:
-        """What the user asks of a rule; nothing for another verb."""
+        """Mutes or unmutes a rule on request; ignores other verbs."""
         if verb in ("mute", "unmute"):
             with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
                 self.monitor.mute(str(rule), verb == "mute")
 
     def read(self) -> None:
-        """Takes in what was printed and logged since the last look.
-
-        Of a process that prints without end only a part, or a stop would not be heard.
+        """Reads the output since the last poll, or only a part of it if a process prints without end, so that a stop is
+        noticed.
         """
         now = self._past.since if self._past and self.catching_up else clock.now()
         for _ in range(_AT_ONCE):
@@ -187,7 +186,7 @@ class Feed:
                 self._held.append(sample.run.rss)
 
     def _tell(self, record: StepRecord) -> None:
-        """Adds to a step what is ppo-tui's own."""
+        """Adds ppo-tui's own metrics to a step."""
         with self._guard("responses"):
             self._responses.add(record)
         if self._held:
@@ -195,7 +194,7 @@ class Feed:
             self._held = self._held[-1:]  # several steps may come between two samples
 
     def close(self) -> None:
-        """Takes in what is left and ends the sampling, once an attempt that has ended is read to its end."""
+        """Reads the rest and ends the sampling, after the end of an attempt."""
         with self._guard("steps"):
             self.monitor.close(clock.now())
         with self._guard("scores"):
@@ -204,7 +203,7 @@ class Feed:
         self.stalls.close()
 
     def state(self, state: RunState) -> RunState:
-        """`state` with the figures of the run as they are now, as far as they can be had."""
+        """`state` with the present values of the run, as far as available."""
         now, found = clock.now(), self.stalls.found
         if found is not None and not state.stall:
             state = replace(state, stall=sentence(found, now), standstill=found)

@@ -1,8 +1,8 @@
 """The driver of a run that is a job of a Ray cluster: it is followed instead of started.
 
-Its console is fetched into `attempts/N/console.log`, byte for byte, so that all who read it need not know where it
-comes from. Ray has the log from its first byte only, and the connection may break at any time: what is there already
-is skipped, by its length.
+Its console is copied to `attempts/N/console.log`, byte for byte, so that readers need not distinguish it from a local
+one. Ray sends the log only from its first byte, and the connection may break at any time, so the part that is already
+there is skipped by its length.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from launcher.record.layout import AttemptDir
 from launcher.runs.supervise.driver import exit_status
 
 METADATA = "ppo-tui"
-"""Metadata of a job: JSON of what `RunInfo` needs to know, so that any machine can follow it as its run."""
+"""Metadata of a job: the facts for `RunInfo` as JSON, so that any machine can follow the job as a run."""
 
 _LOOK = 2.0  # seconds between two looks at the job
 _SLOWEST = 5.0  # seconds between two attempts to reach a cluster
@@ -33,9 +33,8 @@ _LEFT = 15.0  # seconds in which the actors of an ended job are gone
 
 
 class JobDriver:
-    """A job that is submitted unless it is there already, and followed. `tell` is given what the user must know.
-
-    Nothing of it is lost with this process: the next supervisor follows the same job.
+    """A job that is submitted unless it is there already, and followed. `tell` gets messages for the user. If this
+    process ends, the next supervisor follows the same job.
     """
 
     id = None  # it is no process of this machine
@@ -63,25 +62,25 @@ class JobDriver:
         return not self._over.is_set()
 
     def terminate(self) -> None:
-        """Asks Ray for its end."""
+        """Asks Ray to end it."""
         self._wanted = self._wanted or time.monotonic()
         self._wake.set()
 
     def kill(self) -> None:
-        """Nothing: Ray does so itself, after the time that the job was submitted with."""
+        """Does nothing: Ray kills the job itself, after the time that was given when it was submitted."""
 
-    def forsake(self) -> None:
-        """The folder of the run was removed: the job, which others may follow, continues."""
+    def stop_orphan(self) -> None:
+        """Does nothing when the folder of the run was removed: others may follow the job."""
         self._forsaken = True
         self._over.set()
 
     @property
     def stopped_by(self) -> str | None:
-        """Who ended it, where the supervisor did not."""
+        """Who ended it, if the supervisor did not."""
         return "Ray's Jobs API" if self._job is not None and self._job.status == "STOPPED" else None
 
     def status(self) -> tuple[int | None, str | None]:
-        """Exit code and signal, as `exit_status`, where Ray tells them."""
+        """Exit code and signal, as `exit_status`, if Ray reports them."""
         match self._job.status if self._job is not None else None:
             case "SUCCEEDED":
                 return 0, None
@@ -91,7 +90,7 @@ class JobDriver:
         return None, None
 
     def clear(self) -> list[str]:
-        """Actors and placement groups of the job that outlived it. They are reported, and never killed from here."""
+        """Actors and placement groups that outlived the job; they are reported, never killed."""
         job, deadline = self._job, time.monotonic() + _LEFT
         left: list[str] = []
         if job is not None and job.ended and not self._forsaken:
@@ -106,7 +105,7 @@ class JobDriver:
         self._fetcher.start()
 
     def _watch(self) -> None:
-        """Submits the job, and looks after it until it has ended and its log is complete."""
+        """Submits the job, and follows it until it has ended and its log is complete."""
         away: float | None = None
         reported, missing, pause = False, 0, 0.2
         while not self._over.is_set():
@@ -198,7 +197,7 @@ class JobDriver:
             self._say(f"Ray could not run the job: {job.message}")
 
     def _take(self, at: int, chunk: bytes) -> None:
-        """Appends what is new of a part of the log that begins at byte `at`."""
+        """Appends the new bytes of a part of the log that begins at byte `at`."""
         with self._writing:
             fresh = chunk[max(0, self._size - at) :]
             while fresh and not self._console.closed:

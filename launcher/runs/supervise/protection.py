@@ -19,7 +19,7 @@ from launcher.runs.watch.history import check_counts, onset_of
 
 
 class Keeper:
-    """What a run does about its checkpoints: `trainer.keep_best` and `health.checkpoint_on` of its preset."""
+    """Protects the checkpoints of a run as `trainer.keep_best` and `health.checkpoint_on` of its preset require."""
 
     def __init__(self, run: RunDir, attempt: AttemptDir, info: RunInfo) -> None:
         trainer = (info.preset or {}).get("trainer")
@@ -29,14 +29,16 @@ class Keeper:
         self._scores: dict[int, float] = {}  # the mean of the headline scores by step
 
     def rose(self, change: LevelChange, checks: list[Check]) -> str | None:
-        """Keeps the checkpoint before a flag that rose, or asks veRL for one now; tells what it did. Raises OSError."""
+        """Keeps the checkpoint before a flag that rose, or asks veRL for one now; returns what it did. Raises
+        OSError.
+        """
         if change.alarming and change.rule in self._asked_by:
             self._attempt.save_now.touch()
         step = protect(self._run, change, checks)
         return None if step is None else f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"
 
     def took(self, records: Sequence[StepRecord]) -> None:
-        """Takes in steps: a validation may have made another checkpoint one of the best. Raises OSError."""
+        """Handles new steps: a validation may have made another checkpoint one of the best. Raises OSError."""
         for record in records if self._best else ():
             values = [value for key, value in record.data.items() if keys.is_validation_score(key)]
             if values:
@@ -57,10 +59,9 @@ class Keeper:
 
 
 def _move(folder: Path, to: Path) -> bool:
-    """False when veRL removed it at this moment.
+    """Moves a folder; returns False if veRL removed it at this moment.
 
-    veRL passes over a folder that is gone (`utils/checkpoint/checkpoint_manager.py:
-    remove_previous_save_local_path`).
+    veRL skips a missing folder (`utils/checkpoint/checkpoint_manager.py: remove_previous_save_local_path`).
     """
     with contextlib.suppress(FileNotFoundError):
         folder.rename(to / folder.name)
@@ -71,8 +72,8 @@ def _move(folder: Path, to: Path) -> bool:
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
     """Moves the newest checkpoint before the onset of the flag that rose out of veRL's reach; returns its step.
 
-    One at a time: a flag that rises while others of its level are up belongs to their trouble, whose checkpoint stays
-    if there was one; otherwise its own replaces the earlier one. Raises OSError.
+    Only one is kept: if other flags of the level are up, their checkpoint stays; otherwise the new one replaces it.
+    Raises OSError.
     """
     kept = list(run.protected.iterdir()) if run.protected.is_dir() else []
     others = bool(kept) and any(

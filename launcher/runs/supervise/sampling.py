@@ -36,7 +36,7 @@ class OtherNodes(Protocol):
     every: float
 
     def beside(self, own: MachineSample, pids: Collection[int]) -> MachineSample:
-        """A sample of this machine, where the run has these processes, completed by the others."""
+        """A sample of this machine, which has these processes of the run, completed by the other nodes."""
 
 
 class Sampling:
@@ -50,7 +50,7 @@ class Sampling:
         guard: Guard,
         others: OtherNodes | None = None,
     ) -> None:
-        """`ray` is where the folder of the run's Ray is noted."""
+        """`ray` is the file that records the folder of the run's Ray."""
         self._others = others
         self._ray, self._session = ray, RaySession.read(ray)
         self._log, self._visible, self._guard = log, visible, guard
@@ -66,12 +66,12 @@ class Sampling:
         self._thread.start()
 
     def sizes(self) -> dict[str, float]:
-        """Memory of this machine in GiB, as `machine_sizes`; empty where NVML hangs."""
+        """Memory of this machine in GiB, as `machine_sizes`; empty if NVML hangs."""
         self._begun.wait(_STARTS)
         return machine_sizes(self._sampler) if self._sampler is not None else {}
 
     def watch(self, driver: ProcessId, run: str) -> None:
-        """The processes of this run are its own from now on."""
+        """From now on, counts the processes of this driver as those of the run."""
         self._driver, self._run = driver, run
 
     def take(self) -> MachineSample | None:
@@ -81,11 +81,11 @@ class Sampling:
 
     @property
     def hangs(self) -> bool:
-        """Whether there has been no sample for a minute."""
+        """Whether the last sample is older than a minute."""
         return time.monotonic() - self._sign > _HANGS
 
     def close(self) -> None:
-        """Takes a last sample, which shows that the memory came back."""
+        """Takes a last sample, which shows that the memory was freed."""
         self._ending.set()
         self._thread.join(_ENDS)
 
@@ -132,7 +132,7 @@ _CONNECTED = re.compile(
 
 
 def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guard) -> "Sampling | NodeSampling":
-    """Starts sampling the machines of a run: those of its cluster where it has one. `guard` is that of `Sampling`."""
+    """Starts sampling the machines of a run: those of its cluster if it has one. `guard` is that of `Sampling`."""
     log = MachineLog(run.machine)
     if launch.job is not None:
         return NodeSampling(log, launch.job.address)
@@ -179,7 +179,7 @@ class NodeSampling:
 
 
 class JoinedNodes:
-    """The nodes of a cluster that a run has joined, without the one where its driver runs; nothing of a single node."""
+    """The nodes of a cluster that a run has joined, without the one where its driver runs; empty for a single node."""
 
     def __init__(self, console: Path) -> None:
         self.every = 1.0
@@ -214,8 +214,8 @@ class JoinedNodes:
 def dashboard(console: Path, pids: Iterable[int]) -> Cluster:
     """The dashboard of the cluster that a run with these processes has joined. Raises UserError with what is missing.
 
-    Ray prints its address as it connects. Without `--dashboard-host` it is one that only the head can reach, and on
-    another node that of nobody, or of another Ray.
+    Ray prints its address as it connects. Without `--dashboard-host` only the head can reach it; on another node, that
+    address is free or belongs to another Ray.
     """
     try:
         with console.open("rb") as stream:

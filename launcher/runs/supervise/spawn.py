@@ -34,7 +34,7 @@ _AGAIN = 60.0  # seconds after which taking over a run is tried again that faile
 _failed: dict[Path, float] = {}
 _PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
 _MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})
-"""Causes that another program may have; at the same step again the run itself is at fault."""
+"""Causes that another program may bring about; if one recurs at the same step, the run itself is at fault."""
 _FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
 _LOOK = 20.0  # seconds between two looks of a screen
 _woken = 0.0
@@ -51,11 +51,11 @@ def write_launch(
     cwd: Path | None = None,
     job: str | None = None,
 ) -> None:
-    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
+    """Writes launch.json for the supervisor.
 
-    The GPUs that our shell names are also written: the queue needs them.
-    So is the folder for spans, unless the preset sets it. `cwd` is where the driver stands: the folder of the run,
-    which may not have its name yet. `job` is the id of a job that runs already.
+    The driver inherits our environment, so no secret is written. The file also has the GPUs that our shell names, which
+    the queue needs, and the folder for spans, unless the preset sets it. `cwd` is the working directory of the driver:
+    the folder of the run, which may not have its final name yet. `job` is the id of a running job.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
@@ -91,7 +91,7 @@ def spawn_supervisor(run: RunDir) -> None:
 def orphaned(run: RunDir, state: RunState) -> bool:
     """Whether a run of ours on this machine lacks its supervisor, which was killed.
 
-    `state` is what `current` tells: only of such a run it knows whether the driver lives.
+    `state` is that of `current`, which knows for such a run whether the driver lives.
     """
     if state.driver_alive is None:
         return False
@@ -106,9 +106,9 @@ def orphaned(run: RunDir, state: RunState) -> bool:
 
 
 def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
-    """Gives the runs that lost their supervisor a new one, and waits until it is there; returns these runs.
+    """Starts a new supervisor for each run that lost its own, and waits for it; returns these runs.
 
-    Of several that try this at once one wins, by the supervisor's lock. Those whose driver lives come first.
+    If several processes try this at once, the supervisor's lock admits one. Runs whose driver lives come first.
     """
     now = time.monotonic()
     untried = ((run, state) for run, state in runs if now - _failed.get(run.path, -math.inf) > _AGAIN)
@@ -128,13 +128,13 @@ def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
 
 
 def kept(run: RunDir, *, checks: bool = True) -> RunState:
-    """The state of a run, which got a new supervisor where it had lost its own."""
+    """The state of a run, after a new supervisor was started if it had lost its own."""
     state = current(run, checks=checks)
     return current(run, checks=checks) if adopt([(run, state)]) else state
 
 
 def ended(run: RunDir) -> RunState:
-    """The state of a run, of which a supervisor that takes over an ended attempt has recorded the end."""
+    """The state of a run, after a new supervisor has recorded the end of its attempt."""
     state, deadline = kept(run), time.monotonic() + PATIENCE
     while state.live and state.driver is not None and not state.driver.alive() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -163,7 +163,7 @@ def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subpr
 
 
 def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | None) -> float | None:
-    """Seconds to wait before the run is continued, at most `limit` times; None where it must not be.
+    """Seconds to wait before the run is continued, at most `limit` times; None if it must not be.
 
     `step` is the last one of the attempt that failed.
     """
@@ -176,15 +176,16 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
 
 
 def retry(run: RunDir, folder: Path) -> None:
-    """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until we have gone."""
+    """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits for the end of this
+    process.
+    """
     words = ["launcher.cli.main", "resume", folder.name, *last_settings(run)[1], "--detach"]
     detached(words, run.supervisor_log)
 
 
 def wake_queue(*, again: bool = False) -> None:
-    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is there. Raises OSError.
-
-    `again`: the caller looks all the time, so at most one start every 20 s.
+    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is running. Raises OSError. `again`: the
+    caller polls, so it starts at most one per 20 s.
     """
     global _woken
     if again and time.monotonic() - _woken < _LOOK:

@@ -1,4 +1,4 @@
-"""The detached process of a run: starts veRL, watches it, records what happens.
+"""The detached process of a run: starts veRL, watches it, records events.
 
 It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
 and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
@@ -43,7 +43,7 @@ class Supervisor:
     """One attempt of one run, from the start of the driver to its exit record."""
 
     def __init__(self, run: RunDir, before: RunState | None = None) -> None:
-        """`before` is the last state that a supervisor wrote whose attempt this one takes over."""
+        """`before` is the last state of the supervisor whose attempt this one takes over."""
         of = Supervised.newest(run, before)
         self.run, self.attempt, self.launch, self.before = run, of.attempt, of.launch, before
         self.id, self.name, self.events = of.id, of.info.name, of.events
@@ -72,7 +72,9 @@ class Supervisor:
         self.events.add(Alert(text))
 
     def _messages(self, alerts: AlertSettings) -> AlertCommand:
-        """Sends alerts to the targets in config.yaml. One that is gone since the preset was checked is an event."""
+        """Sends alerts to the targets in config.yaml. A target that was removed since the preset was checked becomes an
+        event.
+        """
         try:
             found = alerts.targets()
         except UserError as error:
@@ -92,9 +94,9 @@ class Supervisor:
             self._finish()
 
     def stop(self, by: str) -> bool:
-        """Asks the driver to end; `_look` kills all of the run when it takes too long.
+        """Asks the driver to end; `_look` kills the whole run if it takes too long.
 
-        False when it is ending already, or has ended by itself: that end must not pass for a stop.
+        False if it is already ending, or has ended by itself, because that end is not a stop.
         """
         if self.stopping_since is not None or self.driver is None or not self.driver.running():
             return False
@@ -152,7 +154,7 @@ class Supervisor:
         return True
 
     def _continue_stop(self) -> None:
-        """It was asked to stop, and its supervisor was killed meanwhile."""
+        """Continues a stop whose supervisor was killed meanwhile."""
         if self.state == "stopping":
             self.requested_by, self.stopping_since = who_asked(self.run), time.monotonic()
             if self.driver and not self.late:
@@ -203,7 +205,7 @@ class Supervisor:
             self.events.add(Action("stop", reason, step=step), clock.now())
 
     def _alert(self, change: LevelChange, t: float) -> None:
-        """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
+        """Handles a flag that rose to WARN or CRITICAL: keeps the checkpoint before it, and alerts the user."""
         if change.alarming and change.rule not in self.feed.monitor.checklist.muted:
             with self._guard("checkpoints"):
                 if kept := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks()):
@@ -219,7 +221,7 @@ class Supervisor:
         self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _tell_standstill(self) -> None:
-        """The run stands still for a reason that is known now, or moves again."""
+        """Records that the run stands still for a known reason, or moves again."""
         before, now = self.standstill, self.feed.stalls.found
         self.standstill = now
         if now is None and before is not None:
@@ -236,17 +238,19 @@ class Supervisor:
                 self.alert_command.send(told)
 
     def _tell_end(self, ended: Outcome, record: Exit) -> None:
-        """`on_alert` hears of a failure alone, the targets also of success."""
+        """Alerts about the end: `on_alert` only after a failure, the targets also after success."""
         monitor = self.feed.monitor
         verdict = str(monitor.checklist.verdict)
         event = {"kind": "exit", "t": record.t, "code": record.code, "error": ended.error}
         self._tell({**event, "state": ended.state, "step": monitor.step, "verdict": verdict})
 
     def _finish(self) -> None:
-        """The driver ended, or the run was removed: clear what it left, read the rest, write the exit down."""
+        """Handles the end of the driver, or the removal of the run: ends leftover processes, reads the rest, records
+        the exit.
+        """
         assert self.driver is not None
         if self.driver.running():
-            self.driver.forsake()
+            self.driver.stop_orphan()
         status, self.requested_by = self.driver.status(), self.requested_by or self.driver.stopped_by
         left = self.driver.clear()
         if left:
@@ -291,7 +295,7 @@ class Supervisor:
                 self._retry(ended.cause)
 
     def _retry(self, cause: str | None) -> None:
-        """Continues the run after a while, unless somebody cancels that, continues it himself or removes it."""
+        """Continues the run after a while, unless a user cancels this, continues it, or removes it."""
         seconds = wait_before_retry(self.run, self.retries, cause, self.feed.monitor.step)
         if seconds is None:
             return
@@ -310,7 +314,7 @@ class Supervisor:
         retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:
-        """Now; of a driver that had ended before we came, its last sign."""
+        """When the driver ended: now, or the last sign of one that ended before this supervisor started."""
         with contextlib.suppress(OSError):
             if self.late:
                 return clock.now() - max(0.0, time.time() - self.attempt.console.stat().st_mtime)

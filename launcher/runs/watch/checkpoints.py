@@ -16,7 +16,7 @@ TRACKER = "latest_checkpointed_iteration.txt"
 def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
     """Step and folder of the newest complete checkpoint.
 
-    The tracker names it. A `global_step_<k>` beyond the tracker was cut off while it was being saved.
+    The tracker names it. A `global_step_<k>` beyond the tracker is incomplete.
     """
     with contextlib.suppress(OSError, ValueError):
         step = int((run.checkpoints / TRACKER).read_text().strip())
@@ -52,7 +52,7 @@ def checkpoint_steps(run: RunDir) -> list[int]:
 
 
 def beginning(run: RunDir) -> tuple[int, Path] | None:
-    """Step and folder of the checkpoint of another run that a fork began with; None when it is no longer there."""
+    """Step and folder of the checkpoint of another run that a fork began with; None if it no longer exists."""
     parent, seen = run.read_info().parent, {run.id}  # a damaged run.yaml may name its own run
     step = parent.step if parent is not None else None
     while step and parent is not None and parent.step == step and parent.run not in seen:

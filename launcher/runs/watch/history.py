@@ -1,4 +1,4 @@
-"""The history of a run: how long it took, when its trouble began, what happened since the last look."""
+"""The history of a run: its duration, its first flag, events since the last look."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ def elapsed(
 ) -> float | None:
     """Seconds of all attempts, their start-up included; the pauses between them are left out.
 
-    An attempt without a record of its start or end took as long as its steps, when `spans` has them. `now` is
-    where one that lives has come to, and the last sign of one that was lost. None when nothing is known.
+    An attempt without a record of its start or end took as long as its steps, when `spans` has them. `now` is the end
+    for a live run; a lost one ends with its last sign. None if unknown.
     """
     seconds = 0.0
     for number in (1,) if state.attempt == 1 else run.attempt_numbers():
@@ -46,7 +46,7 @@ def elapsed(
 
 @dataclass(frozen=True)
 class Onset:
-    """The first of the steps that raised a flag. `rose` is the step at which it was up, at `level`."""
+    """The first step of those that raised a flag. `rose` is the step at which the flag reached `level`."""
 
     rule: str
     step: int
@@ -60,21 +60,21 @@ class Onset:
 
 
 def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
-    """The oldest of the last `debounce[1]` steps, in which a limit was crossed; not before `first` of the run."""
+    """The oldest of the last `debounce[1]` steps, in which a limit was crossed; not before the run's `first` step."""
     window = debounce[1] if len(debounce) > 1 else 1
     return Onset(change.rule, max(change.step - window + 1, first), change.step, change.after)
 
 
 def check_counts(check: Check) -> bool:
-    """Whether a flag of it is trouble of the training, for which there may be another setting."""
+    """Whether a flag of this rule is about the training, so that another setting may help."""
     family = families().get(check.family)
     return not check.muted and not (family and family.of_machine)
 
 
 def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
-    """Where the flag of a run began that became CRITICAL, else WARN, the first of several; of `rule` when one is named.
+    """The onset of the first flag that became CRITICAL, or else WARN; with `rule`, of that rule.
 
-    Muted rules and those about the machine count only when they are named. None without such a flag.
+    Muted rules and those about the machine count only if named. None without such a flag.
     """
     checks = {check.rule: check for check in current(run).checks}
     parent = run.read_info().parent
@@ -92,7 +92,7 @@ def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
 
 
 def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:
-    """The newest attempt's `stall.txt` and its lines; None where there is none. Never raises."""
+    """The newest attempt's `stall.txt` and its lines; None if there is none. Never raises."""
     last = run.last_attempt()
     if last is None:
         return None
@@ -105,7 +105,7 @@ def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:
 
 @dataclass(frozen=True)
 class Missed:
-    """What somebody missed. `rises` are the flags that rose, the worst first, the latest of each rule alone."""
+    """Events that the user missed. `rises` are the flags that rose, worst first, only the latest of each rule."""
 
     since: float
     rises: tuple[LevelChange, ...]
@@ -113,10 +113,10 @@ class Missed:
 
 
 def missed(events: Iterable[Event], state: RunState, look: float | None) -> Missed | None:
-    """What happened after `look`; None when nothing that matters did.
+    """Important events after `look`, or None.
 
-    A run that nobody ever looked at was started by somebody: then it counts from there. One that was
-    imported was over before, so there is nothing to miss.
+    Without a look, they count from the start of the run, because somebody started it. An imported run had ended before,
+    so nothing was missed.
     """
     since = look if look is not None else state.created
     if state.state == "imported" or since is None:
@@ -133,6 +133,6 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
 
 
 def _end(state: RunState) -> float:
-    """When a run ended; of a lost one, its last sign of life."""
+    """When a run ended; for a lost one, its last sign of life."""
     ended = state.exit.t if state.exit else None
     return max(state.updated or 0.0, state.heartbeat or 0.0) if ended is None else ended

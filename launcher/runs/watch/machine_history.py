@@ -1,4 +1,4 @@
-"""The samples of a run's machine as series over time: what the charts of the GPU page are drawn from."""
+"""The samples of a run's machine as series over time, for the charts of the GPU page."""
 
 import dataclasses
 import itertools
@@ -28,7 +28,7 @@ class MachineHistory:
         self._series: dict[tuple[Figure, Device | None], Series] = {}
 
     def add(self, sample: MachineSample) -> None:
-        """Takes in one line. A thinned file is read again from its start: what is known is left out."""
+        """Adds one line. A thinned file is read again from its start, without the known samples."""
         if self.times and sample.t <= self.times[-1]:
             return
         index = len(self.times)
@@ -50,7 +50,7 @@ class MachineHistory:
 
     @property
     def latest(self) -> MachineSample | None:
-        """The newest sample, completed by the details that an earlier one told; None before the first."""
+        """The newest sample, completed by details of earlier ones; None before the first."""
         if self._latest is None:
             return None
         gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
@@ -63,11 +63,11 @@ class MachineHistory:
         return next((gpu for gpu in gpus if gpu.run_used), gpus[0] if gpus else None)
 
     def series(self, figure: Figure, device: Device | None = None) -> Series | None:
-        """GiB (`util`: %, `power`: W) over the samples, nan where one lacks it; None when none had it."""
+        """GiB (`util`: %, `power`: W) over the samples, nan for a sample without it; None if no sample has it."""
         return self._series.get((figure, device))
 
     def energy(self, devices: Iterable[Device]) -> float | None:
-        """kWh that these GPUs took; None where none reports its power. Pauses between attempts count as nothing."""
+        """kWh that these GPUs took; None if none reports its power. Pauses between attempts count as nothing."""
         found = [series for device in devices if (series := self.series("power", device)) is not None]
         spans = [after - before for before, after in itertools.pairwise(self.times)]
         if not found or not spans:
@@ -91,7 +91,7 @@ class MachineHistory:
 
 
 def _completed(gpu: GpuSample, before: GpuSample | None) -> GpuSample:
-    """A GPU with what is not in every sample."""
+    """A GPU with the details that not every sample has."""
     if before is None:
         return gpu
     return dataclasses.replace(

@@ -1,4 +1,4 @@
-"""Reading one attempt: console and file logger in, merged steps, events and a judgement out.
+"""Reads one attempt: turns console and file logger into merged steps, events and a judgement.
 
 The supervisor runs it live; `import`, `replay` and `health` run the same code over a log from elsewhere.
 """
@@ -39,7 +39,7 @@ ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
 
 class Sink:
-    """Where a monitor's findings go; what a sink does not define is dropped."""
+    """Receives the results of a monitor; methods that a sink does not define drop them."""
 
     def steps(self, records: list[StepRecord]) -> None:
         """Steps that are complete, in order."""
@@ -54,10 +54,9 @@ class Sink:
 class Monitor:
     """Follows one attempt.
 
-    `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes
-    them, so the checklist is made again when it comes (before the first step). `pinned` keys beat the dump.
-    `clock` dates the steps of a log that is not live; `tell` adds to a step what neither the console nor veRL's file
-    tells.
+    `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes them, so the
+    checklist is made again after the dump (before the first step). `pinned` keys override the dump. `clock` dates the
+    steps of a log that is not live; `tell` adds metrics to a step that neither the console nor veRL's file has.
     """
 
     def __init__(
@@ -99,36 +98,36 @@ class Monitor:
         self._taken: dict[str, deque[float]] = {phase: deque(maxlen=RECENT) for phase in _TIMINGS}
 
     def history(self, records: list[StepRecord]) -> None:
-        """Shows the checklist the steps of earlier attempts, so that its baselines continue."""
+        """Feeds the steps of earlier attempts to the checklist, so that its baselines continue."""
         self._history = records
         for record in records:
             self.checklist.step(record.step, record.data, t=record.t)
 
     def mute(self, rule: str, muted: bool = True) -> None:
-        """Leaves a rule out of the verdict, or takes it in again. Raises UserError for an unknown one."""
+        """Excludes a rule from the verdict, or includes it again. Raises UserError for an unknown one."""
         self.checklist.mute(rule, muted)
         self._mutes[rule] = muted
 
     def feed_console(self, chunk: bytes, now: float, passed: int = 0) -> None:
-        """New bytes of the console, read at `now`; so many bytes before them were left out."""
+        """Adds new bytes of the console, read at `now`; `passed` bytes before them were left out."""
         self.last_output, self._passed = now, passed
         for event in self._reader.feed(chunk):
             self._take(event, now)
 
     def feed_records(self, records: Iterable[StepRecord], now: float) -> None:
-        """Steps that an earlier supervisor read in lines which the console has no more."""
+        """Adds steps that an earlier supervisor read from lines that the console no longer has."""
         for record in records:
             self._merger.console(record.step, record.data, record.log_offset or 0, now)
 
     def feed_file(self, lines: list[bytes], now: float) -> None:
-        """New lines of veRL's file logger."""
+        """Adds new lines of veRL's file logger."""
         for line in lines:
             record = parse_record(line)
             if record is not None:
                 self._merger.file(*record, now)
 
     def close(self, now: float) -> list[StepRecord]:
-        """No more input comes: what waits is let go."""
+        """Ends the input and releases waiting steps."""
         for event in self._reader.close():
             self._take(event, now)
         return self._judge(self._merger.take())
@@ -138,7 +137,7 @@ class Monitor:
         return self._judge(self._merger.take(now))
 
     def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
-        """Judges what goes by the clock: silence and memory (used and total, bytes)."""
+        """Judges what depends on the time: silence and memory (used and total, bytes)."""
         self._sink.health(self.checklist.tick(now, gpu=gpu, host=host), now)
 
     @property
@@ -150,8 +149,8 @@ class Monitor:
     def eta(self) -> float | None:
         """Seconds that the rest of the run takes at the recent pace.
 
-        The pace is the mean and not the median: validations, checkpoints and groups that are generated again
-        (DAPO) make single steps long, and the rest of the run also has such steps.
+        The pace is the mean and not the median: validations, checkpoints and groups that are generated again (DAPO)
+        make single steps long, and such steps also occur in the rest.
         """
         if self.step_seconds is None or self.total is None or self.step is None:
             return None
@@ -159,7 +158,7 @@ class Monitor:
         return max(0, self.total - self.step) * pace
 
     def state(self, known: RunState, now: float) -> RunState:
-        """What is `known` of the run, with all that the monitor tells."""
+        """The `known` state of the run with the monitor's values."""
         checks, stall = self.checklist.checks(), known.stall or self.stall()
         return dataclasses.replace(
             known,
@@ -198,7 +197,7 @@ class Monitor:
         return max(self._taken.get(self.phase) or (), default=None)
 
     def stall(self) -> str | None:
-        """The message of STALL-1 where it is up."""
+        """The message of STALL-1 if its flag is up."""
         check = next((each for each in self.checklist.checks() if each.rule == "STALL-1"), None)
         return check.message if check is not None and check.level >= Level.WARN else None
 
@@ -233,7 +232,7 @@ class Monitor:
 
     @property
     def _trained(self) -> bool:
-        """Whether the last step was printed: it is saved by then, and what is killed after it does not harm the run."""
+        """Whether the last step was printed; it is saved by then, so that killed processes no longer harm the run."""
         return self.total is not None and self._printed >= self.total and not self._restarted
 
     def _enter(self, phase: str, now: float) -> None:
@@ -259,7 +258,7 @@ class Monitor:
         self.trackers[event.tracker] = TrackedRun(event.tracker, url, folder, command)
 
     def _start_over(self) -> None:
-        """The steps that follow repeat earlier ones, and hold in their place."""
+        """Starts over at an earlier step: the following steps replace those that they repeat."""
         self._judge(self._merger.take())
         self._merger = Merger(both=self._file_logger)
         self._renew_checklist()

@@ -1,4 +1,4 @@
-"""How long a run of a preset takes on this machine, as an earlier run of it shows."""
+"""Predicts how long a run of a preset takes on this machine, from an earlier run."""
 
 import contextlib
 import socket
@@ -28,7 +28,7 @@ _PACED = (
 class Pace:
     """Seconds of the start-up and of each step of a run, validations and checkpoints included.
 
-    `same`: its settings are those that are asked about, but for the number of steps.
+    `same`: the settings are equal except for the number of steps.
     """
 
     run: str
@@ -42,7 +42,7 @@ class Pace:
 
 
 def pace_of(name: str, preset: Mapping[str, Any]) -> Pace | None:
-    """The newest run of a preset on this machine that made steps; one with the same settings first."""
+    """The pace of the newest run of a preset on this machine; one with the same settings has priority."""
     found: Pace | None = None
     here = socket.gethostname()
     for run in all_runs()[:_LOOKED_AT]:
@@ -70,7 +70,7 @@ def _settings(preset: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _measured(attempt: AttemptDir) -> tuple[float, float] | None:
-    """When the first step ended, and the seconds of a step; None before there are a few."""
+    """When the first step ended, and the seconds per step; None until there are a few."""
     with contextlib.suppress(OSError), attempt.steps.open("rb") as file:
         first = StepRecord.from_line(file.readline())
         file.seek(max(file.seek(0, 2) - _END, 0))

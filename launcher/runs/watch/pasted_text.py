@@ -1,4 +1,4 @@
-"""What a pasted text tells: why the run in it ended, the preset of its command, its versions next to those here."""
+"""Explains a pasted text: why its run ended, the preset of its command, its versions next to the installed ones."""
 
 import contextlib
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ from launcher.verl import env as verl_env
 
 @dataclass(frozen=True)
 class Version:
-    """A package's version in the text, and the installed one as `doctor` finds it; None where it is missing."""
+    """A package's version in the text, and the installed one as `doctor` finds it; None if it is missing."""
 
     package: str
     pasted: str
@@ -30,7 +30,7 @@ class Version:
 class Reading:
     """The parts of a pasted text; `log` and `diagnosis` are empty without output of veRL, `command` without a command.
 
-    `remedies` are for the diagnosis' fixes: how the command follows them; None where a fix is about something else.
+    `remedies` are the changes that the fixes of the diagnosis make in the command; None for a fix about something else.
     """
 
     log: str
@@ -40,7 +40,7 @@ class Reading:
     remedies: tuple[Remedy | None, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What `diagnose - --json` prints: the diagnosis, the preset of the command, the versions."""
+        """The JSON of `diagnose -`: the diagnosis, the preset of the command, the versions."""
         nothing: dict[str, Any] = {"cause": None, "title": "no output of veRL in the text", "evidence": [], "fixes": []}
         return {
             **(self.diagnosis.to_json() if self.diagnosis else nothing),
@@ -52,7 +52,7 @@ class Reading:
 
 
 def explain(text: str) -> Reading:
-    """Reads a pasted text. Raises UserError for one that is too large, or has nothing of veRL."""
+    """Reads a pasted text. Raises UserError for a text that is too large or has nothing of veRL."""
     parts = pasted.read(text)
     command = refused = None
     try:
@@ -76,7 +76,7 @@ def explain(text: str) -> Reading:
 
 
 def compared(stated: dict[str, str]) -> tuple[Version, ...]:
-    """The versions in a text next to those that are installed for veRL."""
+    """The versions in a text next to the installed ones."""
     here: dict[str, str] = {}
     with contextlib.suppress(UserError):
         if stated:

@@ -1,4 +1,4 @@
-"""What can be done to a run now, and why the rest cannot: the one rule for commands, keys, palette and help."""
+"""Decides which actions a run allows now, and why not the others; commands, keys, palette and help share it."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -12,7 +12,7 @@ from launcher.record.state import RunState
 
 
 class Verb(Enum):
-    """What is done to a run."""
+    """An action on a run."""
 
     STOP = "stop"
     RESUME = "resume"
@@ -26,14 +26,14 @@ class Verb(Enum):
 
 
 Refusals = Mapping[Verb, str]
-"""Why a verb cannot be done; one that is missing can."""
+"""The reasons of refused verbs; a missing verb is possible."""
 
 _ENDED = "the run has ended"
 _FROM_PRESET = frozenset({Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY})
 
 
 class Refusal(NamedTuple):
-    """Why something cannot be done to a run, and the action that would change that, if there is one."""
+    """Why an action is refused, and what would make it possible, if anything."""
 
     reason: str
     action: str = ""
@@ -44,7 +44,7 @@ _NEW_RUN = "press e on it in 'ppo-tui' for a preset with its settings, and start
 
 
 def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
-    """The reason against a verb, whatever the run has saved; None without one."""
+    """The reason against a verb, regardless of checkpoints; None if there is none."""
     elsewhere = info.from_log or state.state == "imported"
     if verb in _FROM_PRESET and (elsewhere or not info.resumable):
         return Refusal("a log from elsewhere" if elsewhere else "no preset is recorded")
@@ -65,7 +65,7 @@ def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo) -> N
 
 
 def completion(step: int, total: int | None) -> str | None:
-    """That the checkpoint of a step leaves no step to train; None where it does."""
+    """A refusal if the checkpoint of a step leaves no step to train; else None."""
     return f"complete: the checkpoint is at step {step} of {total}" if total is not None and step >= total else None
 
 

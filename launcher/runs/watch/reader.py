@@ -35,13 +35,12 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 
 
 class RunReader:
-    """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
-
-    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series` joins all
-    attempts, `parent` has the steps of the run that this one is a fork of, and those that it continues itself;
-    `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the
-    newest ones; `event_count` and `log_count` also count those that fell out. `explanation` says why the run failed or
-    what its errors mean, once `explain` was called. `refusals` are what cannot be done to the run now.
+    """Follows one run. `poll` reads new data and returns what changed; nothing else reads the disk. `state` is that of
+    `launcher.record.state.current`, with the seconds that an ended run took; `series` joins all attempts; `parent` has
+    the steps of the run from which this one was forked, with the steps that it continued; `machine` has the samples of
+    gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the newest ones; `event_count` and
+    `log_count` also count those that fell out. `explanation` says why the run failed or what its errors mean, once
+    `explain` was called. `refusals` are the actions that the run refuses now.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -80,7 +79,7 @@ class RunReader:
         return self.dir.read_info()
 
     def poll(self) -> set[str]:
-        """Reads what is new; which of "state", "steps", "events", "machine", "log" changed."""
+        """Reads new data; returns which of "state", "steps", "events", "machine", "log" changed."""
         parts = {
             "state": self._read_state,
             "events": self._read_events,
@@ -124,7 +123,7 @@ class RunReader:
         return errors and (state.attempt, errors.message)
 
     def startup(self, now: float | None) -> Startup | None:
-        """How the start of the newest attempt goes; None once it has made a step."""
+        """The progress of the newest attempt's start; None after its first step."""
         usual, work = self._usual or Usual({}), work_of(self.dir, self.state.attempt)
         return startup(self.events, self.state, usual, now, before=self._before, work=work)
 
@@ -188,7 +187,7 @@ class RunReader:
 
 
 def _take(tail: StepTail, store: SeriesStore) -> bool:
-    """Puts the new steps into the store; whether there were any."""
+    """Puts the new steps into the store; returns whether there were any."""
     fresh = False
     for attempt, lines in tail.read():
         records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]

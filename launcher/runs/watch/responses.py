@@ -1,4 +1,4 @@
-"""The responses of the model: veRL's dumps, one file per step, and the metrics that are counted in them."""
+"""The responses of the model: veRL's dumps, one file per step, and metrics counted from them."""
 
 import contextlib
 import re
@@ -34,7 +34,7 @@ class Dump(NamedTuple):
 class Sample(NamedTuple):
     """One response, clean text. `score` is the summed reward, nan when unknown; `truth` is "" when unknown.
 
-    `parts` are what else the reward function returned (accuracy, format, prediction), as `name value`.
+    `parts` are other results of the reward function (accuracy, format, prediction), as `name value`.
     """
 
     prompt: str
@@ -58,12 +58,14 @@ def dumps(run: RunDir) -> list[Dump]:
 
 
 def stamp(run: RunDir) -> tuple[int, ...]:
-    """Changes when a dump was added: listing thousands of them each time would take a while."""
+    """A stamp that changes when a dump is added, because listing thousands of them each time is slow."""
     return tuple(folder.stat().st_mtime_ns if folder.is_dir() else 0 for folder in (run.rollouts, run.validations))
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:
-    """The responses of a step in the order of the file, and whether some were too many to read. Raises OSError."""
+    """The responses of a step in the order of the file, and whether some were left out because there are too many.
+    Raises OSError.
+    """
     lines, cut = _lines(dump)
     return [_sample(row) for _, row in _rows(lines)], cut
 
@@ -122,7 +124,7 @@ def _sample(row: dict[str, Any]) -> Sample:
 
 
 def _text(value: Any) -> str:
-    """Clean text; of one that is too long the beginning, and how long it is."""
+    """Clean text; for a long one, its beginning and its length."""
     if value is None:
         return ""
     text = str(value)
@@ -141,18 +143,18 @@ _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a 
 class ToldByResponses:
     """Adds `responses/...` to the steps of an attempt, in their order, within 1 % of one core.
 
-    Figures of ppo-tui's own that are in its steps.jsonl are taken from there. A step has none whose dump cannot be
-    read, or that comes when the time is spent; of a dump that is still being written, those of its whole lines.
+    ppo-tui's own metrics in its steps.jsonl are taken from there. A step has none if its dump is unreadable or the time
+    is used up; an incomplete dump counts with its whole lines.
     """
 
     def __init__(self, run: RunDir, attempt: AttemptDir, guard: Guard | None = None) -> None:
-        """The counting is done in a block of `guard`; without it no dump is read."""
+        """Counts inside a block of `guard`; without it, no dump is read."""
         self._run, self._attempt, self._guard = run, attempt, guard
         self._figures = ResponseFigures()
         self._since, self._spent = time.monotonic(), 0.0
 
     def add(self, record: StepRecord) -> None:
-        """Adds the figures of one step."""
+        """Adds the metrics of one step."""
         if (known := self._recorded.get(record.step)) is not None:
             record.data |= known
         elif self._guard is not None and self._spent <= _SHARE * (time.monotonic() - self._since) + _AHEAD:
@@ -169,7 +171,7 @@ class ToldByResponses:
 
     @cached_property
     def _recorded(self) -> dict[int, dict[str, float]]:
-        """The recorded metrics: a supervisor that takes over reads the steps again, and need not count again."""
+        """The recorded metrics, so that a supervisor that takes over need not count again."""
         figures: dict[int, dict[str, float]] = {}
         with contextlib.suppress(UserError):  # a file that cannot be read
             for line in records(self._attempt.steps):

@@ -1,4 +1,4 @@
-"""The checklist of a run or a log: its limits, its machine, what it says of the steps."""
+"""The checklist of a run or a log: its limits, its machine, its judgement of the steps."""
 
 import contextlib
 import itertools
@@ -50,7 +50,7 @@ def checklist_maker(
 
 
 def _vocabulary(keys: Mapping[str, Any]) -> int | None:
-    """Tokens that the policy chooses from, by the configuration of its model; None where that is not at hand."""
+    """Tokens that the policy chooses from, by the configuration of its model; None if that is not available."""
     path = keys.get(MODEL_PATH)
     try:
         folder = folder_of(path) if isinstance(path, str) else None
@@ -61,7 +61,7 @@ def _vocabulary(keys: Mapping[str, Any]) -> int | None:
 
 
 def machine_sizes(sampler: Sampler) -> dict[str, float]:
-    """Memory of this machine in GiB, as the checklist wants it."""
+    """Memory of this machine in GiB, in the form for the checklist."""
     sizes = {"host_total_gb": host_memory()[1] / GIB}
     if gpu := sampler.smallest_gpu:
         sizes["gpu_total_gb"] = gpu / GIB
@@ -81,7 +81,7 @@ def recorded_sizes(run: RunDir) -> dict[str, float]:
 class Judged(Sink):
     """A judged source: its changes of health rules and its steps, those of the last attempt that has them.
 
-    `checklist` is that after the last step, `new` makes another one for the same veRL `keys`.
+    `checklist` is the one after the last step, `new` makes another one for the same veRL `keys`.
     """
 
     checklist: Checklist
@@ -114,8 +114,8 @@ class Judged(Sink):
 def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
     """Judges every step of a source.
 
-    `config` holds KEY=VALUE settings that beat the console's own dump of the configuration, and memory sizes
-    that beat those of the run's machine.
+    `config` has KEY=VALUE settings that override the console's own dump of the configuration, and memory sizes that
+    override those of the run's machine.
     """
     sink = Judged()
     pinned = dict(_setting(text) for text in config)
@@ -171,7 +171,7 @@ class Clock(Protocol):
 class LogClock:
     """When the steps of a finished log happened: its first time stamp, then the durations that it reports.
 
-    An estimate: step lines carry no time. Without a stamp the log's last change is its end.
+    This is an estimate, because step lines have no time. Without a time stamp, the log ends with its last change.
     """
 
     def __init__(self, console: Path | None, metrics: Path | None) -> None:
@@ -189,7 +189,7 @@ class LogClock:
 
 
 def settings_of(console: Path) -> Resolved:
-    """The preset that a log's own configuration comes to."""
+    """The preset from a log's own configuration."""
     reader = ConsoleReader()
     for event in (event for chunk in chunks(console) for event in reader.feed(chunk)):
         if isinstance(event, ConfigDump):

@@ -31,16 +31,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A diagnosis, and for each of its fixes how the run's preset follows it; None where it is about something else."""
+    """A diagnosis, and the changes of each fix in the run's preset; None for a fix about something else."""
 
     diagnosis: Diagnosis
     remedies: tuple[Remedy | None, ...] = ()
 
 
 def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
-    """The outcome of an attempt with this exit record, from the console where the exit code is unknown.
-
-    A stop that was asked for is never a failure, but what had gone wrong before it is still told.
+    """The outcome of an attempt with this exit record, from the console if the exit code is unknown. A requested stop
+    is never a failure, but earlier errors are still reported.
     """
     if record.code == 0:
         return Outcome("finished", "finished")
@@ -79,9 +78,9 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
 
 
 def explanation(run: RunDir) -> Explanation | None:
-    """Why a run failed, or where the errors of a live run point so far.
+    """Why a run failed, or the cause of a live run's errors so far.
 
-    None when there is nothing to explain. Raises UserError for a log that cannot be read.
+    None if there is nothing to explain. Raises UserError for an unreadable log.
     """
     attempt, state = run.last_attempt(), current(run, checks=False)
     if attempt is None:
@@ -97,7 +96,9 @@ def explanation(run: RunDir) -> Explanation | None:
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
-    """The diagnosis with the folder of the run's own Ray session in its fixes: the latest may be another run's."""
+    """The diagnosis with the folder of the run's own Ray session in its fixes: because the latest session may belong to
+    another run.
+    """
     session = RaySession.read(attempt.ray)
     if session is None:
         return result

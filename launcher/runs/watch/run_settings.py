@@ -25,7 +25,7 @@ class Difference:
 
 
 def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
-    """run.yaml with the settings of the newest resume laid over its preset, and these settings.
+    """run.yaml, its preset merged with the settings of the newest resume, and these settings.
 
     A resume starts from the run's own preset, not from the resume before it.
     """
@@ -58,10 +58,10 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
 
 
 def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
-    """What each run sets otherwise than its preset does now; `infos` are newest first.
+    """Settings of each run that differ from its present preset; `infos` are newest first.
 
-    Changes that all runs of a preset share are left out, as they tell none of them from another. Where the preset
-    is gone, or the run was made elsewhere, its oldest run here stands for it.
+    Changes shared by all runs of a preset are left out, as they distinguish none. If the preset is gone, or the run was
+    made elsewhere, the oldest run replaces the preset.
     """
     bases: dict[str, RunInfo] = {}
     for info in reversed(infos):
@@ -92,7 +92,7 @@ def _edits(before: RunInfo, now: RunInfo) -> list[Edit]:
 
 
 def _preset_of(info: RunInfo) -> RunInfo | None:
-    """run.yaml as the preset of a run would make it now; None where there is none, and for a run made elsewhere."""
+    """run.yaml as the preset of a run would make it now; None if there is none, and for a run made elsewhere."""
     from launcher.preset.files import load
 
     if info.preset is None or info.imported_from:
@@ -103,7 +103,7 @@ def _preset_of(info: RunInfo) -> RunInfo | None:
 
 
 def settings(info: RunInfo) -> dict[str, Any]:
-    """What a run.yaml sets, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
+    """The settings of a run.yaml, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
     if info.preset is None:
         return {}
     preset = {key: value for key, value in info.preset.items() if key not in _WORDS}

@@ -1,4 +1,4 @@
-"""Faults in a run's own figures: which rule would have spoken, when, and with which level."""
+"""Injects faults into a run's own metrics: which rule would flag them, when, and at which level."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Alarm(NamedTuple):
 class Tested(NamedTuple):
     """The result of one fault; `skipped` says why it was not tried.
 
-    `alarms` are those that the run without the fault does not have.
+    `alarms` are those that the run does not have without the fault.
     """
 
     fault: str
@@ -40,7 +40,7 @@ class Tested(NamedTuple):
 
 
 def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) -> tuple[int, int, Iterator[Tested]]:
-    """The last step without a fault, how many after it are looked at, and what each fault leads to.
+    """The last step without a fault, the number of steps judged after it, and the result of each fault.
 
     `at` is that step: 35 training steps into the run by default, or half of a shorter one. Raises UserError for a run
     that is too short. `config`: as for `judged`.
@@ -60,7 +60,7 @@ def selftest(source: RunDir | LogFile, at: int | None, config: Sequence[str]) ->
 
 
 def _place(steps: Sequence[int], at: int | None) -> int:
-    """How many training steps stay as they are."""
+    """How many training steps stay unchanged."""
     if len(steps) < _WARM_UP + _SHOWN:
         least = _WARM_UP + _SHOWN
         raise UserError(f"the run has {len(steps)} training steps, and a self-test needs at least {least}")

@@ -28,7 +28,7 @@ class LogFile:
 
 
 def resolve(word: str) -> RunDir | LogFile:
-    """What a SOURCE means: an existing file, or else a run."""
+    """Finds the SOURCE: an existing file, or else a run."""
     path = Path(word).expanduser()
     if path.is_file():
         return _of_verl(path)
@@ -43,7 +43,7 @@ def resolve(word: str) -> RunDir | LogFile:
 
 
 def log_file(word: str) -> LogFile:
-    """A file from elsewhere, as `import` and `replay` need it."""
+    """A file from elsewhere, for `import` and `replay`."""
     path = Path(word).expanduser()
     if path.is_dir():
         raise UserError(f"'{word}' is a folder without a run of wandb or events of TensorBoard", _EXPECTED)
@@ -103,7 +103,7 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 
 def _utf16(first: bytes) -> str | None:
-    """The encoding of a log that begins so, if it is UTF-16: by its mark, or by every other byte of Latin text."""
+    """The encoding of a log with this beginning, if it is UTF-16: by its mark, or by every other byte of Latin text."""
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     sample = first[:200]

@@ -1,4 +1,4 @@
-"""How a run starts: the stages up to its first step, what each takes, and what it usually takes on this machine."""
+"""The start of a run: the stages up to its first step, with their times and usual times on this machine."""
 
 import contextlib
 import statistics
@@ -40,7 +40,7 @@ _WORTH = 0.3  # share of the stage's time that its explanation has at least
 _LONGER, _AT_LEAST = 2.0, 10.0  # times and seconds beyond the usual that are worth a word
 
 DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
-"""How far a stage is."""
+"""The states of a stage."""
 
 Span = tuple[float, float]
 """Seconds, from the least to the most."""
@@ -50,7 +50,7 @@ Span = tuple[float, float]
 class Stage(Record):
     """A stage: `begun` and `seconds` count from the start and are known once it runs; `slow`: far beyond `usual`.
 
-    `why` is what took the time in a stage that takes longer than usual, or that downloads or compiles.
+    `why` names what took the time in a slow stage, or in one that downloads or compiles.
     """
 
     stage: str
@@ -64,9 +64,10 @@ class Stage(Record):
 
 @dataclass(frozen=True, slots=True)
 class Startup(Record):
-    """A start that has made no step yet. `usual_starts` are the earlier starts that the usual times are medians of.
+    """A start before the first step.
 
-    Without such the times are those of `launcher.console.phases`.
+    `usual_starts` is the number of earlier starts whose medians are the usual times; without any, these are those of
+    `launcher.console.phases`.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -75,15 +76,15 @@ class Startup(Record):
 
     @property
     def usual(self) -> float | None:
-        """What all stages took together in earlier starts; None without such."""
+        """Time of all stages together in earlier starts; None without such."""
         return sum(stage.usual[0] for stage in self.stages if stage.usual) if self.usual_starts else None
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Seconds of each stage, and how many earlier starts they are medians of; 0: they are those of the table.
+    """Seconds of each stage, and the number of earlier starts whose medians they are; 0: they come from the table.
 
-    `work` is what the processes did in these starts, the newest first.
+    `work` is the work of the processes in these starts, newest first.
     """
 
     spans: Mapping[str, Span]
@@ -93,13 +94,13 @@ class Usual:
 
 @dataclass(slots=True)
 class _Start:
-    """What the events tell of one attempt: when it and its stages began."""
+    """When an attempt and its stages began, from the events."""
 
     begun: float
     stages: dict[str, float]
 
     def taken(self, stepped: float) -> Iterable[tuple[str, float]]:
-        """Seconds of each stage, when the first step ended at `stepped`."""
+        """Seconds of each stage, if the first step ended at `stepped`."""
         times = [*self.stages.items(), ("", stepped)]
         return ((stage, after - at) for (stage, at), (_, after) in pairwise(times))
 
@@ -143,7 +144,7 @@ def startup(
 
 
 def startup_of(run: RunDir, state: RunState) -> Startup | None:
-    """As `startup`, of a run that nobody follows, at the time its supervisor wrote last."""
+    """Like `startup`, for a run that nobody follows, at the last time its supervisor recorded."""
     before = step_before(run, state.attempt)
     if startup((), state, Usual({}), None, before=before) is None:  # what is usual takes longer to find
         return None
@@ -154,7 +155,7 @@ def startup_of(run: RunDir, state: RunState) -> Startup | None:
 
 
 def work_of(run: RunDir, attempt: int | None) -> StartupWork | None:
-    """What the processes of an attempt did in the stages of its start."""
+    """The work of an attempt's processes in the stages of its start."""
     return StartupWork.read(run.attempt(attempt).startup) if attempt is not None else None
 
 
@@ -164,9 +165,10 @@ def step_before(run: RunDir, attempt: int | None) -> int:
 
 
 def usual_start(run: RunDir, head: Head) -> Usual:
-    """What the stages took in the newest completed starts of the run's preset on its machine, otherwise in the table.
+    """Usual times of the stages, from the newest completed starts of the run's preset on its machine, or else from the
+    table.
 
-    Nothing is usual for a log from elsewhere, which is read at another pace.
+    A log from elsewhere has none, because it is read at another pace.
     """
     if head.from_log:
         return Usual({})
@@ -193,14 +195,14 @@ def usual_start(run: RunDir, head: Head) -> Usual:
 
 
 def usual_words(span: Span | None) -> str:
-    """`28s`, `15s–3m 00s`; empty where it is unknown."""
+    """`28s`, `15s–3m 00s`; empty if unknown."""
     if span is None:
         return ""
     return "–".join(dict.fromkeys(duration(seconds) if seconds >= 1 else "<1s" for seconds in span))
 
 
 def origin_words(start: Startup, *, on_cpu: bool) -> str:
-    """Where the usual times come from; empty where there are none."""
+    """The source of the usual times; empty if there are none."""
     if all(stage.usual is None for stage in start.stages):
         return ""
     if start.usual_starts:
@@ -237,7 +239,7 @@ def _slow(seconds: float | None, usual: Span | None) -> bool:
 
 
 def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork | None, usual: Usual) -> str | None:
-    """What took the time, where that is worth a word; None where it is unknown."""
+    """What took the time, if that is worth reporting; None if unknown."""
     done = work.of(stage) if work is not None else None
     if done is None or seconds is None:
         return None
@@ -278,7 +280,9 @@ def _stage(phase: str | None) -> str | None:
 
 
 def _starts(events: Iterable[Event]) -> list[_Start]:
-    """The starts of all attempts, oldest first. Configuration begins with the process, long before it prints."""
+    """The starts of all attempts, oldest first. The stage of the configuration begins with the process, long before its
+    first line.
+    """
     starts: list[_Start] = []
     for event in events:
         match event.what:

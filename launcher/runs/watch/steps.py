@@ -29,7 +29,7 @@ class StepTail:
         self.attempt: AttemptDir | None = None
 
     def read(self) -> Iterator[tuple[int, list[bytes]]]:
-        """What is new: numbers of attempts, and some lines of steps of each."""
+        """New lines: attempt numbers, each with some of its steps."""
         while True:
             number = self.attempt.number if self.attempt else 0
             while self._lines is not None and (lines := self._lines.read()):
@@ -120,9 +120,9 @@ _VALUES = [(key, b'"%s":' % key.encode()) for key in names.SCORE]
 
 
 class Scores:
-    """Follows the score of each step and no other figure; where a resumed attempt repeats steps, its values hold.
+    """Follows only the score of each step; the values of a resumed attempt replace those of repeated steps.
 
-    Of a run that only validates (`ppo-tui eval`) the validation's score is the best one.
+    For a run that only validates (`ppo-tui eval`), the best score is that of the validation.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -132,13 +132,13 @@ class Scores:
 
     @classmethod
     def elsewhere(cls, run: RunDir, best: float | None) -> "Scores":
-        """Of a run of another machine, which tells its best score alone."""
+        """The scores of a run on another machine, which reports only its best one."""
         scores = cls(run)
         scores._validated = best
         return scores
 
     def poll(self) -> bool:
-        """Reads what is new; whether a score was."""
+        """Reads new lines; returns whether there was a score."""
         fresh = False
         for line in chain.from_iterable(lines for _, lines in self._tail.read()):
             score = _score(line)
@@ -196,7 +196,7 @@ def validation(store: SeriesStore) -> Series | None:
 
 
 def _score(line: bytes) -> tuple[int, float] | None:
-    """Step and score of a line of steps.jsonl; of one that our own writer wrote in 2 µs."""
+    """Step and score of a line of steps.jsonl; in 2 µs if our own writer wrote it."""
     step = _STEP.match(line)
     for key, label in _VALUES:
         at = line.find(label)

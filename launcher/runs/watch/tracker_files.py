@@ -30,7 +30,7 @@ def is_tracker(path: Path) -> bool:
 
 
 def read(path: Path) -> list[TrackerFiles]:
-    """The runs of a file or folder, the oldest first. Raises UserError where there is nothing to read."""
+    """The runs of a file or folder, the oldest first. Raises UserError if there is nothing to read."""
     found: list[TrackerFiles] = []
     try:
         found += map(_wandb, _wandb_folders(path))
@@ -63,7 +63,7 @@ def _event_files(path: Path) -> list[Path]:
 
 
 def _wandb(folder: Path) -> TrackerFiles:
-    """The records of run-ID.wandb; for what they lack, the files that wandb also writes, or offers for download."""
+    """The records of run-ID.wandb; for missing parts, the other files that wandb writes or offers for download."""
     above = folder.absolute().parent
     found = TrackerFiles(folder, folder.name, above.parent if above.name == "wandb" else above)
     for file in sorted(folder.glob(_WANDB)):
@@ -140,7 +140,7 @@ def _value(text: str) -> Any:
 
 
 def _update(config: dict[str, Any], record: Any) -> None:
-    """Changes of the configuration; a key that was changed alone is named by its path."""
+    """Applies changes of the configuration; a single changed key is named by its path."""
     for item in record.update:
         *path, last = item.nested_key or [item.key]
         block = config
@@ -155,7 +155,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def _records(stream: IO[bytes], damaged: Callable[[str], None]) -> Iterator[bytes]:
-    """The records of a log of LevelDB, as which wandb frames them. What is behind damage in a block is skipped.
+    """The records of a log of LevelDB, as which wandb frames them. Records after damage in a block are skipped.
 
     The package of wandb has the types of the records, but no reader of the log: only `wandb-core`, a binary, has one.
     """

@@ -1,4 +1,4 @@
-"""Whose turn it is: what each run of the queue waits for, and the GPUs that it would get."""
+"""The turns of the queue: what each run waits for, and the GPUs that it would get."""
 
 import contextlib
 import dataclasses
@@ -29,11 +29,11 @@ _RETRY = 300.0  # seconds in which a retry that was announced has begun
 
 @dataclass(frozen=True)
 class Turn:
-    """The place of an entry: it is due when `waits`, the reason in words, is None. `gpus` are those that it would get.
+    """The turn of an entry: it is due if `waits`, the reason in words, is None.
 
-    `lost`: it can never be started, for the reason in `waits`. `outside`: it waits for what no supervisor will tell
-    at its end: GPUs that others use, a run that may be retried, the last moments of a supervisor. `check` is its
-    preflight; it is `unchecked` where that has to be made first.
+    `gpus` are those that it would get. `lost`: it can never start, for the reason in `waits`. `outside`: it waits for
+    something that no supervisor reports: GPUs that others use, a run that may be retried, the last moments of a
+    supervisor. `check` is its preflight; `unchecked`: that has to be made first.
     """
 
     entry: Queued
@@ -60,7 +60,7 @@ class Turn:
 
 
 def turns() -> list[Turn]:
-    """The queue in its order. Without entries nothing else is looked at."""
+    """The queue in its order. Without entries nothing else is read."""
     entries = queued.entries()
     if not entries:
         return []
@@ -92,7 +92,7 @@ def free_gpus(devices: Sequence[str] | None) -> list[str]:
 
 
 def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
-    """The turn of an entry that waits for another run; None when that has finished."""
+    """The turn of an entry that waits for another run; None if that has finished."""
     if entry.after is None or entry.now:
         return None
     if earlier := next((each for each in entries if each.id == entry.after), None):
@@ -111,7 +111,9 @@ def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
 
 
 def _ending(run: RunDir, state: RunState) -> bool:
-    """Whether a run that has ended still has its GPUs: its supervisor is there, which may retry it, or has done so."""
+    """Whether a run that has ended still has its GPUs: its supervisor still lives, which may retry it or has done
+    so.
+    """
     if state.supervisor is not None and state.supervisor.alive():
         return True
     with contextlib.suppress(OSError):
@@ -122,10 +124,10 @@ def _ending(run: RunDir, state: RunState) -> bool:
 
 
 class _Machine:
-    """GPUs and the place on the CPU, of which entries take theirs in turn.
+    """The GPUs and CPU places that entries take in turn.
 
-    `outside` tells of each GPU, in words, that somebody else has it. An entry that has to wait keeps the free GPUs
-    that it would use, so that smaller ones do not pass it for ever.
+    `outside` has, in words, who else uses a GPU. A waiting entry keeps the free GPUs that it would use, so that smaller
+    ones do not overtake it forever.
     """
 
     def __init__(self, entries: Sequence[Queued]) -> None:
@@ -170,7 +172,7 @@ class _Machine:
         return []
 
     def place(self, entry: Queued) -> Turn:
-        """The turn of an entry, which takes what it uses from those behind it."""
+        """The turn of an entry; the GPUs that it uses are taken from later ones."""
         if not entry.needs:
             return self._on_cpu(entry)
         wanted = entry.gpus or (entry.given if entry.starting else ()) or (() if self.gpus else (_ALL,))
@@ -195,7 +197,7 @@ class _Machine:
         return Turn(entry, count + words, gpus, outside=outside)
 
     def _rank(self, device: str) -> tuple[bool, float]:
-        """Which free GPU is taken first: none that an entry names, the one that is free for longest."""
+        """The order of free GPUs: those that no entry names first, then the one that is free for longest."""
         return device in self.named, max(self.freed.get(device, 0.0), _used_at.get(device, 0.0))
 
     def _on_cpu(self, entry: Queued) -> Turn:
@@ -215,7 +217,7 @@ class _Machine:
 
 @functools.lru_cache(1024)
 def _launch_of(run: str, attempt: int) -> LaunchRecord:
-    """What started an attempt that has ended."""
+    """The launch of an ended attempt."""
     return RunDir(Path(run)).attempt(attempt).read_launch()
 
 
@@ -225,7 +227,9 @@ def _elsewhere(launch: LaunchRecord) -> bool:
 
 
 def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
-    """GPUs, each with the words of who uses it, as far as NVML tells. MIG slices have no number that CUDA takes."""
+    """GPUs, each with its user in words, as far as NVML reports. MIG slices are left out, since CUDA takes no number
+    for them.
+    """
     sampler = Sampler(devices)
     try:
         gpus = sampler.sample().gpus

@@ -271,7 +271,7 @@ BUILTINS: dict[str, Callable[[Runner, list[str]], bool | None]] = {
         lambda shell, args: True,
     ),
 }
-"""By name; some programs whose success is taken for granted stand among them."""
+"""Builtins by name, with some programs that are assumed to succeed."""
 
 WRAPPERS = ("nohup", "exec", "command", "time", "sudo", "builtin", "setsid", "stdbuf", "timeout", "numactl", "nice")
 """Programs that start another one."""

@@ -1,4 +1,4 @@
-"""`[ ... ]`, `test` and `[[ ... ]]`: true, false, or None where it is not known without running the script."""
+"""`[ ... ]`, `test` and `[[ ... ]]`: true, false, or None if unknown without running the script."""
 
 import os
 import re

@@ -15,11 +15,11 @@ from launcher.scripts.bash.words import Words
 _ROUNDS = 2_000  # of one loop
 
 Way = Callable[[], bool | None]
-"""A part of a script that can be followed; whether it succeeds, as far as that is known."""
+"""A part of a script that can be followed; returns whether it succeeds, None if unknown."""
 
 
 class Control(ABC):
-    """Walks the tree of a script with the state that it has so far."""
+    """Walks the tree of a script with its present state."""
 
     state: State
     budget: Budget
@@ -41,7 +41,7 @@ class Control(ABC):
         """Follows `{ ... }` or `( ... )`."""
 
     def run(self, node: tree.Node) -> bool | None:
-        """Follows one command; whether it succeeds, as far as that is known."""
+        """Follows one command; returns whether it succeeds, None if unknown."""
         self.budget.step()
         with self.budget:
             self.state.status = self._run(node)
@@ -107,7 +107,7 @@ class Control(ABC):
         return found
 
     def _perhaps(self, run: Way, reason: str) -> None:
-        """Follows what may happen or not, and keeps what both have in common."""
+        """Follows a part that may run or not, and keeps the values that are the same in both cases."""
         self._fork([run, lambda: True], reason)
 
     def _if(self, branches: list[tuple[tree.Sequence, tree.Sequence]], otherwise: tree.Sequence) -> bool | None:
@@ -121,9 +121,9 @@ class Control(ABC):
         return None
 
     def _fork(self, ways: list[Way], reason: str) -> None:
-        """Follows every way from here, and keeps what those that continue have in common.
+        """Follows every way from here, and keeps the values on which the continuing ways agree.
 
-        The state of one that leaves a loop or a function waits in `early` for the end of that.
+        The state of a way that leaves a loop or a function waits in `early` for its end.
         """
         before, ends, exits = self.state.copy(), [], []
         for way in ways:
@@ -151,9 +151,9 @@ class Control(ABC):
             self.state.started += [replace(each, because=(*each.because, reason)) for each in lost]
 
     def _joined(self, kind: type[Return] | type[Leave], since: int, *, ended: bool) -> list[Return | Leave]:
-        """Takes the states that have waited for the end of a loop or a function, and keeps what is common to all.
+        """Joins the states that waited for the end of a loop or a function, and keeps their common values.
 
-        With `ended` the way that did not leave early ended the script, and does not count.
+        With `ended`, the other way ended the script and does not count.
         """
         mine = [each for each in self.early[since:] if isinstance(each[0], kind)]
         self.early[since:] = [each for each in self.early[since:] if not isinstance(each[0], kind)]
@@ -204,7 +204,7 @@ class Control(ABC):
         return True
 
     def _round(self, body: tree.Sequence) -> bool:
-        """One round of a loop; whether there may be another."""
+        """Follows one round of a loop; returns whether there may be another."""
         since, again = len(self.early), True
         try:
             self.run(body)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 SHELLS = ("bash", "sh", "zsh", "dash")
 
 CONTAINERS = ("docker", "docker-compose", "podman", "nerdctl", "kubectl", "ssh", "enroot")
-"""The command sees other variables than the script, and other files."""
+"""Launchers whose command has other variables and files than the script."""
 
 _JOBS = ("srun", "sbatch", "ray", "singularity", "apptainer", "conda", "mamba", "micromamba", "uv", "poetry", "pixi")
 _MORE = ("mpirun", "mpiexec", "torchrun", "accelerate", "runai", "pdsh", "unshare", "flock", "systemd-run")
 _LINES = ("ssh", "tmux", "screen", "su", "script", "bsub", "qsub", "watch", "runuser", "pdsh")
-"""They take a whole command line as one word."""
+"""Launchers that take a whole command line as one word."""
 _LAUNCHERS = frozenset((*CONTAINERS, *_JOBS, *_MORE, *_LINES))
 _VALUED = re.compile(r"[-+][a-z]*[oO]|--(?:rcfile|init-file)")
 
@@ -22,7 +22,7 @@ def name_of(words: Sequence[str]) -> str:
 
 
 def inner(words: Sequence[str]) -> list[str]:
-    """The shell command that a launcher runs: `bash -c TEXT`, `bash FILE`; nothing for another program."""
+    """The shell command that a launcher runs: `bash -c TEXT`, `bash FILE`; None for another program."""
     name = name_of(words)
     if name not in _LAUNCHERS:
         return []

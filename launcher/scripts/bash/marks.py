@@ -56,7 +56,7 @@ def without_unset(text: str) -> str:
 
 
 def as_script(text: str) -> str:
-    """A value that is read as a script: its marks become expansions that give the same marks again."""
+    """A value as the text of a script: marks become expansions that yield the same marks again."""
 
     def expansion(found: re.Match[str]) -> str:
         inside = found[2].replace(_BLANK, " ")
@@ -82,7 +82,7 @@ def derived(*sources: str) -> str:
 
 
 def kept(*sources: str) -> str:
-    """The marks of unset variables in values, for what is computed from them."""
+    """The marks of unset variables in values, for values computed from them."""
     return "".join(unset(name) for name in dict.fromkeys(name for text in sources for name in unset_names(text)))
 
 

@@ -1,4 +1,4 @@
-"""Bash's patterns (`*.sh`, `[0-9]?`) in time that grows with text times pattern, whatever the pattern."""
+"""Bash's patterns (`*.sh`, `[0-9]?`) in time proportional to text times pattern, for any pattern."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What small programs print that scripts compute with: counts, ranges, parts of text. None of them is run."""
+"""Computes the output of small programs in scripts, such as counts, ranges and parts of text, without running them."""
 
 import posixpath
 import re

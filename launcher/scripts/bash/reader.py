@@ -1,7 +1,7 @@
-"""What a script would start, found without running any of it.
+"""Finds the programs that a script would start, without running it.
 
-Assignments, arrays, functions, conditions, loops, option parsers and what small programs compute are followed. What
-only a run can tell (`$(date)`, whether a server answers) becomes a mark in the values that depend on it.
+Assignments, arrays, functions, conditions, loops, option parsers and what small programs compute are followed. Values
+that only a run can compute (`$(date)`, whether a server answers) become marks in the values that depend on them.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ def read(
 ) -> Read:
     """The programs that the script `text` starts when it is run in `folder`, called `path`, with `args` and `environ`.
 
-    `answers` are variables as in `environ`, which also stand for what the script sets them to at random, or to what
-    only a run can tell. Raises UserError for one that is too large, or does not end.
+    `answers` are variables as in `environ`, which also replace values that the script draws at random or that only a
+    run can compute. Raises UserError for a script that is too large or does not end.
     """
     variables = {**environ, **answers, "PWD": folder, "0": path, "OPTIND": "1"}
     state = State(variables, folder, args=list(args), fixed=frozenset(answers))
@@ -237,9 +237,8 @@ class _Reader(Control, Runner):
         return None if self._asking else True
 
     def _other_script(self, words: list[str], *, foreign: bool = False) -> bool:
-        """Follows `bash other.sh`, `bash -c text` and `bash <<EOF`; whether it was one of them, and is there.
-
-        A foreign one does not get the script's variables.
+        """Follows `bash other.sh`, `bash -c text` and `bash <<EOF`; returns whether it was one of them and exists. A
+        foreign script does not get the variables.
         """
         shell = launchers.name_of(words) in launchers.SHELLS
         at, is_text = launchers.operand(words) if shell else (0, False)
@@ -267,7 +266,7 @@ class _Reader(Control, Runner):
         return True
 
     def _launched(self, words: list[str]) -> bool:
-        """Follows `docker run IMAGE bash -c text`, `sbatch --wrap=text` and their kind; whether it was one."""
+        """Follows `docker run IMAGE bash -c text`, `sbatch --wrap=text` and their kind; returns whether it was one."""
         command = launchers.inner(words)
         if not command:
             return False
@@ -306,7 +305,7 @@ class _Reader(Control, Runner):
         return self.state.status
 
     def file(self, path: str) -> str | None:
-        """The text of another script; None where there is none."""
+        """The text of another script; None if there is none."""
         if path in self.written:
             return self.written[path]
         try:
@@ -318,7 +317,7 @@ class _Reader(Control, Runner):
 
 
 class _Apart:
-    """A subshell: what it sets is forgotten at its end, what it starts is kept."""
+    """A subshell: its variables are dropped at its end, the programs that it starts are kept."""
 
     def __init__(self, reader: _Reader, *, keep_started: bool = True) -> None:
         self._reader, self._keep = reader, keep_started

@@ -29,7 +29,7 @@ _START = 'command_not_found_handle() {{ {folder}/python "--not-found--" "$@"; }}
 
 
 def sandbox() -> str:
-    """What keeps a script from this machine's files and network: bwrap, unshare, or "" for nothing."""
+    """The program that isolates a script from files and network: bwrap, unshare, or "" for none."""
     for name, words in (("bwrap", ["bwrap", "--ro-bind", "/", "/", "true"]), ("unshare", ["unshare", "-rmn", "true"])):
         if shutil.which(name) is None:
             continue
@@ -42,9 +42,8 @@ def sandbox() -> str:
 
 
 def record(text: str, folder: str, path: str | None, args: Sequence[str], environ: Mapping[str, str]) -> list[Started]:
-    """The programs that the script starts, in order; its `folder` would be the one it is run in, `path` is its file.
-
-    Raises UserError where there is no bash, and for a script that does not end.
+    """The programs that the script starts, in order; `folder` is its working directory, `path` its file. Raises
+    UserError without bash, and for a script that does not end.
     """
     bash = shutil.which("bash")
     if bash is None:

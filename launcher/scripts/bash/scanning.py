@@ -1,13 +1,13 @@
-"""Where a word of a script ends, past quotes, `${...}`, `$(...)` and backslashes; and the words that braces make."""
+"""Finds the end of a word of a script, past quotes, `${...}`, `$(...)` and backslashes; and expands braces."""
 
 import re
 from itertools import islice, pairwise
 
 BLANK = " \t\u00a0"
-"""Blanks between words; a page's unbreakable blank is one, however a shell sees it."""
+"""Blanks between words; the no-break space of web pages counts as one, although a shell disagrees."""
 
 TORN = re.compile(rf"\\[{BLANK}]+(?:#[^\n]*)?\n")
-"""A backslash that would continue the line but for the blanks behind it: a shell ends the command there."""
+"""A backslash that does not continue the line because of blanks after it, so that a shell ends the command."""
 
 _ENDS = f"{BLANK}\n;&|()<>"
 _RANGE = re.compile(r"(-?\d{1,6})\.\.(-?\d{1,6})(?:\.\.(-?\d{1,4}))?|([A-Za-z])\.\.([A-Za-z])")
@@ -61,7 +61,7 @@ def past(text: str, at: int, opening: str) -> int:
 
 
 def _past(text: str, at: int, first: str) -> int:
-    """Iterative, so that nesting costs no stack: `open_` holds the brackets and quotes that are open."""
+    """Iterative, so that nesting needs no stack; `open_` has the open brackets and quotes."""
     open_ = [first]
     while at < len(text):
         letter, inner = text[at], open_[-1]

@@ -12,9 +12,9 @@ from launcher.scripts.bash.marks import plain, unknown
 class Started:
     """A program that the script starts: its words, the variables that the script exports to it, its folder.
 
-    Words can have marks (`marks`): parts that are known only when the script runs. `because` names the
-    conditions on which it is started, as far as they are not known; `within` are the commands of the launchers around
-    it, the outermost first; `above` is the line of the script before it.
+    Words can have marks (`marks`): parts that are known only when the script runs. `because` names the unknown
+    conditions on which it is started; `within` are the commands of the launchers around it, outermost first; `above` is
+    the line before it in the script.
     """
 
     argv: tuple[str, ...]
@@ -58,7 +58,7 @@ class State:
         return {name: self.variables[name] for name in sorted(self.exported) if name in self.variables}
 
     def merge(self, other: "State", reason: str) -> None:
-        """Becomes what is common to both; what differs is unknown for that reason."""
+        """Keeps the values common to both; differing ones become unknown for that reason."""
         for name in {*self.variables, *other.variables}:
             mine, theirs = self.variables.get(name), other.variables.get(name)
             if mine != theirs and not (plain(mine or "") == plain(theirs or "") == "" and mine is not None):

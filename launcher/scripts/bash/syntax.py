@@ -1,6 +1,6 @@
-"""The text of a bash script into the tree of its commands.
+"""Parses a bash script into the tree of its commands.
 
-It forgives: what is not closed ends with the text, and a stray word is passed over.
+It is tolerant: unclosed parts end with the text, and stray words are skipped.
 """
 
 import re
@@ -36,7 +36,7 @@ class Parser:
         return found
 
     def _list(self, *ends: str) -> tree.Sequence:
-        """Commands up to one of the words in `ends`, which is not passed, or to what closes something else."""
+        """Commands up to one of the words in `ends`, which stays, or up to the end of an outer part."""
         found = tree.Sequence()
         self._depth += 1
         while self._depth < _DEEPEST:
@@ -258,7 +258,7 @@ class Parser:
         return self.text[start:end]
 
     def _word(self) -> str:
-        """The next word, blanks before it passed."""
+        """The next word; skips blanks before it."""
         self._blanks()
         return self._raw()
 
@@ -291,7 +291,7 @@ class Parser:
         return match[0]
 
     def _lines(self) -> None:
-        """Passes blanks, comments and ends of lines."""
+        """Skips blanks, comments and ends of lines."""
         self._blanks()
         while self._operator("\n"):
             self._blanks()

@@ -1,4 +1,4 @@
-"""The commands of a bash script as a tree. Words stay as they are written; `words` expands them."""
+"""The commands of a bash script as a tree. Words stay as written; `words` expands them."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Redirection:
-    """`>file`, `<<<word`; of a here-document `word` is the text, and `literal` says that nothing in it expands."""
+    """`>file`, `<<<word`; for a here-document, `word` is the text, and `literal` means that nothing in it expands."""
 
     operator: str
     word: str

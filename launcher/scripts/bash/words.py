@@ -1,4 +1,4 @@
-"""A word of a script into the words that a program gets: quotes, variables, arrays, substitutions."""
+"""Expands a word of a script into the words that a program gets: quotes, variables, arrays, substitutions."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 @dataclass(frozen=True)
 class _Piece:
-    """Text and how it is taken: "quoted"; "given" is literal text of the script; "value" is cut at blanks; "next" is
-    the place between two words.
+    """Text and its kind: "quoted"; "given" is literal text of the script; "value" is cut at blanks; "next" is the place
+    between two words.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Words:
         return self.budget.made("".join(piece.text for piece in self._double(raw, ends=False)))
 
     def number(self, raw: str) -> int | None:
-        """The value of an arithmetic expression; None where it is not known."""
+        """The value of an arithmetic expression; None if unknown."""
         text = self.text(raw)
         if marks.is_unknown(text):
             return None

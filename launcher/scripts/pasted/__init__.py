@@ -1,6 +1,5 @@
-"""What a person pastes, such as a whole thread of a tracker, as the parts that other modules read.
-
-A text becomes the log in it, the commands that start veRL, the most reliable first, and the versions that it states.
+"""Splits a pasted text, such as a whole issue thread, into the parts that other modules read: the log in it, the
+commands that start veRL (most reliable first), and the versions that it states.
 """
 
 import re
@@ -11,7 +10,7 @@ from functools import partial
 from launcher.console.recognize import is_verl_output
 from launcher.core.errors import UserError
 from launcher.core.secrets import redact
-from launcher.scripts.pasted import versions
+from launcher.scripts.pasted import mentions
 from launcher.scripts.pasted.blocks import Block, blocks, clean_lines, is_open, without_prose
 from launcher.scripts.pasted.commands import STARTS, listed, spans, straightened, traced, typed
 
@@ -54,11 +53,11 @@ def read(text: str) -> Pasted:
     """The parts of a pasted text. Raises UserError for one that is too large."""
     check_size(text)
     lines = clean_lines(text)
-    return Pasted(_log(lines), tuple(_commands(lines)), versions.stated("\n".join(lines)))
+    return Pasted(_log(lines), tuple(_commands(lines)), mentions.stated("\n".join(lines)))
 
 
 def commands(text: str) -> list[Command]:
-    """The commands in a text, the most reliable first; without any the text itself. Raises as `read`."""
+    """The commands in a text, the most reliable first; without any, the text itself. Raises as `read`."""
     check_size(text)
     lines = clean_lines(text)
     return list(_commands(lines)) or [Command("\n".join(lines))]
@@ -82,7 +81,7 @@ def _straight(command: Command) -> Command:
 
 
 def _script(lines: list[str]) -> Command | None:
-    """The first block that starts veRL, below the settings of blocks before it."""
+    """The first block that starts veRL, after the settings from blocks before it."""
     before: list[Block] = []
     starts: list[Block] = []
     for block in blocks(lines):

@@ -68,7 +68,7 @@ class Block:
 
     @property
     def text(self) -> str:
-        """Its lines below as many empty ones as are before it, so that line numbers stay."""
+        """Its lines after as many empty lines as there are lines before it, so that line numbers stay."""
         return "\n" * self.start + "\n".join(self.lines)
 
 
@@ -85,7 +85,9 @@ def blocks(lines: Sequence[str]) -> list[Block]:
 
 
 def without_prose(lines: Sequence[str]) -> list[str]:
-    """The lines with fences, and sentences between them, emptied; without fences all, as sentences may be output."""
+    """The lines with fences, and sentences between them, emptied; without fences, all lines stay, because sentences may
+    be output.
+    """
     found = ["" if _FENCE.match(line) else line for line in lines]
     for block in blocks(lines) if found != list(lines) else ():
         if block.kind == "prose":
@@ -105,7 +107,7 @@ def is_open(command: str) -> bool:
 
 
 def _unquoted(lines: list[str]) -> list[str]:
-    """Without `> ` before lines that are quoted, or that a shell asked for after a backslash."""
+    """Lines without `> `, which marks quotes, or a shell's continuation after a backslash."""
     for _ in range(_DEEPEST):
         found = list(lines)
         at = 0
@@ -123,7 +125,7 @@ def _unquoted(lines: list[str]) -> list[str]:
 
 
 def _without_marks(lines: list[str], continued: bool) -> list[str]:
-    """Lines that begin with `>` without it; a script's own `> file` behind a backslash stays."""
+    """Lines without a leading `>`; a script's own `> file` after a backslash stays."""
     if len(lines) == 1 and continued and re.match(r"\s*>\s*[^\s=]+(?:\s+(?:2>|&|\|).*)?\Z", lines[0]):
         return lines
     blank = all(re.match(r"\s*>(?: |\Z)", line) for line in lines)
@@ -131,7 +133,7 @@ def _without_marks(lines: list[str], continued: bool) -> list[str]:
 
 
 def _fences(lines: list[str]) -> Iterator[tuple[bool, int, list[str]]]:
-    """The parts inside of ``` and outside, with the index of their first line; a lone backtick counts as a fence."""
+    """The parts inside and outside of ```, with the index of their first line; a lone backtick counts as a fence."""
     start, closing = 0, ""
     part: list[str] = []
     for at, line in enumerate(lines):
@@ -164,7 +166,7 @@ def _fences(lines: list[str]) -> Iterator[tuple[bool, int, list[str]]]:
 
 
 def _divided(lines: list[str], start: int, fenced: bool) -> Iterator[Block]:
-    """One part as blocks; what belongs to an open quote or here-document is not looked at."""
+    """Divides one part into blocks; lines inside an open quote or here-document are not divided."""
     kind: Kind = "shell"
     found: list[str] = []
     begin, command = start, ""

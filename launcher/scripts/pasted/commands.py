@@ -32,11 +32,11 @@ STARTS = re.compile(
     r"|\s*[+~]{0,2}(?:actor_rollout_ref|algorithm|critic|data|trainer)\.[\w.]+=)",
     re.MULTILINE,
 )
-"""A line that starts veRL, or is a part of such a command."""
+"""Matches a line that starts veRL, or a part of such a command."""
 
 
 def typed(block: Block) -> Block:
-    """What was typed at prompts, without its output; a block without prompts as it is."""
+    """The commands typed at prompts, without their output; a block without prompts stays unchanged."""
     lines = block.lines
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
     prompted = [line for line in lines if PROMPT.match(line)]
@@ -57,7 +57,7 @@ def typed(block: Block) -> Block:
 
 
 def traced(lines: Sequence[str]) -> str:
-    """The commands that `set -x` printed, which have all values; "" where none of them starts veRL."""
+    """The commands that `set -x` printed, which have all values; "" if none of them starts veRL."""
     found = [""] * len(lines)
     for at, line in enumerate(lines):
         match = _TRACED.match(line)
@@ -75,7 +75,7 @@ def traced(lines: Sequence[str]) -> str:
 
 
 def _unwrapped(lines: Sequence[str], at: int, words: str) -> Iterator[str]:
-    """A traced command with the lines into which a terminal has cut it."""
+    """A traced command, joined from the lines into which a terminal has cut it."""
     yield words
     for line in lines[at + 1 : at + 60]:
         if is_open(words):
@@ -108,7 +108,7 @@ def listed(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The strings of a list as Python prints it, as far as it goes."""
+    """The strings of a list as Python prints it; it may be cut off."""
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes that Python does not know
@@ -119,7 +119,7 @@ def _words(text: str) -> list[str]:
 
 
 def spans(text: str) -> Iterator[str]:
-    """Commands between two backticks in a sentence."""
+    """Commands between backticks in a sentence."""
     yield from (match[1] for match in _SPAN.finditer(text) if STARTS.search(match[1]))
 
 

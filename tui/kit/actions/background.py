@@ -62,7 +62,7 @@ def in_terminal(app: App[Any], command: Sequence[str]) -> int:
 def reported(
     app: App[Any], title: str = "", severity: SeverityLevel = "error", also: type[Exception] = UserError
 ) -> Iterator[None]:
-    """Ends its block where something cannot be done, with the reason as a message; `also` is one more kind of error."""
+    """Ends its block at an error that a user can cause, and shows the reason; `also` is one more kind of error."""
     try:
         yield
     except (UserError, OSError, also) as error:
@@ -70,5 +70,5 @@ def reported(
 
 
 def narrator(app: App[Any]) -> Callable[[str], None]:
-    """Shows what work in a thread says of its progress."""
+    """Shows the progress that work in a thread reports."""
     return partial(app.call_from_thread, partial(app.notify, markup=False))

@@ -1,4 +1,4 @@
-"""What is done with the checkpoints of a run from a screen: resume it, score one, make a model of one."""
+"""Actions on the checkpoints of a run: resume it, score one, make a model of one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -94,7 +94,7 @@ async def _begin(
     act: Callable[[str, bool], RunDir],
     ask: Callable[[Callable[[str], RunDir | None]], Awaitable[RunDir | None]],
 ) -> None:
-    """Opens the run that `ask` has started with the text that was typed; before errors are forced it asks again."""
+    """Opens the run that `ask` starts with the typed text; asks again before it ignores errors of the preflight."""
     from launcher.check.gate import Refused
 
     app = page.app

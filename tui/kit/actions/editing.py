@@ -22,7 +22,7 @@ def edit_preset(
 ) -> bool:
     """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings and a renamed key as first changes.
 
-    What is in the way of it becomes a message. Returns whether it was opened.
+    Shows a message if it cannot be opened. Returns whether it was opened.
     """
     from launcher.preset.drafts import open_draft
 
@@ -52,7 +52,7 @@ def edit_run(
 
 
 def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None]:
-    """The first of some fixes that is about a field of a preset: the fix and the field; None without one."""
+    """The first of some fixes that changes a field of a preset: the fix and the field; None without one."""
     from launcher.preset.field_values import field_named
 
     for fix in fixes:

@@ -1,4 +1,4 @@
-"""Saving a draft from a screen: what another program wrote is never lost, what is not saved neither."""
+"""Saving a draft from a screen, without losing what another program wrote or what is not saved yet."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ _EDITORS = ("nano", "vim", "vi")
 
 
 async def save(app: App[Any], draft: Draft) -> bool:
-    """Writes the file, asks when it changed on the disk; whether it is saved."""
+    """Writes the file, and asks first if it changed on the disk. Returns whether it is saved."""
     if draft.needs_name:
         return await save_as(app, draft)
     try:
@@ -50,7 +50,7 @@ def _conflict(draft: Draft, said: str) -> ChooseScreen:
 
 
 async def save_as(app: App[Any], draft: Draft) -> bool:
-    """Asks for a name and writes another file; whether it is saved."""
+    """Asks for a name and writes another file. Returns whether it is saved."""
 
     def write(name: str) -> bool:
         draft.save_as(name)
@@ -63,7 +63,7 @@ async def save_as(app: App[Any], draft: Draft) -> bool:
 
 
 async def may_leave(app: App[Any], draft: Draft) -> bool:
-    """Whether the draft can be left: saved, or given up on purpose."""
+    """Whether the draft can be closed: it is saved, or the user discards it."""
     if not draft.changed:
         return True
     choice = await app.push_screen_wait(
@@ -75,7 +75,7 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
 
 
 def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
-    """The text of the draft in the user's own editor, at a value; what comes back is a change like others."""
+    """Opens the draft at a value in the user's own editor; the result is a change like others."""
     try:
         words = editor_command()
         with tempfile.TemporaryDirectory(prefix="ppo-tui-") as folder:

@@ -1,4 +1,4 @@
-"""What is done to runs from several screens: marked, compared, stopped, exported, deleted."""
+"""Actions on runs that several screens offer: mark, compare, stop, try fixes, export, delete."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tui.kit.navigation import navigation
 if TYPE_CHECKING:
     from textual.app import App
 
+    from launcher.compare.trial_runs import Plan
     from launcher.record.layout import RunDir
     from launcher.runs.watch.reader import RunReader
     from tui.kit.page import Page
@@ -24,7 +25,7 @@ _FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a fo
 
 
 def toggle_mark(app: App[Any], run: Path) -> None:
-    """Marks a run, or takes its mark away; says so when there are enough."""
+    """Marks a run or removes its mark; shows a message when enough are marked."""
     from launcher.compare.comparison import MOST
 
     marked = navigation(app).marked
@@ -37,7 +38,7 @@ def toggle_mark(app: App[Any], run: Path) -> None:
 
 
 def compare_marked(app: App[Any], chosen: Path | None) -> None:
-    """Compares the marked runs; a single one with the chosen one."""
+    """Compares the marked runs; if only one is marked, with the selected run."""
     from launcher.compare.comparison import FEWEST, MOST
 
     runs = [run for run in navigation(app).marked if run.is_dir()]
@@ -47,7 +48,9 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
 
 
 def compare_with_others(app: App[Any], run: Path) -> None:
-    """Compares a run with the marked ones; when none is marked a fork with its parent, others with the run before."""
+    """Compares a run with the marked ones. If none is marked, compares a fork with its parent, and other runs with the
+    one before.
+    """
     from launcher.compare.comparison import MOST
     from launcher.record.layout import RunDir, all_runs
     from launcher.runs.watch.steps import parent_of
@@ -71,7 +74,7 @@ def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
 
 
 async def stop_run(app: App[Any], reader: RunReader) -> None:
-    """Asks, with what would be lost, and stops the run when the reply is yes. Runs in a worker."""
+    """Asks, names what would be lost, and stops the run if the user agrees. Runs in a worker."""
     from launcher.runs.watch.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
@@ -81,6 +84,28 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
         await _stop(app, [run])
+
+
+async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> bool:
+    """Shows the trials of a rule's fixes and their cost; without a rule, those of the first flag.
+
+    Once confirmed, they run without the screen. Returns whether the user confirmed. Runs in a worker.
+    """
+    from launcher.compare.trial_runs import plan, start_apart
+
+    def from_checkpoint_or_start() -> Plan:
+        try:
+            return plan(run, rule)
+        except UserError:  # there is no checkpoint from before the flag; what else is wrong is said again
+            return plan(run, rule, at=0)
+
+    with reported(app, "No trials", "warning"):
+        planned = await asyncio.to_thread(from_checkpoint_or_start)
+        details = "\n".join([f"{planned.name}:", *planned.lines, "", f"Cost: {planned.cost}"])
+        if await confirmed(app, "Try these fixes?", details, "start"):
+            await asyncio.to_thread(start_apart, planned)
+            return True
+    return False
 
 
 async def note_run(page: Page[Any], run: RunDir) -> None:
@@ -107,7 +132,7 @@ async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 
 
 async def _stop(app: App[Any], runs: Sequence[RunDir]) -> None:
-    """Stops runs, and says which were asked to end, which have ended already, and which could not be stopped."""
+    """Stops runs, and shows which will end, which had ended already, and which could not be stopped."""
     from launcher.record.state import ALIVE
     from launcher.runs.act.stop import stop
 
@@ -132,7 +157,7 @@ def _which(runs: Sequence[RunDir]) -> str:
 
 
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
-    """Asks once, telling what it frees, and deletes ended runs; one that is live refuses it. Runs in a worker."""
+    """Asks once, with the space that it frees, and deletes ended runs; refuses if one is live. Runs in a worker."""
     from launcher.core.format import gib
     from launcher.runs.act.removal import check, delete, size
 
@@ -152,7 +177,7 @@ async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 
 
 async def export_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the file, whose ending is the format, and before one is replaced. Runs in a worker."""
+    """Asks for the file, whose ending is the format, and asks again before it replaces one. Runs in a worker."""
     from launcher.export.formats import destination, export
 
     def wrong(to: str) -> str | None:
@@ -179,7 +204,7 @@ async def export_run(page: Page[Any], run: RunDir) -> None:
 
 
 async def report_runs(page: Page[Any], *runs: RunDir) -> None:
-    """Asks for the file of a report and writes it, and replaces one of the same name. Runs in a worker."""
+    """Asks for the file of a report and writes it; replaces a file of the same name. Runs in a worker."""
     from launcher.report.page import check, write
 
     name = f"{runs[0].id}.html" if len(runs) == 1 else "report.html"
@@ -198,7 +223,7 @@ async def bundle_run(page: Page[Any], run: RunDir) -> None:
 async def _written(
     app: App[Any], what: str, ask: tuple[str, str, str], check: Callable[[Path], None], write: Callable[[Path], object]
 ) -> None:
-    """Writes a file with the name that the user gives; `ask` is the question, a name and a note."""
+    """Writes a file with the name that the user types; `ask` has the question, a default name and a note."""
 
     def wrong(to: str) -> str | None:
         try:
@@ -217,5 +242,5 @@ async def _written(
 
 
 def _without_option(error: UserError, to: str) -> str:
-    """What the command `export` says of its option `--to`, without the option."""
+    """The help of the option `--to` of `ppo-tui export`, without the name of the option."""
     return str(error).removeprefix(f"--to {to}: ")

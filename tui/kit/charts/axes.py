@@ -1,4 +1,4 @@
-"""x axes of a run other than its steps: the time and the tokens that it took until then."""
+"""x axes of a run other than steps: training time, and tokens."""
 
 import math
 from array import array
@@ -22,7 +22,9 @@ _LONGEST = 30 * _DAY  # seconds that no step takes
 
 
 class SpentAxis:
-    """x is what was spent until a step: `spent` grows with `steps`. Between steps lies nothing."""
+    """x is the time or the tokens spent until a step: `spent` grows with `steps`. Charts have no points between
+    steps.
+    """
 
     unit = 0.0
 
@@ -60,9 +62,9 @@ class SpentAxis:
         return first + (last - first) * (x - before) / (spent - before) if spent > before else last
 
     def _stretch(self, at: int) -> tuple[tuple[int, float], tuple[int, float]]:
-        """Step and what was spent at both ends of the stretch to the step of this index.
+        """Step and amount spent at both ends of the interval that ends with the step of this index.
 
-        The one behind the last is as long and as costly as the last one.
+        The interval after the last step is taken to equal the last one.
         """
         if at == 0:
             return (self.steps[0] - 1, 0.0), (self.steps[0], self.spent[0])
@@ -112,5 +114,5 @@ def _clock(seconds: float) -> str:
 
 
 def plan(state: RunState, newest: int | None) -> int | None:
-    """The step at which the axis of a run ends: the planned one while it lives, otherwise its newest."""
+    """The last step on the axis of a run: the planned one while it lives, otherwise its newest."""
     return state.total if state.live else newest

@@ -1,4 +1,4 @@
-"""The charts of the dashboard: which figures they show, and what is said next to them."""
+"""The charts of the dashboard: their metrics, and the words next to them."""
 
 import math
 import statistics
@@ -58,7 +58,7 @@ def _start(values: Sequence[float], _: SeriesStore) -> str:
 
 
 def _gpu_count(values: Sequence[float], store: SeriesStore) -> str:
-    """With several GPUs their number, as veRL's throughput is that of one. The line above tells the pace."""
+    """The number of GPUs, if there are several, as veRL's throughput is that of one. The line above shows the pace."""
     found = store.first_of("perf/time_per_step", "timing_s/step")
     seconds = finite(found[1].values[-1:]) if found else []
     gpus = _gpus(store, seconds[0]) if seconds else 0
@@ -66,7 +66,7 @@ def _gpu_count(values: Sequence[float], store: SeriesStore) -> str:
 
 
 def _gpus(store: SeriesStore, seconds: float) -> int:
-    """How many GPUs the newest step had: its tokens over what one GPU did in its time. 0: not logged."""
+    """How many GPUs the newest step had: its tokens divided by what one GPU did in its time; 0 if not logged."""
     tokens, rate = (store.get(key) for key in (TOKENS_KEY, *names.THROUGHPUT))
     last = [series.last or 0.0 if series else 0.0 for series in (tokens, rate)]
     counted = last[0] / (seconds * last[1]) if seconds * last[1] > 0 else 0.0
@@ -74,7 +74,9 @@ def _gpus(store: SeriesStore, seconds: float) -> int:
 
 
 def _longest(_: Sequence[float], store: SeriesStore) -> str:
-    """The share is of responses as long as the longest: cut off only where that is the limit (TRUNC-1)."""
+    """A note that the share counts responses as long as the longest one: they are cut only if that is the limit
+    (TRUNC-1).
+    """
     last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
     found = [value for series in last if series for value in finite(series.values[-1:])]
     if len(found) < 2:
@@ -121,8 +123,8 @@ def plot(
 ) -> Plot:
     """What the chart of one figure shows now.
 
-    `rises` are the events of flags that rose; those about none of the `figures` on the screen are marked at
-    the reward: that is what they put at risk. `bounds` are limits, by metric.
+    `rises` are the events of flags that rose. Flags about none of the `figures` on the screen are marked at the reward,
+    which they put at risk. `bounds` are limits, by metric.
     """
     found = store.first_of(*figure.keys)
     chart = Plot(figure.title, last=step_limit(store.last_step or 0, plan(state, store.last_step)))
@@ -179,10 +181,10 @@ def finite(values: Sequence[float]) -> list[float]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """An arrow when the mean of the newest values (ten at most) has left the mean of as many before them.
+    """An arrow if the mean of the newest values (ten at most) differs from the mean of as many before them by two
+    standard errors of independent noise.
 
-    It must have left by two standard errors of independent noise, which is estimated from the steps between
-    neighbors: their median is 0.95 of the noise's standard deviation.
+    The noise is estimated from differences of neighbors: their median is 0.95 of its standard deviation.
     """
     count = min(len(values) // 2, RECENT // 2)
     if count < 3:
@@ -216,7 +218,7 @@ def flag(concerns: Concerns, state: RunState) -> Span | None:
 
 
 def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) -> list[Mark]:
-    """Where attempts began, and where a flag about a chart rose; the worse sign covers the milder."""
+    """Marks where attempts began, and where a flag about a chart rose; the worse sign covers the milder."""
     found = seams(store.seams)
     for change in sorted((each for each in rises if concerns(each.rule)), key=lambda each: each.after):
         found.append(Mark(change.step, *level_sign(change.after)))
@@ -224,19 +226,19 @@ def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) 
 
 
 def seams(steps: Iterable[int]) -> list[Mark]:
-    """Where attempts began."""
+    """Marks where attempts began."""
     return [Mark(step, *_MARKS["attempt"], "attempt") for step in steps]
 
 
 def milestones(store: SeriesStore) -> list[Mark]:
-    """Where the model was validated and saved."""
+    """Marks where the model was validated and saved."""
     saved = store.first_of(*SAVING_TIME)
     steps = {"validation": validation(store), "checkpoint": saved[1] if saved else None}
     return [Mark(step, *_MARKS[what], what) for what, series in steps.items() if series for step in series.steps]
 
 
 def legend(marks: Iterable[Mark]) -> Row:
-    """`▲✖ flag  ┊ attempt`: the marks that there are, each with its word."""
+    """`▲✖ flag ┊ attempt`: the marks in the charts, each with its word."""
     words: dict[str, dict[Span, None]] = {}
     for mark in marks:
         words.setdefault(mark.what, {})[mark.sign, mark.role] = None
@@ -253,7 +255,7 @@ def rises(events: Iterable[Event]) -> list[LevelChange]:
 
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
-    """The limits as lines where the curve comes near them, the worst first."""
+    """Limits near the curve as lines, the worst first."""
     return [Limit(bound.value, level_sign(bound.level)[1], bound_words(bound)) for bound in reversed(strictest(bounds))]
 
 
@@ -261,7 +263,7 @@ _FAR = 3.0  # times the height of the reward's curve that both together may be h
 
 
 def validation_points(scores: Series, reward: Series) -> Curve | None:
-    """The scores as points, when they are on the scale of the reward: else they would flatten its curve."""
+    """The scores as points if they are on the scale of the reward; otherwise they would flatten its curve."""
     ours, theirs = (series.span(0, series.steps[-1]) for series in (scores, reward))
     if ours is None or theirs is None:
         return None

@@ -16,10 +16,10 @@ _MOST = 24  # averages that are kept; a screen shows about ten
 
 
 class Average:
-    """The exponential moving average of a series, without the pull of its start (debiased).
+    """The debiased exponential moving average of a series, computed before a chart reduces the values to columns.
 
-    It is made of the values themselves, before a chart reduces them to columns. A value that is not finite
-    leaves a gap and does not touch the average. `weight`, below 1, is how much of the average is the past.
+    A value that is not finite leaves a gap and does not change the average. `weight`, below 1, is the share of the past
+    in the average.
     """
 
     def __init__(self, source: Series, weight: float) -> None:
@@ -32,7 +32,7 @@ class Average:
         self._sum = self._total = 0.0
 
     def follow(self) -> Series:
-        """The average of all values there are by now; only new ones are computed."""
+        """The average of all values so far; computes only new ones."""
         source = self.source
         if source.cuts != self._cuts:  # a resumed attempt repeats steps
             self._begin()
@@ -67,7 +67,7 @@ class Smoothing:
 
 @dataclass(frozen=True)
 class _Known:
-    """An axis of a run, and the steps it was made of."""
+    """An axis of a run, and the steps that it was made from."""
 
     steps: int
     newest: int | None
@@ -90,7 +90,7 @@ class Lens:
         return Whole(0, step_limit(newest, total if isinstance(total, int) else None), newest)
 
     def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
-        """The axis of time or tokens of a run; None when it has no such figures."""
+        """The axis of time or tokens of a run; None if it did not log them."""
         known = self._axes.get((id(store), across))
         made_of = (len(store.steps), store.last_step)
         if known is None or (known.steps, known.newest) != made_of:
@@ -99,7 +99,7 @@ class Lens:
         return known.axis
 
     def look(self, plot: Plot, store: SeriesStore, total: Any) -> Plot:
-        """The plot of a run, changed into what the view shows of it."""
+        """The part of a run's plot that the view shows."""
         view = self.view
         plot.axis = self.frame(plot, store, total) or STEPS
         plot.cursor = view.cursor
@@ -112,7 +112,7 @@ class Lens:
         return plot
 
     def frame(self, plot: Plot, store: SeriesStore, total: Any) -> SpentAxis | None:
-        """Gives a plot the ends and the scale of the view. Returns its x axis, None for steps."""
+        """Sets the ends and the scale of the view in a plot. Returns its x axis, None for steps."""
         view = self.view
         spent = self.axis(store, view.across) if view.across != STEP else None
         whole = self.whole(store, total)

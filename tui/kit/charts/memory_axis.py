@@ -1,4 +1,4 @@
-"""Where a memory sample is on the steps' axis."""
+"""Places memory samples on the axis of the steps."""
 
 import math
 import statistics
@@ -17,8 +17,8 @@ _ALMOST = 0.99  # a step that takes longer than usual does not become the next o
 class SampleAxis:
     """Maps indices of samples to fractions of steps: 3.5 is the middle of step 4, which ends at 4.
 
-    What was before the first step is in the step before it, and nothing is behind `end`. Without any step
-    x is the seconds since the first sample.
+    Samples from before the first step belong to the step before it; no sample lies right of `end`. Without any step, x
+    is the seconds since the first sample.
     """
 
     unit = 0.0
@@ -45,11 +45,11 @@ class SampleAxis:
         return min(max(x, 0.0), self._end)
 
     def step_at(self, x: float) -> int:
-        """The index of the first sample at `x` or right of it."""
+        """The index of the first sample at or after `x`."""
         return bisect_left(self._times, self._time(x))
 
     def sample_of(self, step: int) -> int | None:
-        """The index of the first sample after a step; None for a step that there is not."""
+        """The index of the first sample after a step; None if the run does not have that step."""
         found = bisect_left(self._steps, step)
         if found == len(self._steps) or self._steps[found] != step or not self._times:
             return None
@@ -79,7 +79,7 @@ class SampleAxis:
         return begin + (x - first) / (last - first) * (end - begin)
 
     def _stretch(self, after: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Step and time at both ends of what led to the step of this index."""
+        """Step and time at both ends of the interval that ends with the step of this index."""
         end = (self._steps[after], self._ends[after])
         if after:
             return (self._steps[after - 1], self._ends[after - 1]), end
@@ -99,7 +99,7 @@ class SpentSamples:
         return self._spent.within(self._samples.place(step))
 
     def step_at(self, x: float) -> int:
-        """The index of the first sample at `x` or right of it."""
+        """The index of the first sample at or after `x`."""
         return self._samples.step_at(self._spent.moment(x))
 
     def label(self, x: float) -> str:

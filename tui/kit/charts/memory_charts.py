@@ -27,9 +27,9 @@ _WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in eac
 
 
 def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Sequence[float]], float]) -> Series:
-    """`pick` of the samples of `steps` steps, again and again, each at the last of its samples.
+    """Combines the samples of each `steps` steps by `pick` into one value at the last of them.
 
-    Memory and utilization go up and down in each step: all samples of many steps make a barcode.
+    Memory and utilization rise and fall in each step, so all samples of many steps would look like a barcode.
     """
     found = Series()
     places = [bisect_left(samples.steps, end) for end in axis.ends()]
@@ -43,14 +43,14 @@ def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Se
 
 
 class Held:
-    """A series of samples whose value stays until the next one: columns between two samples are not a gap."""
+    """A series of samples whose value holds until the next one: a column without a sample is not a gap."""
 
     def __init__(self, series: Series) -> None:
         self.series = series
         self.steps, self.values = series.steps, series.values
 
     def span(self, first: int, last: int) -> Span | None:
-        """Of the samples `first` to `last`; of the one before where there is none between them."""
+        """Lowest and highest value of samples `first` to `last`; without any, that of the sample before."""
         if self.steps and last < first <= self.steps[-1]:
             first = last
         return self.series.span(first, last)
@@ -60,7 +60,7 @@ class Held:
 
 
 def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device | None) -> Plot:
-    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
+    """The memory in use and the run's part of it, in GiB. Without samples: the metrics that veRL itself logged."""
     if device is None:
         return _logged(store)
     index, host = device.index, device.index == HOST
@@ -98,9 +98,9 @@ def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, devi
 
 
 def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
-    """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale.
+    """A plot of this page in the view of the run's other charts: range, x axis, cursor, scale.
 
-    When all is shown it has a place for the step that continues, whose samples come before its figures.
+    If everything is shown, it has room for the current step, whose samples come before its metrics.
     """
     samples = plot.axis
     if not isinstance(samples, SampleAxis):
@@ -128,7 +128,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
 
 
 def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
-    """A curve of samples as its highest values over its lowest; as its mean where it is not memory."""
+    """A curve of samples as its highest values above its lowest; as its mean if it is not memory."""
     assert isinstance(curve.points, Held)
     series = curve.points.series
 

@@ -1,4 +1,4 @@
-"""The plots of one run: its figures, its metrics, with what health says about them, through a lens."""
+"""The plots of one run through a lens: its metrics, with their limits and flags."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,9 @@ _RECENT = 40  # values whose trend the arrow shows
 def check_plot(
     key: str, store: SeriesStore, total: int | None, bounds: Sequence[Bound], changes: Sequence[LevelChange]
 ) -> Plot:
-    """One metric of a check. `bounds` are limits on it, `changes` the check's own rises and releases."""
+    """The plot of one metric of a check. `bounds` are its limits, `changes` the events where the check rose or
+    cleared.
+    """
     chart = Plot(key, last=step_limit(store.last_step or 0, total))
     series = store.get(key)
     if series is None or series.last is None:
@@ -44,7 +46,7 @@ def check_plot(
 
 
 def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
-    """The limits as lines, the worst first; the chart reaches for those that are near its curve."""
+    """The limits as lines, the worst first; the range of the chart includes those near its curve."""
     whole = series.span(series.steps[0], series.steps[-1])
     if whole is None:
         return []
@@ -60,12 +62,12 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
 
 
 def _marks(changes: Sequence[LevelChange]) -> list[Mark]:
-    """Where the check rose, and where it was clear again."""
+    """Marks where the check rose, and where it cleared."""
     return [Mark(each.step, *level_sign(each.after)) for each in changes if each.rose or each.after == Level.OK]
 
 
 class RunCharts:
-    """Makes plots from what a reader has read; cheap to ask again."""
+    """Makes plots from what a reader has read; calling it again is cheap."""
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         self.reader, self.lens = reader, lens
@@ -79,7 +81,9 @@ class RunCharts:
         return self._look(drawn, *figure.keys)
 
     def metric(self, key: str, *, large: bool) -> Plot:
-        """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
+        """The plot of any metric. The range of a `large` chart includes limits near its curve; that of a small one does
+        not.
+        """
         reader = self.reader
         rules, bounds = {check.rule for check in reader.state.checks if key in check.keys}, self._bounds().get(key, ())
         drawn = check_plot(key, reader.series, self._plan, bounds if large else (), ())
@@ -92,7 +96,7 @@ class RunCharts:
         return self._look(drawn, key)
 
     def _look(self, drawn: Plot, *keys: str) -> Plot:
-        """The plot through the lens; of a fork the curve of its parent is behind its own."""
+        """The plot through the lens; behind the curve of a fork is that of its parent."""
         shown = self.lens.look(drawn, self.reader.series, self._plan)
         own, parent = self.reader.series.first_of(*keys), self.reader.parent
         if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
@@ -104,7 +108,9 @@ class RunCharts:
         return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
-        """By metric, the limits that do not move with the run. One of 0 is left out: on a chart that is the axis."""
+        """The limits that stay the same during the run, by metric. A limit of 0 is left out, because it equals the
+        axis.
+        """
         found: dict[str, list[Bound]] = {}
         for check in self.reader.state.checks:
             for bound in check.bounds:

@@ -1,4 +1,4 @@
-"""What part of a run the charts of a screen show, and how; all of them together."""
+"""The part of a run that all charts of a screen show, and how they show it."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Stretch = tuple[int, int]  # first and last step
 
 
 class Whole(NamedTuple):
-    """The ends of the axis when all is shown, and the newest step, which need not be at its end."""
+    """The ends of the axis if everything is shown, and the newest step, which may come earlier."""
 
     first: int
     last: int
@@ -21,11 +21,11 @@ class Whole(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """A view is always of steps, whatever x is: so charts agree, and x can be changed in the middle.
+    """A view counts in steps, whatever x is, so that all charts agree and x can be changed at any time.
 
-    `window`: the steps shown, None for all. `follows`: the window held the newest step and moves on with it,
-    unless there is a cursor. `fitted`: all means the steps that were trained, without the room for more of
-    them. `cursor`: the step whose values are shown.
+    `window`: the steps shown, None for all. `follows`: the window held the newest step and moves on with it, unless
+    there is a cursor. `fitted`: without a window, only trained steps are shown, without room for more. `cursor`: the
+    step whose values are shown.
     """
 
     window: Stretch | None = None
@@ -37,7 +37,9 @@ class View:
     cursor: int | None = None
 
     def shown(self, whole: Whole) -> Stretch:
-        """The steps shown. A window follows by half of its length, so that columns stay for a while."""
+        """The steps shown. A window that follows moves by half of its length, so that columns keep their place for a
+        while.
+        """
         if self.window is None:
             return whole.first, whole.last
         first, last = self.window
@@ -48,7 +50,7 @@ class View:
         return end - (last - first), end
 
     def zoomed(self, factor: float, whole: Whole) -> "View":
-        """`factor` times as many steps; the cursor, otherwise the newest step, stays in its place."""
+        """A window of `factor` times as many steps; the cursor, or else the newest step, keeps its place."""
         first, last = self.shown(whole)
         around = self.cursor if self.cursor is not None else whole.newest
         around = min(max(around, first), last)
@@ -72,14 +74,14 @@ class View:
         return moved._on(step if step < first else step - (last - first), last - first, whole)
 
     def _on(self, start: int, length: int, whole: Whole) -> "View":
-        """The window of this length, inside the whole."""
+        """A window of this length inside the run."""
         if length >= whole.last - whole.first:
             return replace(self, window=None, follows=False)
         start = min(max(start, whole.first), whole.last - length)
         return replace(self, window=(start, start + length), follows=start + length >= whole.newest)
 
     def words(self, whole: Whole) -> list[str]:
-        """What differs from the usual view."""
+        """How the view differs from the usual one, in words."""
         first, last = self.shown(whole)
         return [
             *([f"steps {first}–{last}"] if self.window else []),

@@ -1,4 +1,4 @@
-"""The menu of a page: its actions that have no key of their own."""
+"""The menu of a page: its actions without a key of their own."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _COLUMNS, _WORDS = 70, 10  # of the list, and before the words
 
 
 def rare_actions(screen: Screen[object]) -> list[ActiveBinding]:
-    """The actions of the menu of a screen, as its keys are now."""
+    """The actions in the menu of a screen, with their present keys."""
     found = {each.binding.id: each for each in reversed(screen.active_bindings.values()) if each.binding.id in MENU}
     return [*reversed(found.values())]
 
@@ -55,7 +55,7 @@ class ActionsScreen(Dialog[str | None]):
         listed.focus()
 
     def _item(self, action: ActiveBinding) -> Item:
-        """The letter, another key that the user gave it, what it does, and why it cannot."""
+        """The row of an action: its letter, a key that the user gave it, what it does, and why it cannot work now."""
         node, binding, enabled, words = action
         letter = MENU[str(binding.id)]
         own = "" if " " in binding.key else self.app.get_key_display(binding)

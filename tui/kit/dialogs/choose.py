@@ -1,4 +1,4 @@
-"""Questions with choices, and the one before anything is started or stopped."""
+"""Questions with choices, and the question before something is started or stopped."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ class _Question(Dialog[ResultT]):
 
 
 class ChooseScreen(_Question[str | None]):
-    """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
+    """Returns the key of the choice, or None. The last choice has the focus."""
 
     BINDINGS = KEYS["choose"]
 
@@ -73,6 +73,6 @@ class ConfirmScreen(_Question[bool]):
 
 
 async def confirmed(app: App[Any], question: str, details: str, yes: str) -> bool:
-    """Asks before something is done, in a worker; `yes` is the word for it."""
+    """Asks for consent to an action, in a worker; `yes` is the word on its button."""
     reply: bool = await app.push_screen_wait(ConfirmScreen(question, details, f"y  {yes}"))
     return reply

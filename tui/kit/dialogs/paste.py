@@ -14,7 +14,7 @@ from tui.kit.page import Dialog
 
 
 class _Area(TextArea):
-    """Leaves an enter behind a whole text to the dialog: Textual's takes each."""
+    """Passes `enter` after a whole text on to the dialog; Textual's own widget keeps every `enter`."""
 
     def __init__(self, text: str, whole: Callable[[str], bool]) -> None:
         super().__init__(text, compact=True, soft_wrap=False)
@@ -26,9 +26,9 @@ class _Area(TextArea):
 
 
 class PasteScreen(Dialog[str | None]):
-    """Returns the text, None when it was left. What `wrong` says about a text is below it.
+    """Returns the text, or None if the user cancels.
 
-    Enter ends a text that is `whole`; in any other it begins a line.
+    The objection of `wrong` is below it. `enter` ends a text that is `whole`; in any other it begins a line.
     """
 
     HINTS = "enter  after a path    f2  continue    esc  cancel"

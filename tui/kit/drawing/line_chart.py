@@ -1,8 +1,8 @@
 """A line chart as rows of text: title, curves in braille, axes with short labels.
 
-Stable by design: the step axis of a live run ends at a rung of a ladder or at the plan, and the value axis at
-round numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value.
-A value that is not finite leaves a gap.
+Stable by design: the step axis of a live run ends at a rung of a ladder or at the plan, and the value axis at round
+numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value. Values that are
+not finite leave gaps.
 """
 
 import math
@@ -48,7 +48,7 @@ def _name(plot: Plot) -> Row:
 
 
 def _title(plot: Plot, columns: int, unit: str = "") -> Row:
-    """`unit` where the axes have no place for it."""
+    """The title row; `unit` is in it if the axes have no place for it."""
     left = _name(plot)
     right: Row = []
     with_unit: Row = [*left, (f" {unit}", "dim")]
@@ -63,7 +63,7 @@ def _title(plot: Plot, columns: int, unit: str = "") -> Row:
 
 
 def _line(plot: Plot, columns: int) -> Row:
-    """The chart in one row: title, newest value, and a curve between them when there is one that has room."""
+    """The chart in one row: title, newest value, and the curve between them if it fits."""
     curves = [curve for curve in plot.curves if not curve.points_only and curve.role != "raw"]
     name, value = _name(plot), plot.headline[0] if plot.headline else []
     room = columns - width(name) - width(value) - 3
@@ -73,7 +73,7 @@ def _line(plot: Plot, columns: int) -> Row:
 
 
 def _legend(plot: Plot, columns: int) -> list[Row]:
-    """One row that names the curves, each in its color, when there are two with a name."""
+    """One row that names the curves in their colors, if two of them have a name."""
     named = [curve for curve in plot.curves if curve.label]
     if len(named) < 2:
         return []
@@ -157,7 +157,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
 
 
 def _beside(drawn: list[list[Span]], row: int, at: int, words: str, role: str) -> None:
-    """Writes the value of a curve next to the cursor, as near to the curve as it covers nothing."""
+    """Writes the value of a curve next to the cursor, as near to the curve as possible without covering anything."""
     text = f" {words} "
     for near in sorted(range(max(row - _NEAR, 0), min(row + _NEAR + 1, len(drawn))), key=lambda each: abs(each - row)):
         for start in (at + 1, at - len(text)):
@@ -183,7 +183,7 @@ def _cursor(plot: Plot, columns: int) -> int | None:
 
 
 def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tuple[int, int, int]]]) -> None:
-    """The signs of a curve: one at each point of a curve of points, otherwise one at the newest."""
+    """Places the signs of a curve: at every point if the points are not joined, otherwise at the newest one."""
     points = [((bottom + top) // 8, x // 2) for part in parts for x, bottom, top in part]
     if curve.points_only:
         signs.update(dict.fromkeys(points, (curve.sign or DOT, curve.role)))
@@ -200,7 +200,7 @@ def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
 
 
 def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
-    """The label as near to the right end of a row as the curve leaves room for it."""
+    """The label, as near to the right end of a row as the curve allows."""
     text = f" {label} "
     free = [char in _FREE for char, _ in cells]
     for start in range(len(cells) - len(text) - 1, 0, -1):
@@ -210,7 +210,7 @@ def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
 
 
 def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
-    """One part: upright strokes from low to high, each joined to the one before it."""
+    """Draws one part of a curve: vertical strokes from low to high, each joined to the one before."""
     before: tuple[int, int, int] | None = None
     for x, bottom, top in part:  # y grows downward: top <= bottom
         canvas.upright(x, top, bottom, role)
@@ -227,7 +227,7 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
 
 
 def _base(plot: Plot, columns: int, gutter: int) -> Row:
-    """The x axis: its ends, round values and marks between them, and the cursor; before it the unit of the y axis."""
+    """The x axis with its ends, round values, marks and the cursor; to its left is the unit of the y axis."""
     left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
     if left == right:  # a few minutes after the second day
         right = f"+{plot.axis.label(plot.last - plot.first)}"

@@ -1,4 +1,4 @@
-"""What a chart shows: curves, limits, marks and words, without any size or color."""
+"""The content of a chart: curves, limits, marks and words, without any size or color."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -23,7 +23,7 @@ class Axis(Protocol):
         """x of a step."""
 
     def step_at(self, x: float) -> int:
-        """The first step at `x` or right of it."""
+        """The first step at or after `x`."""
 
     def label(self, x: float) -> str:
         """x as a short text."""
@@ -54,7 +54,7 @@ STEPS = StepAxis()
 
 
 class Points(Protocol):
-    """What a curve is drawn from; `launcher.metrics.store.Series` is one. Steps ascend."""
+    """The values of a curve, such as a `launcher.metrics.store.Series`. Steps ascend."""
 
     @property
     def steps(self) -> Sequence[int]: ...
@@ -68,11 +68,11 @@ class Points(Protocol):
 class Curve:
     """One series and how it is drawn.
 
-    `role` is its color: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label`
-    names it in the legend, which a chart has when two curves have one; `sign` (one cell) is at its newest
-    point and before the label, for screens without color. `points_only`: single points in `sign`, not
-    joined. `axis` is the curve's own way from steps to x, for a run with other times than the chart's. `dash` is
-    the pattern of its cells, with blanks where it gives way to the curves below it.
+    `role` is its color: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label` names it in
+    the legend, which appears if two curves have labels. `sign` (one cell) is drawn at its newest point and before the
+    label, for screens without color. `points_only`: the points are drawn as `sign` and not joined. `axis` maps steps to
+    x for a run with other times than the chart's. `dash` is a pattern of cells; at its blanks the curves below show
+    through.
     """
 
     points: Points
@@ -109,8 +109,8 @@ class Mark:
 class Limit:
     """A level line across the chart.
 
-    `label` is on its right end. `reach`: the range is widened to hold it. `edge`: when it is out of
-    range, its label is at the edge nearest to it, with an arrow.
+    `label` is on its right end. `reach`: the range is widened to include it. `edge`: if it is out of range, its label
+    is at the nearest edge, with an arrow.
     """
 
     value: float
@@ -140,7 +140,7 @@ class Plot:
 
     @property
     def seen(self) -> list[Mark]:
-        """The marks between the ends of the axis; none of a kind with too many."""
+        """The marks between the ends of the axis; a kind with too many marks is left out."""
         found = [mark for mark in self.marks if self.first <= self.axis.place(mark.step) <= self.last]
         counts = Counter(mark.what for mark in found)
         return [mark for mark in found if mark.what == FLAG or counts[mark.what] <= _MOST]

@@ -20,9 +20,9 @@ HEADING = "#"  # begins the keys of lines of a table that are only read
 
 
 class Item(NamedTuple):
-    """An entry of a list and what it is about; without a name it is a heading, which cannot be chosen.
+    """An entry of a list, with the name of its subject; without a name it is a heading, which cannot be chosen.
 
-    The first cell of its first row is the cursor's.
+    The first cell of its first row is for the cursor.
     """
 
     name: str | None
@@ -76,7 +76,7 @@ def fit(row: Row, limit: int) -> Row:
 
 
 def spread(left: Row, right: Row, limit: int) -> Row:
-    """`left` and `right` at both ends of `limit` cells, a blank between; what does not fit is cut from `left`."""
+    """`left` and `right` at both ends of `limit` cells with a blank between them; `left` is cut if both do not fit."""
     left = _without_end_blanks(left)
     right = crop(right, limit)
     room = limit - width(right)
@@ -85,7 +85,7 @@ def spread(left: Row, right: Row, limit: int) -> Row:
 
 
 def _without_end_blanks(row: Row) -> Row:
-    """The row without the blanks at its end, which need no ellipsis where they are cut."""
+    """The row without the blanks at its end, so that a cut there needs no ellipsis."""
     kept = list(row)
     while kept and kept[-1][0].isspace():
         kept.pop()
@@ -93,7 +93,7 @@ def _without_end_blanks(row: Row) -> Row:
 
 
 def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:
-    """`spans` from `column` on, or `least` cells behind the end of `row` when that is further."""
+    """Adds `spans` from `column` on, or `least` cells after the end of `row` if that is further right."""
     gap = max(column - width(row), least if row else 0)
     return [*row, (" " * gap, "text"), *spans]
 
@@ -108,14 +108,14 @@ def paragraph(
 
 
 def labelled(label: Row, text: str, role: str, column: int, columns: int, *, most: int | None = None) -> list[Row]:
-    """A label and the text next to it, in lines below each other from `column` on."""
+    """A label with the text next to it, in lines that begin at `column`."""
     room = max(columns - column - 1, 16)
     lines = wrap(clean(text), room, max_lines=most, placeholder=f" {ELLIPSIS}") or [""]
     return [put([] if index else label, column, [(line, role)]) for index, line in enumerate(lines)]
 
 
 def packed(items: Sequence[Row], columns: int, between: str = "  ") -> list[Row]:
-    """The items one after the other, in rows of at most so many cells."""
+    """Puts the items one after the other into rows of at most so many cells."""
     rows: list[Row] = []
     for item in items:
         if rows and width(rows[-1]) + len(between) + width(item) <= columns:
@@ -126,7 +126,7 @@ def packed(items: Sequence[Row], columns: int, between: str = "  ") -> list[Row]
 
 
 def cells(row: Row) -> list[Span]:
-    """One entry a cell. An empty entry follows a wide character; marks of no width join their letter."""
+    """One entry per cell. An empty entry follows a wide character; marks without width are added to their letter."""
     found: list[Span] = []
     for text, role in row:
         if text.isascii():
@@ -143,7 +143,7 @@ def cells(row: Row) -> list[Span]:
 
 
 def joined(entries: list[Span]) -> Row:
-    """Cells as a row of as few spans as possible: blanks take the role next to them, which nobody sees."""
+    """Cells as a row of as few spans as possible: blanks take the role of their neighbor, which is invisible."""
     row: Row = []
     for text, role in entries:
         if row and (role == row[-1][1] or text.isspace()):
@@ -177,8 +177,7 @@ _PARTS = re.compile(r"\s+|\S+")  # blanks and words
 def fold(line: str, columns: int) -> list[str]:
     """A line in pieces of at most `columns` cells, broken at blanks, which a break takes along.
 
-    A word that no line has room for continues in the line it is in: some scripts have no blanks. What the
-    line is indented by stays.
+    A word longer than a line is broken, since some scripts have no blanks. The indent of the line is kept.
     """
     found, used = [""], 0
     for part in _PARTS.findall(line.expandtabs(4)):

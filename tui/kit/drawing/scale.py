@@ -68,7 +68,7 @@ def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...
 def log_scale(low: float, high: float, rows: int) -> Scale:
     """The tightest range from one of 1, 2, 5, 10, ... to another around values above 0.
 
-    Its ticks are all of those when each finds rows of its own, otherwise its ends and powers of ten.
+    Its ticks are all of these if each has a row of its own, otherwise the ends and the powers of ten.
     """
     low, high = sorted(max(_TINY, min(value, _HUGE)) for value in (low, high))
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
@@ -96,8 +96,8 @@ def share(value: float, low: float, high: float, *, log: bool) -> float:
 def step_limit(last: int, total: int | None) -> int:
     """The right end of the step axis, a rung of a ladder above `last`, or the planned `total`.
 
-    The end is fixed for some steps, so that one more of them paints a few cells. A plan is the end once it is within
-    reach. Of a run that has ended `total` is its last step.
+    The end is fixed for some steps, so that one more of them paints a few cells. The plan becomes the end once it is
+    within reach. For an ended run, `total` is its last step.
     """
     rung = _rung(last)
     return total if total is not None and max(last, 1) <= total <= max(rung, _REACH * last) else rung

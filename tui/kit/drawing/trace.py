@@ -1,4 +1,4 @@
-"""From the points of a curve to the dot columns of a chart."""
+"""Turns the points of a curve into the dot columns of a chart."""
 
 import math
 import statistics
@@ -51,7 +51,9 @@ class Canvas:
             at = y
 
     def lay(self, other: "Canvas", dash: str) -> None:
-        """Lays a drawing of one curve over this one, where the pattern `dash` has no blank, and where it is steep."""
+        """Lays the drawing of one curve over this one, except at blanks of the pattern `dash`; steep parts are drawn
+        whole.
+        """
         for row, found in enumerate(other._dots):
             for column, dots in enumerate(found):
                 if dots and (dash[column % len(dash)] != " " or dots.bit_count() >= _STEEP):
@@ -83,7 +85,7 @@ class Window(NamedTuple):
         return self.at(x) if self.first <= x <= self.last else None
 
     def at(self, x: float) -> int:
-        """The column that an x of the window falls into."""
+        """The column of an x inside the window."""
         return min(int((x - self.first) * self.width // self._extent), self.width - 1)
 
     def edges(self) -> list[int]:
@@ -107,9 +109,8 @@ class Window(NamedTuple):
 
 
 def trace(points: Points, window: Window, *, positive: bool) -> list[Part]:
-    """The unbroken parts of a curve. Few points are drawn one by one, many as columns of extremes.
-
-    `positive`: only values above 0 have a place; a column that also holds others begins at its floor.
+    """The unbroken parts of a curve. Few points are drawn one by one, many as columns from lowest to highest.
+    `positive`: only values above 0 are drawn; a column that has others as well starts at the bottom.
     """
     start, stop = window.bounds(points.steps)
     least = 0.0 if positive else -math.inf
@@ -141,8 +142,7 @@ def spark(points: Points, last: int, columns: int) -> Row:
     """The steps 0 to `last` as a line in `columns` cells, lowest to highest finite value; a gap where there is none.
 
     The upper row of dots stays free, so that the lines of neighboring rows do not touch. A column of dots shows the
-    value of its steps that is furthest from the ordinary, so that a spike stays. A metric that is logged now and then
-    has no gaps between its values.
+    most unusual value of its steps, so that spikes stay. A metric that is not logged at every step has no gaps.
     """
     canvas = Canvas(columns, 1)
     count = min(canvas.width, last + 1)
@@ -169,7 +169,7 @@ _FREE, _DEPTHS = 1, 3  # rows of dots above a line, and those that it has
 
 
 def _depth(value: float, low: float, high: float) -> int:
-    """0 at `high`; halved first, as the distance of two huge values is not finite."""
+    """Distance from `high` as a share; halved first, because the difference of two huge values is not finite."""
     if low == high:
         return _DEPTHS // 2
     share = (high / 2 - value / 2) / (high / 2 - low / 2 or 1.0)

@@ -1,4 +1,4 @@
-"""The charts on a screen: single ones, those of the figures that every run has, and those that the user pinned."""
+"""Chart widgets: single charts, the charts that every run has, and those that the user pinned."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ _VALUE = 14  # columns of its title that the newest value needs
 
 
 class _Chart(Painted):
-    """Draws a plot. Survives any size and any values, nan and infinity included."""
+    """Draws a plot of any size and any values, including nan and infinity."""
 
     plot = Plot("")
 
@@ -35,7 +35,7 @@ class _Chart(Painted):
 
 
 class MetricChart(_Chart):
-    """One figure over the steps of a run."""
+    """One metric over the steps of a run."""
 
     def show(self, plot: Plot) -> None:
         """Replaces what is shown; only the cells that changed are painted."""
@@ -46,7 +46,7 @@ class MetricChart(_Chart):
 class MemoryChart(_Chart):
     """Memory next to the steps, of the fullest GPU or of the host, in the view of the charts next to it.
 
-    No `MetricChart`: its values belong to no step.
+    It is not a `MetricChart`, because its values do not belong to steps.
     """
 
     def show(self, reader: RunReader, lens: Lens) -> None:

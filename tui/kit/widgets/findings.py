@@ -1,4 +1,4 @@
-"""What the preflight found: a line each, the chosen one in full."""
+"""The findings of the preflight: one line each, the selected one in full."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -21,12 +21,12 @@ _LEAST = 8  # cells of text, however narrow
 
 
 class Findings(Offers, Items, inherit_bindings=False):
-    """Goes into a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
+    """Goes into a `VerticalScroll`. The caller sorts the findings, errors first."""
 
     BINDINGS = KEYS["findings"]
 
     class FixWanted(Message):
-        """The change of this finding is to be made."""
+        """The user wants the change of this finding."""
 
         def __init__(self, finding: Finding) -> None:
             super().__init__()
@@ -41,9 +41,9 @@ class Findings(Offers, Items, inherit_bindings=False):
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
         self, findings: Sequence[Finding], quiet: str = "no problems found", *, beside: bool = False
     ) -> None:
-        """Replaces the findings; `quiet` is what is there without any.
+        """Replaces the findings; `quiet` is shown if there are none.
 
-        With an inspector `beside` it every message is shown whole, and the chosen one's details are there.
+        With an inspector `beside` it, every message is whole and the inspector has the details of the selected one.
         """
         self.findings, self.quiet, self.beside = findings, quiet, beside
         self._lay()
@@ -71,7 +71,7 @@ class Findings(Offers, Items, inherit_bindings=False):
         return "no finding is selected" if self.chosen is None else "this finding has no fix that is a setting"
 
     def _lay(self) -> None:
-        """Folds all but the chosen finding: the worst, until somebody chooses another."""
+        """Folds all findings but the selected one; at first that is the worst."""
         names = [_name(each) for each in self.findings]
         if self.cursor not in names or not self._steered:
             self.cursor = names[0] if names else None
@@ -98,7 +98,7 @@ class Findings(Offers, Items, inherit_bindings=False):
 
 
 def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
-    """` ✖ error V3  batch 64 is ...`; unfolded with the whole message, the keys and the fix."""
+    """` ✖ error V3 batch 64 is ...`; if unfolded, with the whole message, the keys and the fix."""
     if folded:
         head, beside = _head(finding, columns)
         return [[*head, (_cut(_message(finding), beside), "text")] if beside >= _LEAST else head]
@@ -119,7 +119,7 @@ def message_rows(finding: Finding, columns: int) -> list[Row]:
 
 
 def fix_rows(finding: Finding, columns: int) -> list[Row]:
-    """The fix of a finding, and what F would do."""
+    """The fix of a finding, and the effect of `F`."""
     rows: list[Row] = []
     if finding.fix:
         fix = " ".join(clean(finding.fix).split())
@@ -133,7 +133,7 @@ def fix_rows(finding: Finding, columns: int) -> list[Row]:
 
 
 def reference_rows(finding: Finding) -> list[Row]:
-    """Where the finding is explained."""
+    """The reference topic of the finding."""
     return [[(f"{'':{_INDENT}}", "text"), *row] for row in reference(finding.id)]
 
 
@@ -161,7 +161,7 @@ def _wrap(text: str, columns: int) -> list[str]:
 
 
 def _hang(text: str, first: int, columns: int) -> list[str]:
-    """Lines of which the first is next to the head."""
+    """Lines of which the first continues the head."""
     begin, *_ = wrap(text, first) or [""]
     rest = text[len(begin) :].strip()
     return [begin, *(_wrap(rest, columns) if rest else [])]

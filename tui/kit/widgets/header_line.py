@@ -1,4 +1,4 @@
-"""The first line: which run, what it does, how it is."""
+"""The first line of a page: the run, its state, its verdict."""
 
 from textwrap import wrap
 
@@ -15,10 +15,10 @@ WIDE = 100  # columns that leave room for how long a phase takes
 
 
 class HeaderLine(Painted):
-    """`Checks  name · id   ● running · rollout 96/128   ▲ WARN KL-4   up 52m`.
+    """`Checks name · id ● running · rollout 96/128 ▲ WARN KL-4 up 52m`.
 
-    In a narrow terminal the name gives way first, then the page and the uptime; state and verdict stay. Where there is
-    room for nothing else, it gets all lines and says the same in a sentence.
+    In a narrow terminal the name is dropped first, then the page and the uptime; state and verdict stay. If the
+    terminal has room for nothing else, the header fills it with a sentence.
     """
 
     state: RunState | None = None  # until it is read
@@ -33,7 +33,7 @@ class HeaderLine(Painted):
         self.redraw()
 
     def follow(self, reader: RunReader) -> None:
-        """Shows a run without the times, which change every second."""
+        """Shows a run without its times, which change every second."""
         self.show(reader.name, reader.id, reader.state, None)
 
     def draw(self, columns: int, rows: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A list and what is selected in it, side by side where there is room."""
+"""A list next to the details of its selected entry, if there is room."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class Inspection:
 
 
 class Inspector(Vertical, can_focus=False):
-    """Shows an `Inspection`: next to a list, or as the body of the entry's own page."""
+    """Shows an `Inspection` next to a list, or as the body of the entry's own page."""
 
     def compose(self) -> ComposeResult:
         yield Lines(id="inspected-head")
@@ -78,7 +78,7 @@ class Inspector(Vertical, can_focus=False):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def _arrange(self, count: int, rows: int) -> None:
-        """Charts in two columns where there is room; where there are few rows below them, the charts get the rest."""
+        """Puts charts into two columns if there is room; gives them the space that the rows below leave."""
         charts, (columns, height) = self.query_one("#inspected-charts", Container), self.size
         charts.set_class(not count, HIDDEN)
         across = 2 if columns >= _TWO_FROM and count > 1 else 1
@@ -96,7 +96,7 @@ class Inspector(Vertical, can_focus=False):
 
 
 class Split(Horizontal):
-    """Its children on the left, from `SPLIT_FROM` columns on the inspector on the right."""
+    """Shows its children on the left and, from `SPLIT_FROM` columns on, the inspector on the right."""
 
     def compose(self) -> ComposeResult:
         yield Inspector()
@@ -119,11 +119,13 @@ class Inspected(Page[ResultT]):
 
     @cached_property
     def _entries_read(self) -> dict[str, tuple[object, Any]]:
-        """The stamp of each entry that was read, and what was found; the newest last."""
+        """Stamp and result of each entry that was read; the newest last."""
         return {}
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """All about an entry, in so many columns; about the page when nothing is selected. Files: `read_once`."""
+        """The details of an entry in so many columns; without a selection, those of the page. Files are read by
+        `read_once`.
+        """
         raise NotImplementedError
 
     def selected(self) -> str | None:
@@ -135,7 +137,7 @@ class Inspected(Page[ResultT]):
         raise NotImplementedError
 
     def split(self, *left: Widget) -> ComposeResult:
-        """The list with what belongs to it, and the inspector."""
+        """The list with the widgets that belong to it, and the inspector."""
         with Split(), Vertical():
             yield from left
 
@@ -154,9 +156,9 @@ class Inspected(Page[ResultT]):
         return self.query_one(Inspector).query_one(VerticalScroll) if self.inspects else super().scrolled
 
     def read_once(self, entry: str, read: Callable[[], FoundT], stamp: object = None) -> FoundT | None:
-        """What `read` finds, from a thread; None until then, and what it found before where `stamp` is another one.
+        """The result of `read`, which runs in a thread once per entry and stamp and catches its errors.
 
-        It catches its errors, and is called once per entry and stamp; afterwards the page shows the entry again.
+        Until it ends, this is the result of an older stamp, or None; afterwards the page shows the entry again.
         """
         known, _ = self._entries_read.get(entry, (_UNREAD, None))
         if known != stamp and not self._reading:
@@ -166,7 +168,7 @@ class Inspected(Page[ResultT]):
         return found
 
     def found(self, entry: str) -> Any:
-        """What was read of an entry last; None before."""
+        """The latest result that was read of an entry, or None."""
         return self._entries_read.get(entry, (_UNREAD, None))[1]
 
     async def _read_entry(self, entry: str, read: Callable[[], Any], stamp: object) -> None:
@@ -188,7 +190,7 @@ class Inspected(Page[ResultT]):
             found.first().show(self.inspect(self.selected(), inspector_columns(self.size.width) - 1))
 
     def inspect_soon(self) -> None:
-        """Shows the entry when the cursor rests: a held key moves on without reading every entry on its way."""
+        """Shows the entry once the cursor rests, so that a held key does not read every entry on its way."""
         if self._pending_inspection is not None:
             self._pending_inspection.stop()
         self._pending_inspection = self.set_timer(_PAUSE, self._inspect_other)

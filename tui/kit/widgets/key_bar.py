@@ -19,12 +19,9 @@ class _Key(NamedTuple):
 
 
 class KeyBar(Painted):
-    """` q quit  ? help`: every binding that is shown and works now, as many as fit; a click presses it.
-
-    The key for the help, which lists those that do not fit, always does.
-
-    One painted line instead of Textual's Footer, which mounts, styles and lays out a widget for each key: that was
-    a sixth of what a page cost to open.
+    """` q quit ? help`: the visible bindings that work now, as many as fit; a click presses one. The key of the help
+    always fits, as the help lists all others. Textual's Footer mounts a widget per key, which took a sixth of the time
+    to open a page.
     """
 
     _keys: tuple[_Key, ...] = ()
@@ -59,7 +56,7 @@ class KeyBar(Painted):
                 return
 
     def _ends(self, columns: int) -> Iterator[tuple[_Key, int]]:
-        """Each key that fits with the column that its label ends before."""
+        """Each key that fits, with the column after its label."""
         end = -1
         kept = sum(_cells(key) for key in self._keys if key.key == _HELP)
         for key in self._keys:

@@ -11,7 +11,7 @@ _INDENT = 6  # cells before what goes on from the line above
 
 
 class CommandText(Grown):
-    """As high as the command is in its width: a long line continues in the next one."""
+    """A command, as high as its folded lines."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -32,7 +32,7 @@ class CommandText(Grown):
 
 
 class Lines(Grown):
-    """As high as it has rows."""
+    """A widget as high as its rows."""
 
     def __init__(self, lines: Sequence[Row] = (), *, id: str | None = None) -> None:
         super().__init__(id=id)

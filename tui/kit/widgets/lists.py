@@ -34,7 +34,7 @@ class Listing(Painted, can_focus=True):
         raise NotImplementedError
 
     def keep_cursor(self) -> None:
-        """Moves a cursor whose entry has gone to the first one."""
+        """Moves a cursor whose entry was removed to the first one."""
         before = self.cursor
         if self.cursor not in (names := self.names):
             self.cursor = names[0] if names else None
@@ -62,22 +62,22 @@ class Listing(Painted, can_focus=True):
 
 
 class LineTable(Listing):
-    """Asks for the lines in sight alone: a thousand cost what a screenful does.
+    """Draws only the lines in sight, so that a thousand lines cost as much as a screenful.
 
-    The first cell of a line is the cursor's; an arrow at the end of the first or last one says that there are more.
+    The first cell of a line is for the cursor; an arrow at the end of the first or last line shows that there are more.
     A click moves the cursor, a second one chooses.
     """
 
     BINDINGS = KEYS["list"]
 
     def __init__(self, line: Callable[[str, int], Row], nothing: str) -> None:
-        """`line` draws a key in so many columns; `nothing` is said when there are no keys."""
+        """`line` draws a key in so many columns; `nothing` is shown if there are no keys."""
         super().__init__()
         self.keys: Sequence[str] = ()
         self._line, self._nothing, self._top = line, nothing, 0
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the keys. A cursor whose key has gone moves to the first one."""
+        """Replaces the keys. A cursor whose key was removed moves to the first one."""
         self.keys = keys
         self.keep_cursor()
         self.redraw()
@@ -92,7 +92,7 @@ class LineTable(Listing):
         return self.keys[self._top : self._top + self.size.height]
 
     def choosable(self, key: str) -> bool:
-        """Whether the cursor can be on a line; it passes headings over."""
+        """Whether the cursor may be on a line; it skips headings."""
         return True
 
     def draw(self, columns: int, rows: int) -> list[Row]:
@@ -146,7 +146,7 @@ class RunTable(LineTable):
 
 
 class ResponseTable(LineTable, inherit_bindings=False):
-    """Responses of the model. It has no keys for a page: these read on in the chosen response, which is below."""
+    """Responses of the model. The page keys do not move this list; they scroll the selected response below it."""
 
     BINDINGS = KEYS["responses"]
 
@@ -159,7 +159,7 @@ class Items(Listing, Grown):
     items: Sequence[Item] = ()
 
     def show(self, items: Sequence[Item]) -> None:
-        """Replaces the entries. A cursor whose entry has gone moves to the first one."""
+        """Replaces the entries. A cursor whose entry was removed moves to the first one."""
         self.items = items
         self.keep_cursor()
         self.redraw()

@@ -23,10 +23,9 @@ _NUMBER = re.compile(r"\d+")
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Left out are blank lines, the figures of steps and validations, which are in the charts, veRL's own
-    progress, which has a line above, all states of any other progress bar but the newest, of lines that
-    differ in numbers alone, as each step's "Dumped generations to", all but the last, the addresses that Ray
-    prints when a signal ends a process, and what underlines the code in a traceback.
+    Left out are blank lines, metrics of steps and validations (the charts show them), veRL's own progress (the line
+    above shows it), older states of other progress bars, all but the last of lines that differ only in numbers, the
+    addresses that Ray prints when a signal ends a process, and the underlines in tracebacks.
     """
 
     lines: Sequence[str] = ()
@@ -41,9 +40,9 @@ class LogTail(Painted):
         return len(list(islice(_telling(self.lines), most)))
 
     def say(self, said: Said | None) -> None:
-        """Shows a message in the last rows until its time is over; None takes it away.
+        """Shows a message in the last rows for some time; None removes it.
 
-        A widget that comes and goes would make Textual paint the whole screen, 6 kB at 80x24.
+        A widget of its own would make Textual paint the whole screen, 6 kB at 80x24, each time it appears.
         """
         self.said = said
         self.redraw()
@@ -57,7 +56,7 @@ class LogTail(Painted):
 
 
 def _telling(lines: Sequence[str]) -> Iterator[str]:
-    """The lines that say something, newest first."""
+    """The lines worth showing, newest first."""
     bars: set[str] = set()
     shape_below = ""
     for line in reversed(lines):

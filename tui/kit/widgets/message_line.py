@@ -33,7 +33,7 @@ class Said:
 
     @property
     def fresh(self) -> bool:
-        """Whether a key does not take it away yet."""
+        """Whether it is too new for a key press to remove it."""
         return time.monotonic() - self.at < _READ
 
 

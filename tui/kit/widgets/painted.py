@@ -23,10 +23,10 @@ ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
 class Painted(Widget):
     """Draws rows of (text, role), and on a change repaints only the cells that differ.
 
-    Textual repaints whole regions; over a slow link that is most of the bytes. So `redraw` compares the new
-    rows with those on the screen. A row is painted from its start to its last change, and each change of role
-    costs an escape: what changes often stands to the left of what seldom does, in few roles.
-    Roles take their colors from the CSS classes `.role--<name>`, which are component classes of the app.
+    Textual repaints whole regions, which over a slow link is most of the bytes, so `redraw` compares the new rows with
+    those on the screen. A row is painted from its start to its last change, and each change of role costs an escape:
+    put text that changes often to the left, in few roles. Roles take their colors from the CSS classes `.role--<name>`,
+    which are component classes of the app.
     """
 
     ALLOW_SELECT = False
@@ -40,7 +40,7 @@ class Painted(Widget):
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.refresh())
 
     def get_component_styles(self, *names: str) -> RenderStyles:
-        """Those of the app. Were they each widget's own, they would take Textual a fourth of the start."""
+        """The component styles of the app. Styles per widget would take a fourth of the start."""
         return self.app.get_component_styles(*names)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
@@ -48,7 +48,7 @@ class Painted(Widget):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draws again and repaints what differs. Cheap when nothing does."""
+        """Draws again and repaints the differences; cheap if there are none."""
         if not self.is_mounted or self._drawn_for != self.size:
             # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
             if self.size or self._drawn_for is not None:
@@ -90,7 +90,7 @@ class Painted(Widget):
 
 
 class Grown(Painted):
-    """As high as what it draws where there is room for all of it."""
+    """A widget as high as its content, if there is room for it."""
 
     LEAST = 0  # rows
     _laid_out = -1  # rows that the layout knows
@@ -105,7 +105,7 @@ class Grown(Painted):
         super().redraw()
 
     def wanted(self, columns: int) -> int:
-        """Rows that all of it takes."""
+        """Rows that the whole content takes."""
         return max(len(self.draw(columns, _ALL)), self.LEAST)
 
 

@@ -1,4 +1,4 @@
-"""One health check on a page of its own; what a page with a flag offers."""
+"""One health check on a page of its own, and the actions of pages that show a flag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.actions.editing import edit_entry, edit_run, field_of
-from tui.kit.actions.trying import begin_trials
+from tui.kit.actions.run_actions import begin_trials
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.axes import plan
 from tui.kit.keys import KEYS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class FlagPage(RunPage):
-    """Shows a check, whose flag leads to trials, and to the editor with the value that they would try first."""
+    """Shows a check; from its flag, keys start trials or open the editor with the first value to try."""
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
@@ -49,7 +49,7 @@ class FlagPage(RunPage):
         return self.check.rule
 
     def proposal_of(self, check: Check) -> Proposal | None:
-        """What a trial would change first; None until it has been found."""
+        """What a trial would change first; None until it is found."""
         key = check.rule, check.level
         if check.on and key not in self._asked:
             self._asked.add(key)

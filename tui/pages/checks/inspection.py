@@ -1,4 +1,4 @@
-"""All about one health check: what it means, its values with their limits, since when, and what to try."""
+"""All about one health check: its meaning, values, limits and duration, and what to try."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def head(check: Check, place: str, columns: int) -> list[Row]:
 
 
 def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
-    """What was collected when the run stalled, and the file that has it."""
+    """The facts collected when the run stalled, and the file that has them."""
     file, lines = report
     rows: list[Row] = [[(f" collected     {clean(str(file))}", "dim")]]
     for line in lines[:_MOST_STALLED]:
@@ -96,9 +96,9 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
 
 
 def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | None, columns: int) -> list[Row]:
-    """What the check means, its limits, what to try while it is on, and what was.
+    """The meaning of the check, its limits, what to try while it flags, and its history.
 
-    `editable` is the suggestion that the preset editor opens on.
+    `editable` is the suggestion that the preset editor opens with.
     """
     family = families().get(check.family)
     rows: list[Row] = []
@@ -121,7 +121,7 @@ def proposed(proposal: Proposal, columns: int, marks: str) -> list[Row]:
 
 
 def _limits(check: Check, columns: int) -> list[Row]:
-    """Each metric with its limits, and which of them are crossed; as many in a row as fit."""
+    """Each metric with its limits, and which of them are crossed; as many per row as fit."""
     rows: list[Row] = []
     for metric, bounds in limits_by_metric(check):
         items: list[Row] = [[(f"{clean(metric)}:", "dim")]] if metric else []
@@ -138,7 +138,7 @@ def _limits(check: Check, columns: int) -> list[Row]:
 
 
 def _fix(label: str, fix: Suggestion, editable: bool, columns: int) -> list[Row]:
-    """One thing to try; a veRL key stands out, and `e` is before the one that it opens."""
+    """One suggestion; veRL keys stand out, and `e` marks the one that the editor opens with."""
     key = clean(fix.key or "")
     (first, *others) = labelled([(f" {label}", "dim")], fix.text, "text", INDENT, columns)
     text, role = first[-1]

@@ -29,7 +29,7 @@ _SETTING = 28  # cells of a setting at most, of 80
 
 
 def sign(place: int) -> str:
-    """What stands for a group of runs in charts, and for a run in the settings: 1 to 8."""
+    """The sign of a group of runs in charts, or of a run in the settings: 1 to 8."""
     return str(place + 1)
 
 
@@ -66,8 +66,9 @@ def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> l
 
 
 def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], columns: int) -> list[Row]:
-    """The groups against the first one, a line a figure with what is missing to a result below it, then what is
-    taken for granted."""
+    """The groups against the first one: one line per metric, below it what a result would need, at the end the
+    assumptions.
+    """
     rows: list[Row] = []
     group = 0
     for each in found:
@@ -97,7 +98,7 @@ def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], column
 def difference_lines(
     runs: Sequence[Compared], found: Sequence[Difference], notes: Sequence[str], columns: int
 ) -> list[Row]:
-    """The settings in which runs differ, a column each; what equals the first run's is dim."""
+    """The settings in which runs differ, one column each; values equal to the first run's are dim."""
     heading: Row = [(" Settings that differ", "title")]
     longest = max((len(entry.key) for entry in found), default=0)
     name = min(max(longest, 21), max(columns * _SETTING // 80, 8))
@@ -122,7 +123,7 @@ def difference_lines(
 
 
 def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared, end: int | None) -> Plot:
-    """One figure of all runs, as the lens shows it; `base` is the run whose steps the view moves over, up to `end`.
+    """One metric of all runs through the lens; `base` is the run whose steps the view moves over, up to `end`.
 
     Runs that differ in seeds alone are one curve: their mean, between the lowest and the highest value.
     """

@@ -30,7 +30,7 @@ POLL = 2.0  # seconds
 
 
 class CompareScreen(ChartScreen):
-    """Follows the runs. Where there is no room for charts and tables, tab changes between them."""
+    """Follows the runs. If charts and tables do not fit together, `tab` changes between them."""
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Runs", "Checks", "Charts")
@@ -93,7 +93,7 @@ class CompareScreen(ChartScreen):
 
     @property
     def _longest(self) -> Compared:
-        """The run that reaches furthest on the x axis."""
+        """The run with the largest x."""
 
         def reach(run: Compared) -> float:
             if self.lens.view.across == STEP:

@@ -29,7 +29,7 @@ _MOST = 3  # flags that get a notice each
 
 @dataclass(frozen=True)
 class Notice:
-    """One thing to say; `loud` ones also ring and notify the desktop."""
+    """One message; `loud` ones also ring the bell and notify the desktop."""
 
     text: str
     severity: Severity
@@ -37,7 +37,7 @@ class Notice:
 
 
 class Notices:
-    """New flags and the end of a run, each once; not what was there when this was made."""
+    """New flags and the end of a run, each once, without those from before this object was made."""
 
     def __init__(self, reader: RunReader) -> None:
         self._reader = reader
@@ -66,7 +66,7 @@ class Notices:
 
 
 def notify_ways(info: RunInfo) -> frozenset[str]:
-    """`health.notify` of a run's preset; all ways for a run that has none."""
+    """`health.notify` of a run's preset; all ways if it has none."""
     from launcher.health.alerting import AlertSettings
 
     try:
@@ -91,7 +91,7 @@ def _end(name: str, state: RunState) -> Notice:
 
 
 class Attention:
-    """Made when a run has been read for the first time; `missed` is what happened since the last look."""
+    """Announces the news of one run; `missed` are the events since the user last looked."""
 
     def __init__(self, app: App[Any], reader: RunReader) -> None:
         self._app, self._reader = app, reader
@@ -101,7 +101,7 @@ class Attention:
         self._noted = 0.0
 
     def update(self) -> None:
-        """After every look at the files: announces what is new, and notes now and then that somebody looks."""
+        """Called after every poll: announces news, and now and then records that the run is being watched."""
         self._read = time.time()
         self._app.title = title(self._reader.name, self._reader.state)
         for each in self._notices.fresh():
@@ -116,13 +116,13 @@ class Attention:
             self.note()
 
     def note(self) -> None:
-        """Writes down when the run was looked at last. A full disk is no reason to stop showing it."""
+        """Records when the run was looked at last. A full disk is ignored, so that the run stays on the screen."""
         self._noted = self._read
         with contextlib.suppress(OSError):
             looked(self._reader.id, self._read)
 
 
 def title(name: str, state: RunState) -> str:
-    """`▲ WARN KL-4 · running · toy-cpu`: changes with the verdict and the state alone."""
+    """`▲ WARN KL-4 · running · toy-cpu`: changes only with the verdict and the state."""
     verdict = "".join(text for text, _ in verdict_words(state)[:2])
     return f"{verdict} · {state_words(state)[0][0].partition(' ')[2]} · {name}"

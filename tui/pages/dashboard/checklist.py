@@ -16,9 +16,9 @@ _BOTH = 70  # columns from which a row holds a name and a message
 
 
 def check_row(check: Check, name: int, chosen: bool = False) -> Row:
-    """`▲ WARN  Unrewarded drift  KL rose by 0.10 ...`.
+    """`▲ WARN Unrewarded drift KL rose by 0.10 ...`.
 
-    `name` is the width of its column; 0 leaves room for one of the two: what is wrong, otherwise the name.
+    `name` is the width of its column; at 0 the row has the message, or the name if there is no message.
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
@@ -52,7 +52,7 @@ class Checklist(Painted):
 
     @property
     def chosen(self) -> str | None:
-        """The rule that is meant: the chosen one, otherwise the worst."""
+        """The chosen rule, or the worst."""
         rules = [check.rule for check in self.checks if _judged(check)]
         return self.cursor if self.cursor in rules else rules[0] if rules else None
 
@@ -72,7 +72,7 @@ class Checklist(Painted):
         self.redraw()
 
     def leave(self) -> bool:
-        """Nothing is chosen any more; whether something was."""
+        """Removes the choice. Returns whether there was one."""
         before, self.cursor = self.cursor, None
         self.redraw()
         return before is not None

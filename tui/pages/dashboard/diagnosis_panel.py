@@ -18,14 +18,14 @@ _HINT = "d show all "
 
 
 class DiagnosisPanel(Grown):
-    """Hidden where there is nothing to explain; else as many entries as fit, those around the cursor."""
+    """The diagnosis: as many entries as fit, around the cursor. Hidden if there is nothing to explain."""
 
     found: Explanation | None = None
     titled = False
     cursor: str | None = None
 
     def show(self, found: Explanation | None, said: str | None) -> None:
-        """`said` is what is above the charts already, which is not said again."""
+        """`said` is the text above the charts, which is not repeated."""
         if found == self.found:
             return
         self.found, self.cursor = found, None
@@ -39,7 +39,7 @@ class DiagnosisPanel(Grown):
         return [item.name for item in entries(self.found, 80, 1) if item.name] if self.found else []
 
     def move(self, distance: int) -> bool:
-        """Chooses the entry so many rows further, at first the top one; whether there is one."""
+        """Chooses the entry so many rows further, at first the top one. Returns whether there is one."""
         names = self.names
         at = names.index(self.cursor) + distance if self.cursor in names else 0
         if not 0 <= at < len(names):
@@ -48,7 +48,7 @@ class DiagnosisPanel(Grown):
         return True
 
     def choose(self, name: str | None) -> None:
-        """Puts the cursor on an entry; None takes it away."""
+        """Puts the cursor on an entry; None removes it."""
         self.cursor = name
         self.redraw()
 

@@ -22,7 +22,7 @@ _LEAST_BAR = 6
 
 
 class ProgressLine(Painted):
-    """`step 212/1160  18 %  14.2 s/step  ETA 3h 44m  ━━━╸──────`; at first how the start goes."""
+    """`step 212/1160 18 % 14.2 s/step ETA 3h 44m ━━━╸──────`; during the start, its progress."""
 
     state: RunState | None = None  # until it is read
     startup: Startup | None = None
@@ -109,7 +109,9 @@ class AwayPanel(Painted):
 
 
 class TrackerLine(Grown):
-    """The run in its trackers, one line each: an address, or a command. Hidden without one, and on a low screen."""
+    """The trackers of the run, one line each: an address, or a command. Hidden without a tracker, and on a low
+    screen.
+    """
 
     trackers: tuple[TrackedRun, ...] = ()
 
@@ -127,9 +129,10 @@ _FOLDERS = re.compile(r"(?<=\s)/\S+/(?=[^/\s]+:\d)|^/\S+/(?=[^/\s]+:\d)")  # bef
 
 
 class Banner(Grown):
-    """Hidden while the run continues; else as many lines as its sentence takes, three at most.
+    """How the run ended or why it stands still, in up to three lines; for a standstill also the evidence and what to
+    try.
 
-    Of a run that stands still also what was seen, and what to try.
+    Hidden while the run continues.
     """
 
     state: RunState | None = None  # until it is read
@@ -155,5 +158,5 @@ class Banner(Grown):
 
 
 def _fitted(text: str, columns: int) -> str:
-    """The text, without the folders of its files where it is too long."""
+    """The text; if it is too long, without the folders of its files."""
     return text if cell_len(text) <= columns else _FOLDERS.sub(f"{ELLIPSIS}/", text)

@@ -1,4 +1,4 @@
-"""GPU memory, or the host's where no GPU can be asked."""
+"""GPU memory, or that of the host if no GPU can be read."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ class Memory(Grown):
     on_cpu = False
 
     def show(self, sample: MachineSample | None, on_cpu: bool) -> None:
-        """`sample` is the newest line of gpu.jsonl; `on_cpu` says that the run wants no GPU."""
+        """`sample` is the newest line of gpu.jsonl; `on_cpu`: the run uses no GPU."""
         self.sample, self.on_cpu = sample, on_cpu
         self.set_class(sample is None, HIDDEN)
         self.redraw()
@@ -49,7 +49,7 @@ class Memory(Grown):
 
 
 def _gpu(gpus: Sequence[GpuSample], columns: int) -> Row:
-    """One GPU, or several in one line: the least and the most of each figure, the bar of the fullest."""
+    """One GPU, or several in one line with the lowest and highest value of each number and the bar of the fullest."""
     fullest = max(gpus, key=used_share)
     which = f"GPU {fullest.index}" if len(gpus) == 1 else f"{len(gpus)} ×"
     used = _range([gpu.used for gpu in gpus], gib) or "–"

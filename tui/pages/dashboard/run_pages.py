@@ -1,4 +1,4 @@
-"""The pages of a run, each behind a key: what every screen of one run can open."""
+"""The pages of a run, which every screen of the run opens with the same keys."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -64,7 +64,7 @@ class RunPages(ChartScreen):
 
     @property
     def view(self) -> RunView:
-        """The run for its other pages; there is one once it has been read."""
+        """The run for its other pages; None until it has been read."""
         assert self.reader is not None
         return RunView(self.reader, self.lens, self.read_only)
 
@@ -131,7 +131,7 @@ class RunPages(ChartScreen):
         self._change(merge_run, "merge")
 
     def _change(self, act: Callable[[Page[Any], RunDir], Coroutine[Any, Any, None]], group: str) -> None:
-        """Does something to the run in a worker."""
+        """Runs an action on the run in a worker."""
         if self.reader is not None:
             self.in_worker(partial(act, self, self.reader.dir), group)
 

@@ -1,4 +1,4 @@
-"""One run at a glance: what it does, how it is, its charts, checks, memory, log."""
+"""One run at a glance: state, verdict, charts, checks, memory, log."""
 
 import asyncio
 import contextlib
@@ -146,7 +146,7 @@ class DashboardScreen(RunPages):
         self._adopting = False
 
     async def _explain(self) -> None:
-        """Finds out why a run failed, in a thread; errors of one that lives wait until they are asked for."""
+        """Finds out in a thread why a run failed; errors of a live run are explained only on request."""
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
@@ -181,7 +181,9 @@ class DashboardScreen(RunPages):
         self.show_view()
 
     def show_charts(self) -> None:
-        """The pinned charts are below the others where there is room, otherwise in their place, by tab."""
+        """Shows the pinned charts below the others if there is room; otherwise `tab` shows them instead of the
+        others.
+        """
         if self.charts is None:
             return
         self.query_one(Figures).show(self.charts)
@@ -195,7 +197,7 @@ class DashboardScreen(RunPages):
         self._share_rows()
 
     def _share_rows(self) -> None:
-        """Gives the charts the rows that the other parts leave free, or should leave."""
+        """Gives the charts the rows that the other parts leave free."""
         shared = self._sharing()
         if shared == self._shared:
             return
@@ -207,7 +209,7 @@ class DashboardScreen(RunPages):
         self.query_one(LogTail).styles.height = shared.log if shared else None
 
     def _sharing(self) -> Share | None:
-        """None where the style sheet alone sets the heights."""
+        """The share of rows; None if the style sheet alone sets the heights."""
         height = next((name for name in SHARES if self.has_class(name)), None)
         charts, pins = self.query_one(Figures), self.query_one(PinnedCharts)
         if height is None or self.has_class("-starting") or not (charts.display or pins.display):
@@ -242,7 +244,7 @@ class DashboardScreen(RunPages):
             self.attention.note()
 
     def _show(self, changed: set[str] | frozenset[str]) -> None:
-        """Hands what changed to the widgets, which paint the cells that differ."""
+        """Passes the changes to the widgets, which paint the cells that differ."""
         reader = self.reader
         assert reader is not None
         state = reader.state
@@ -279,12 +281,12 @@ class DashboardScreen(RunPages):
 
     @property
     def live(self) -> bool:
-        """Whether there is something left to stop."""
+        """Whether the run can still be stopped."""
         return self.reader is not None and self.reader.state.going
 
     @property
     def live_run(self) -> str:
-        """The run that continues when the screen closes; empty when none does."""
+        """The run that continues after the screen closes; empty if none does."""
         return self.directory.name if self.live else ""
 
     def refusal(self, action: str) -> str | None:
@@ -305,7 +307,7 @@ class DashboardScreen(RunPages):
         self.in_worker(partial(stop_run, self.app, self.reader), "stop")
 
     def action_choose(self, distance: int) -> None:
-        """Through the diagnosis, then through the checks below it, and back."""
+        """Moves through the diagnosis, then through the checks below it, and back."""
         panel, checks = self.query_one(DiagnosisPanel), self.query_one(Checklist)
         if not panel.size or (checks.cursor is not None and (distance > 0 or checks.cursor != checks.first)):
             checks.move(distance)
@@ -317,7 +319,7 @@ class DashboardScreen(RunPages):
             checks.move(distance)
 
     def action_back(self) -> None:
-        """One step: closes what was missed, else ends the reading of values or the choice of a check, else leaves."""
+        """Goes one step back: closes the missed events, else removes the cursor or the chosen check, else leaves."""
         panel, checklist = self.query_one(AwayPanel), self.query_one(Checklist)
         if panel.missed is not None:
             panel.show(None, 0.0)
@@ -356,7 +358,7 @@ class DashboardScreen(RunPages):
         self._open_diagnosis(None)
 
     def action_edit(self) -> None:
-        """The run's settings; with a fix chosen, at what it changes."""
+        """Opens the editor with the run's settings, at the value that the chosen fix changes."""
         from tui.kit.actions.editing import edit_entry
 
         entry = self.query_one(DiagnosisPanel).cursor
@@ -370,12 +372,12 @@ class DashboardScreen(RunPages):
 
 
 def _charted(state: RunState) -> object:
-    """What charts tell of the state. The rest changes every second, and six charts take 10 ms."""
+    """The part of the state that charts show. The rest changes every second, and drawing six charts takes 10 ms."""
     return state.state, state.total, [(check.rule, check.level) for check in state.checks]
 
 
 def _latest(reader: RunReader) -> float | None:
-    """The latest time that the supervisor wrote down; samples come every second, state when it changes."""
+    """The latest time that the supervisor recorded, in a sample (every second) or in the state (at changes)."""
     times = [reader.state.updated] if reader.state.updated else []
     times += reader.machine.times[-1:]
     return max(times, default=None)

@@ -87,7 +87,7 @@ def _stage(stage: Stage, found: Startup, columns: int) -> Row:
 
 
 def _row(name: str, word: str, time: str, usual: str, columns: int, role: str, sign: Span = ("   ", "text")) -> Row:
-    """The parts in their columns, times to the right; a narrow screen has the first ones alone."""
+    """The parts in their columns, times to the right; a narrow screen shows only the first columns."""
     row = [sign, (name, role)]
     for text, end, before in ((word, _STATE, _NAME), (time, _TIME, 0), (usual, _USUAL, 0)):
         if columns >= end and text:
@@ -96,7 +96,7 @@ def _row(name: str, word: str, time: str, usual: str, columns: int, role: str, s
 
 
 def _bar(stage: Stage, found: Startup, columns: int) -> Row:
-    """Where the stage is in the whole start; one that is to come where it is expected."""
+    """A bar that shows the position of the stage in the whole start; for a later stage, its expected position."""
     at, places = found.seconds or 0.0, dict[str, tuple[float, float]]()
     for each in found.stages:
         usual = sum(each.usual) / 2 if each.usual else 0.0

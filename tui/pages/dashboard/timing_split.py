@@ -1,4 +1,4 @@
-"""Where the time of a step goes, as one bar, and as another for what is usual."""
+"""The parts of a step's time as one bar, and the usual parts as another."""
 
 from launcher.core.format import number
 from launcher.metrics.store import SeriesStore
@@ -22,7 +22,7 @@ class TimingSplit(Painted):
     usual: Split | None = None
 
     def show(self, series: SeriesStore) -> None:
-        """The newest of these steps, and the ones before it."""
+        """Shows the newest step and the ones before it."""
         self.last, self.usual = last_split(series), usual_split(series)
         self.set_class(self.last is None, HIDDEN)
         self.redraw()

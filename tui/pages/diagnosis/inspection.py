@@ -64,7 +64,7 @@ def _log(run: RunDir, line: int) -> tuple[Sequence[Entry], int | None]:
 
 
 def _fix(fix: Fix, remedy: Remedy | None, config: EffectiveConfig | None, columns: int) -> list[Row]:
-    """The whole text, for each setting its value now, where that was set and the value to try."""
+    """The whole text; then per setting its present value, where that was set, and the value to try."""
     wanted = dict(each.partition("=")[::2] for each in remedy.settings) if remedy else {}
     rows = paragraph(clean(fix.text), "text", columns)
     for change in fix.changes:

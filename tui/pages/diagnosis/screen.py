@@ -1,4 +1,4 @@
-"""Why a run failed, or what the errors of one that lives mean: all of it, full screen."""
+"""The whole diagnosis of a failed run, or of the errors of a live one."""
 
 from tui.kit.actions.editing import edit_entry, open_entry
 from tui.kit.diagnosis_rows import entries, meaning_rows, name_of_fix, title_rows

@@ -1,4 +1,4 @@
-"""The process that checks drafts while they are edited (`launcher.check.live`), asked from the event loop."""
+"""Talks to the process that checks drafts during editing (`launcher.check.live`) from the event loop."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ _DIED = {"error": "the check process exited unexpectedly", "command": None}
 
 
 class DraftChecks:
-    """Only the newest text counts: of those that came while a reply was awaited, the last one is asked next."""
+    """Only the newest text counts: of the texts that arrive during a check, only the last one is checked next."""
 
     def __init__(self, on_reply: Callable[[dict[str, Any]], None]) -> None:
         self._on_reply = on_reply
@@ -30,7 +30,7 @@ class DraftChecks:
         self._asking.set()
 
     async def run(self) -> None:
-        """Works until it is closed or cancelled."""
+        """Sends texts and yields replies until it is closed or cancelled."""
         while not self._closed:
             await self._asking.wait()
             self._asking.clear()

@@ -11,7 +11,7 @@ from tui.pages.editor.preset_form import HEADING, NOTE, TEXT
 
 
 class FormLines(LineTable):
-    """Headings and notes are passed over by the cursor."""
+    """Lines of a form; the cursor skips headings and notes."""
 
     BINDINGS = KEYS["form lines"]
 
@@ -23,9 +23,7 @@ class FormLines(LineTable):
             self.up = up
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the lines. A cursor whose line has gone stays in its place: on the next line, otherwise the one
-        before.
-        """
+        """Replaces the lines. A cursor whose line was removed moves to the next line, or to the one before."""
         if self.cursor not in keys and self.cursor in self.keys:
             at = self.keys.index(self.cursor)
             near = (key for key in (*self.keys[at:], *reversed(self.keys[:at])) if key in keys)
@@ -41,7 +39,7 @@ class FormLines(LineTable):
     _room = 0
 
     def make_room(self, rows: int) -> None:
-        """Keeps so many rows in sight from the chosen line on, for what is laid over them."""
+        """Keeps so many rows in sight from the chosen line on, so that a box can cover them."""
         self._room = min(rows, self.size.height)
         self.redraw()
 

@@ -28,12 +28,12 @@ _OFFERED = 200  # keys at most
 
 
 class FormArea(Container):
-    """Changes the draft and says so with `Edited`; whoever hears it calls `show` with the new form."""
+    """Changes the draft and posts `Edited`; the receiver calls `show` with the new form."""
 
     BINDINGS = KEYS["form"]
 
     class Edited(Message):
-        """The draft is another one now; `where` is the value that was typed or chosen, if it was one."""
+        """The draft has changed; `where` is the value that was typed or chosen, if any."""
 
         def __init__(self, where: Where = ()) -> None:
             super().__init__()
@@ -68,7 +68,7 @@ class FormArea(Container):
         self.lines.show(self.form.names(everything=everything, query=self.query_text))
 
     def go_to(self, key: str) -> None:
-        """Moves to a field by its name or veRL key; shows all fields when it is not an essential one."""
+        """Moves to a field by its name or veRL key; shows all fields if it is not an essential one."""
         try:
             name = key if key in self.form.names(everything=True) else ".".join(where_of(key))
         except UserError as error:
@@ -86,7 +86,7 @@ class FormArea(Container):
         self.call_after_refresh(self._open, name)
 
     def edit(self, change: Callable[[], object], where: Where = ()) -> bool:
-        """Makes a change, of `where`, or notifies what is wrong with it. Returns whether it was made."""
+        """Makes a change of the value `where`, or shows what is wrong with it. Returns whether it was made."""
         if self.refused():
             return False
         try:
@@ -98,7 +98,7 @@ class FormArea(Container):
         return True
 
     def refused(self) -> bool:
-        """Whether nothing can be changed here; says why."""
+        """Whether nothing can be changed here; shows the reason."""
         if self.read_only:
             self.notify("Read-only: use `ppo-tui edit` to change presets", severity="warning")
         elif self.form.reading.problem is not None:
@@ -156,7 +156,7 @@ class FormArea(Container):
         return [] if fresh else new_keys(text, *self.verl)[:_OFFERED]
 
     def _no_key(self, text: str, entered: bool) -> str | None:
-        """What is wrong with a key; nothing while it can still become one."""
+        """What is wrong with a typed key; empty while it can still become a valid one."""
         if not text.strip() or (not entered and self._keys(text, False)):
             return None
         try:

@@ -1,4 +1,4 @@
-"""What a preset comes to, drawn: the way of a batch, the memory of each phase, what differs."""
+"""The plan of a preset, drawn: the flow of a batch, the memory of each phase, the differences."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -39,7 +39,7 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
 
 
 def _lines(row: Row, columns: int) -> list[Row]:
-    """The row, its text in as many lines as it needs."""
+    """A row with its text folded into as many lines as needed."""
     if width(row) <= columns:
         return [row]
     *label, gap, (text, role) = row
@@ -47,7 +47,7 @@ def _lines(row: Row, columns: int) -> list[Row]:
 
 
 def _ahead(flow: Flow) -> list[Row]:
-    """Of asynchronous trainers: where responses come from, and how old they may be."""
+    """For asynchronous trainers: the source of responses, and how old they may be."""
     if flow.mode == "sync":
         return []
     own = f"{_n(flow.engine_gpus)} GPU{_s(flow.engine_gpus)} of the engine" if flow.engine_gpus else "the same GPUs"
@@ -137,14 +137,14 @@ def _said(sign: str, role: str, text: str) -> Row:
 
 
 def _cut(width: int, parts: int) -> str:
-    """A bar in so many parts; in as many as can be seen when there are more."""
+    """A bar cut into so many parts, or into as many as are visible."""
     parts = max(1, min(parts, (width + 1) // 2))
     size, rest = divmod(width - (parts - 1), parts)
     return " ".join(FILL * (size + (index < rest)) for index in range(parts))
 
 
 def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) -> list[Row]:
-    """A bar for each phase: what is certain, what is likely on top, against one GPU."""
+    """A bar for each phase: the certain part and the likely addition, against one GPU."""
     if memory is None:
         return [[(" model size unknown", "dim")]]
     phases: Sequence[Mapping[str, Any]] = memory.get("phases") or []

@@ -1,4 +1,4 @@
-"""The form of a preset as rows: groups, fields with their values and where those come from, what is wrong."""
+"""The form of a preset as rows: groups, fields with their values and origins, errors."""
 
 import os
 import re
@@ -46,9 +46,9 @@ class Form:
         self._parent = str(self.reading.raw.get("extends") or "")
 
     def names(self, *, everything: bool, query: str = "") -> list[str]:
-        """The lines in their order: headings, fields, below those what is wrong with them.
+        """The names of the lines in order: headings, fields, and errors below their fields.
 
-        Without `everything` only the essential ones and those that are set in the file.
+        Without `everything`, only essential fields and those set in the file.
         """
         if self.reading.problem is not None:
             return [HEADING + "Cannot read the file; press a o to open it in your editor", *self._excerpt()]
@@ -74,7 +74,7 @@ class Form:
         return [HEADING + title, *lines] if lines else []
 
     def _excerpt(self) -> list[str]:
-        """The text around the line that cannot be read."""
+        """The text around the unreadable line."""
         found = re.search(r"line (\d+)", self.reading.problem or "")
         at = int(found[1]) if found else 1
         lines = list(enumerate(self.draft.text.splitlines(), 1))[max(0, at - 4) : at + 6]
@@ -136,7 +136,7 @@ class Form:
         )
 
     def _wrong(self, where: Where) -> str:
-        """The reason why a value, or the text, is refused; without the name of the file, which is known."""
+        """The reason why a value, or the text, is refused; without the name of the file."""
         said = self.reading.problem or self.reading.errors.get(where, "")
         return said.removeprefix(str(self.draft.path)).lstrip(",: ")
 
@@ -153,7 +153,7 @@ class Form:
         return " ", "dim", "default"
 
     def _base(self, where: Where) -> str:
-        """Where a value comes from that this file does not set."""
+        """The origin of a value that this file does not set."""
         return f"recipe {self.reading.raw.get('recipe')}" if where in self.reading.recipe else self._parent
 
     def about(self, name: str, columns: int, rows: int) -> list[Row]:
@@ -203,7 +203,7 @@ def _is_field(where: Where) -> bool:
 
 
 def flag_advice(key: str) -> list[str]:
-    """What to do with a veRL key when a run raises a flag, in the order of the checklist; nothing for most."""
+    """The advice of health rules about a veRL key, in the order of the checklist; empty for most keys."""
     when: dict[str, list[str]] = {}
     for rule in rules().values():
         for fix in rule.advice:
@@ -214,7 +214,7 @@ def flag_advice(key: str) -> list[str]:
 
 
 def _from_home(value: Any) -> Any:
-    """Paths as short as a person writes them: `~/data`."""
+    """Paths under the home folder, shortened: `~/data`."""
     if isinstance(value, list):
         return [_from_home(each) for each in value]
     home = f"{os.path.expanduser('~')}/"  # noqa: PTH111 (never raises)
@@ -222,12 +222,12 @@ def _from_home(value: Any) -> Any:
 
 
 def value_column(columns: int) -> int:
-    """Where the values begin."""
+    """The column where the values begin."""
     return min(36, max(12, columns * 45 // 100))
 
 
 def fits(name: str, query: str) -> bool:
-    """Whether what was typed names a field: by its name, its veRL key, its meaning."""
+    """Whether the typed text fits a field: its name, its veRL key or its meaning."""
     spec: Spec | None = FIELDS.get(name)
     texts = [name, spec.key, spec.help] if spec else [name]
     return all(
@@ -237,7 +237,7 @@ def fits(name: str, query: str) -> bool:
 
 
 def best(names: Sequence[str], query: str) -> str | None:
-    """The field that the letters name best."""
+    """The field that fits the letters best."""
     fields = [name for name in names if not name.startswith((HEADING, NOTE, TEXT))]
     return max(fields, key=lambda name: letters(name.lower(), query.lower().strip() or name), default=None)
 

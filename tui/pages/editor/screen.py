@@ -1,4 +1,4 @@
-"""A preset as a form, and next to it what it comes to: batches, memory, findings, changes, the command."""
+"""A preset as a form, next to its plan: batches, memory, findings, changes, the command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,7 +35,9 @@ from tui.pages.editor.side import PAGES, EditorSide
 
 
 async def launch_draft(page: Page[Any], draft: Draft) -> None:
-    """Opens the launch of a draft, and the dashboard when a run was started; fixes can come back from it."""
+    """Opens the launch page of a draft, then the dashboard if a run was started; fixes made there return to the
+    draft.
+    """
     app = page.app
     try:
         loaded = draft.loaded()
@@ -62,7 +64,7 @@ async def launch_draft(page: Page[Any], draft: Draft) -> None:
 
 
 def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
-    """Makes settings changes of a draft; what cannot be made becomes a message."""
+    """Applies settings to a draft; shows a message for those that cannot be applied."""
     with reported(app):
         draft.take(settings)
 
@@ -85,7 +87,7 @@ class EditorScreen(Page[None]):
     def __init__(
         self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
     ) -> None:
-        """`field` is where to begin: a field or veRL key; `settings` are KEY=VALUE, the first changes."""
+        """`field` is the field or veRL key to begin at; `settings` are KEY=VALUE, the first changes."""
         super().__init__()
         self.draft, self.read_only = draft, read_only
         self.page = FORM
@@ -139,7 +141,7 @@ class EditorScreen(Page[None]):
         self._head()
 
     def _show(self) -> None:
-        """Draws the draft again; what does not differ costs nothing."""
+        """Draws the draft again; unchanged parts cost nothing."""
         form = Form(self.draft, *self._area.verl)
         self._area.show(form)
         self.query_one(EditorSide).show(form)
@@ -147,7 +149,7 @@ class EditorScreen(Page[None]):
         self._head()
 
     def _show_about(self) -> None:
-        """About the chosen field."""
+        """Shows the description of the chosen field."""
         name, columns = self._area.lines.cursor, max(self.size.width - 2, 8)
         rows = next((count for name_of, count in ABOUT.items() if self.has_class(name_of)), 0)
         rows_about = self._area.form.about(name, columns, rows) if name else []
@@ -184,7 +186,7 @@ class EditorScreen(Page[None]):
         return [FORM, *(page for page in PAGES if page != "plan" or not self.has_class("-wide"))]
 
     def _show_page(self) -> None:
-        """Shows the page and gives it the keys."""
+        """Shows the page and focuses it."""
         wide, side = self.has_class("-wide"), self.query_one(EditorSide)
         if self.page not in self._pages():
             self.page = FORM
@@ -260,7 +262,7 @@ class EditorScreen(Page[None]):
         self._area.edit(fix)
 
     def action_recipe(self) -> None:
-        """Asks for a recipe; what it changes is shown when it is taken."""
+        """Asks for a recipe; shows its changes once it is applied."""
         self.page = FORM
         self._show_page()
         self._area.open_at("recipe")
@@ -322,7 +324,7 @@ class EditorScreen(Page[None]):
             self._head()
 
     def action_leave(self) -> None:
-        """Escape: first the search, then the other pages, then the screen."""
+        """Leaves with `esc`: first the search, then the other pages, then the screen."""
         field = self.query_one("#editor-find", Input)
         if field.value or self.focused is field:
             field.value = ""
@@ -344,7 +346,7 @@ class EditorScreen(Page[None]):
             self.dismiss()
 
     def asks_to_quit(self) -> bool:
-        """Whether there is something to save; then the question is on the screen."""
+        """Whether there are unsaved changes; if so, asks about them."""
         if self.draft.changed and self.is_current:
             self._leave(quits=True)
         return self.draft.changed

@@ -1,4 +1,4 @@
-"""What a draft comes to, next to its form: the plan, findings, what differs, the command."""
+"""The pages next to the form of a draft: plan, findings, differences, command."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -74,18 +74,18 @@ class EditorSide(Vertical):
 
     @property
     def compares(self) -> bool:
-        """Whether the changes are those against a run."""
+        """Whether the page of changes compares with a run."""
         return self._compared is not None
 
     def compare(self, run: str | None, preset: Mapping[str, Any] | None = None) -> None:
-        """Shows the changes against the settings of a run; None: against the parent again."""
+        """Shows the changes against the settings of a run; None: compares with the parent again."""
         layer = layers.from_mapping(preset or {}, lambda _: "run", Path("/"))
         found = {where: entry.value for where, entry in layer.items()}
         self._compared = (found, f"run {run}") if run else None
         self._draw()
 
     def show(self, form: Form) -> None:
-        """Another state of the draft: what is quick at once, the checks when nothing changes for a moment."""
+        """Shows another state of the draft: the quick parts at once, the checks after a moment without changes."""
         first, self._form = self._form is None, form
         if self._shown != (form.draft.path, form.draft.text):
             self._shown = form.draft.path, form.draft.text
@@ -118,7 +118,7 @@ class EditorSide(Vertical):
             self.post_message(self.Checked())
 
     def _draw(self) -> None:
-        """Draws what is in sight: a page that is not costs neither time nor a new layout."""
+        """Draws the visible page only; hidden pages cost neither time nor a new layout."""
         if self._form is None:
             return
         columns = max(self.size.width - 1, 20)
@@ -141,7 +141,7 @@ class EditorSide(Vertical):
         self.query_one(Findings).show(self.findings, quiet)
 
     def _plan(self, columns: int) -> list[Row]:
-        """Never lower than before: what is below it would be painted again."""
+        """Shows the plan. It never becomes lower, because the part below it would be painted again."""
         assert self._form is not None
         rows = [[(" Plan", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
         if "machine" in self._reply:

@@ -1,4 +1,4 @@
-"""A field to type in over a line of the form, with what can be chosen below it."""
+"""An input field over a line of the form, with the choices below it."""
 
 from collections.abc import Callable
 
@@ -17,20 +17,20 @@ from tui.kit.widgets.lines import Lines
 MOST = 6  # choices in sight
 ROWS = MOST + 3  # of the box, with a note of two lines
 Offer = Callable[[str, bool], list[str]]
-"""What can be chosen for a text; True while it is the one that was there."""
+"""The choices for a text; True while it is the initial text."""
 Check = Callable[[str, bool], str | None]
 """What is wrong with a text; True when it is entered, False while it is typed."""
 
 
 class ValueBox(Vertical):
-    """Enter takes the choice, otherwise the text; in a folder that was chosen it continues, and with what cannot be
-    taken it waits.
+    """`enter` takes the selected choice, or else the text. A chosen folder continues with its files; an invalid value
+    stays in the box.
     """
 
     BINDINGS = KEYS["value box"]
 
     class Done(Message):
-        """The text that was entered; None when it was left as it was."""
+        """The text that was entered; None if it was not changed."""
 
         def __init__(self, text: str | None) -> None:
             super().__init__()
@@ -52,7 +52,7 @@ class ValueBox(Vertical):
     def open(self, text: str, offer: Offer, check: Check, *, hint: str, note: str = "") -> None:
         """Starts with a text, selected, so that the first letter replaces it.
 
-        `hint` is in the field while it is empty, `note` below it while nothing is wrong.
+        `hint` is shown in the empty field, `note` below a valid one.
         """
         self._offer, self._check, self._first, self._note, self.chosen = offer, check, text, note, None
         field = self.query_one(Input)
@@ -64,7 +64,7 @@ class ValueBox(Vertical):
         self.call_after_refresh(self._show_note, "")  # its width is known then
 
     def _show_note(self, wrong: str) -> None:
-        """A sentence below the text: what is wrong with it, otherwise what may be typed."""
+        """Shows a sentence below the text: its error, or else what may be typed."""
         text = f"{CRITICAL} {wrong}" if wrong else self._note
         rows = paragraph(text, "critical" if wrong else "dim", self.size.width, least=12)[:3]
         self.query_one("#value-note", Lines).show(rows)
@@ -108,7 +108,7 @@ class ValueBox(Vertical):
         self.query_one(Input).call_later(self._choose, distance)
 
     def _complete(self) -> None:
-        """Takes the choice, otherwise the first one; a choice that is all there is, or what all have in common."""
+        """Completes with the selected choice, the only choice, or the common beginning of all."""
         if not self.choices:
             return
         field = self.query_one(Input)

@@ -31,7 +31,7 @@ Place = tuple[int, int | None]  # an attempt, and a byte of its console; None is
 
 
 def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: int) -> Inspection:
-    """What `event_rows` has in full; the log is read when the cursor rests."""
+    """The whole text of an event with its charts; the log is read once the cursor rests."""
     reader = run.reader
     when, step = event_time(event), step_of(event, reader.series)
     sign, word, role, text = event_words(event.what)
@@ -61,7 +61,7 @@ def _moment(when: datetime, created: float | None) -> str:
 
 
 def _curves(run: RunView, event: Event) -> list[Plot]:
-    """The curves of the check of a flag, with all its changes."""
+    """The curves of the check of a flag, with all its changes of level."""
     what, reader = event.what, run.reader
     if not isinstance(what, LevelChange):
         return []
@@ -84,7 +84,7 @@ def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[Entry], 
 
 
 def _place(run: RunDir, event: Event, step: int | None) -> Place | None:
-    """Where the log has an event: at the end of its attempt, at its step, at its phase of the start."""
+    """The place of an event in the log: at the end of its attempt, at its step, at its phase of the start."""
     what, numbers = event.what, run.attempt_numbers()
     if not numbers:
         return None

@@ -17,7 +17,7 @@ _NO_SAMPLES = (
 
 
 class DeviceList(Listing, Grown):
-    """As high as it has devices; where there is less room, the ones around the chosen device."""
+    """A list as high as the number of devices; if there is less room, it shows those around the chosen one."""
 
     BINDINGS = KEYS["devices"]
 
@@ -60,14 +60,14 @@ def chosen_rows(
 
 
 class DeviceDetail(Grown):
-    """As high as it has something to say, as far as there is room."""
+    """As high as its content, if there is room."""
 
     device: Device | None = None
     sample: MachineSample | None = None
     on_cpu = False
 
     def show(self, device: Device | None, sample: MachineSample | None, *, on_cpu: bool) -> None:
-        """Replaces the device; a run `on_cpu` misses no GPU metrics."""
+        """Replaces the device; for a run `on_cpu`, GPU metrics are not reported as missing."""
         self.device, self.sample, self.on_cpu = device, sample, on_cpu
         self.redraw()
 

@@ -1,4 +1,4 @@
-"""GPUs and host memory of one run: now, who holds it, and over the steps."""
+"""GPU and host memory of one run: now, by holder, and over the steps."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from launcher.metrics.store import SeriesStore
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.memory_charts import look, memory_plot, util_plot
 from tui.kit.drawing.plot import Plot
+from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import devices
 from tui.kit.page import HIDDEN
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.inspector import Inspected, Inspection
-from tui.pages.gpu.device import DeviceScreen
 from tui.pages.gpu.devices import DeviceDetail, DeviceList, chosen_rows
 
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
@@ -24,7 +24,7 @@ _ALL = 1_000  # rows: the inspector scrolls
 
 
 class GpuScreen(Inspected[None], RunPage, ChartScreen):
-    """A line a device; the chosen one in detail with its charts. Without a GPU it is about the host.
+    """One line per device; the chosen one in detail with its charts. Without a GPU it is about the host.
 
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
@@ -93,4 +93,30 @@ class GpuScreen(Inspected[None], RunPage, ChartScreen):
         self.listed.show(devices(latest))
         self.query_one(DeviceDetail).show(self.listed.chosen, latest, on_cpu=reader.head.on_cpu)
         self.show_charts()
+        self.show_view()
+
+
+class DeviceScreen(EntryScreen, ChartScreen, inherit_bindings=False):
+    """The device that is selected on the page below; brackets show the other devices."""
+
+    LEGENDS = ("Memory", "Charts")
+    BINDINGS = KEYS["device"]
+    source: GpuScreen
+
+    def __init__(self, source: GpuScreen) -> None:
+        super().__init__(source)
+        self.lens = source.lens
+
+    def body(self) -> ComposeResult:
+        yield ViewLine(classes=HIDDEN)
+        yield from super().body()
+
+    def charted(self) -> tuple[SeriesStore, int | None]:
+        return self.source.charted()
+
+    def show_charts(self) -> None:
+        super().show()
+
+    def show(self) -> None:
+        super().show()
         self.show_view()

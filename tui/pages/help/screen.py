@@ -51,7 +51,7 @@ class HelpScreen(Dialog[None]):
         return rows
 
     def _key_rows(self, columns: int) -> list[Row]:
-        """What a key does, with all keys that do it: those of a pair say the same."""
+        """The action of a key with all its keys; the two keys of a pair share one row."""
         groups: dict[str, list[Binding]] = {}
         reasons: dict[str, str] = {}
         for node, binding, enabled, tooltip in self._keys:
@@ -71,7 +71,7 @@ class HelpScreen(Dialog[None]):
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:
-        """Their keys; a key of the user's own has no display of ours, and then none of the pair has."""
+        """The names of the keys; if the user changed one of a pair, both are shown by their plain names."""
         own = [binding.key_display for binding in group if binding.key_display]
         if len(own) == len(group):
             return " ".join(dict.fromkeys(own))

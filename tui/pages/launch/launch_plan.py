@@ -1,4 +1,4 @@
-"""What there is to know before a preset is started; read in a thread."""
+"""All facts about a preset before its start; read in a thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN = Path("/RUN")  # the folder of a run that there is not yet
 
 @dataclass(frozen=True)
 class Plan:
-    """A preset with the settings of this launch: what it comes to, its command, what is wrong at first sight.
+    """A preset with the settings of this launch: its plan, its command, and the errors found at once.
 
     Without a `subject` the preset cannot be read or launched at all, and `findings` say why.
     """
@@ -59,7 +59,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
 
 
 def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:
-    """What is wrong with the preset, value by value where the settings of the launch have no part in it."""
+    """The errors of the preset; value by value if the settings of the launch do not cause them."""
     from launcher.check import checks
     from launcher.preset.drafts import open_draft
 
@@ -72,7 +72,7 @@ def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserEr
 
 
 def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
-    """The checks that take seconds; what they look at is made first, as far as we can make it ourselves."""
+    """Runs the checks that take seconds; first makes the files that they check, if ppo-tui can make them."""
     from launcher.check import checks
     from launcher.data import toy
 
@@ -107,7 +107,7 @@ _SOURCES = {"default": "veRL's default", "derived": "follows another field", "pp
 
 
 def setting_rows(finding: Finding, what: Subject | None, columns: int) -> list[Row]:
-    """The values that a finding is about, and the place that set each."""
+    """The values that a finding is about, and where each was set."""
     if what is None or not finding.keys:
         return []
     rows: list[Row] = [[], [(" set by", "dim")]]
@@ -119,5 +119,5 @@ def setting_rows(finding: Finding, what: Subject | None, columns: int) -> list[R
 
 
 def ready_rows(columns: int) -> list[Row]:
-    """What the inspector shows where nothing was found."""
+    """The inspector's rows if nothing was found."""
     return paragraph("The checks found nothing to change. S starts the run, Q adds it to the queue.", "dim", columns)

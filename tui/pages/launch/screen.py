@@ -1,4 +1,4 @@
-"""Before a run: what it comes to, its exact command, and what the preflight says."""
+"""The page before a start: plan, exact command, and findings of the preflight."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home"
 
 
 class LaunchScreen(Inspected[Path | list[str]]):
-    """Returns the directory of the run that was started; without one the fixes that the editor is to continue with.
+    """Returns the directory of the started run; if none was started, the fixes with which the editor continues.
 
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
     """
@@ -47,8 +47,8 @@ class LaunchScreen(Inspected[Path | list[str]]):
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
     ) -> None:
-        """`preset` is a name, a path, or what the editor has; `settings` are KEY=VALUE over it; `after` is
-        the run that it was edited out of.
+        """`preset` is a name, a path, or a draft of the editor; `settings` are KEY=VALUE over it; `after` is the run
+        whose settings were edited.
         """
         super().__init__()
         self.preset, self.after = preset, after
@@ -106,7 +106,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         return finding.id if finding else None
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """The chosen finding: its whole text, its fix, and where the values were set that it is about."""
+        """The chosen finding: its whole text, its fix, and where its values were set."""
         finding = self.query_one(Findings).chosen
         if finding is None:
             return Inspection(rows=[] if self.doing else ready_rows(columns))
@@ -117,7 +117,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         return Inspection(rows=rows)
 
     def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
-        """The finding's change becomes a setting of this launch; `edit` takes it along to the preset."""
+        """The finding's change becomes a setting of this launch; `edit` carries it into the preset."""
         if event.finding.change and not self.starting:
             change = dict(event.finding.change)
             self.given = without(self.given, change)
@@ -127,7 +127,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self._rename(event.finding.rename)
 
     def _rename(self, names: tuple[str, str]) -> None:
-        """A misspelled key is in the preset: the editor opens with it renamed, and the checks follow the file."""
+        """Renames a misspelled key of the preset in the editor; the checks then follow the file."""
         if isinstance(self.preset, str):
             self._edited = edit_preset(self.app, self.preset, settings=self.fixes, rename=names)
         else:
@@ -151,7 +151,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @property
     def forceable(self) -> bool:
-        """Whether only the preflight stands against a start."""
+        """Whether nothing but the preflight prevents a start."""
         return self.errors > 0 and self.plan.subject is not None
 
     def action_start(self) -> None:
@@ -175,14 +175,14 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self.dismiss([])
 
     def action_rehearse(self) -> None:
-        """Shows what a rehearsal finds among the findings; going back, or any change, cancels it."""
+        """Adds the result of a rehearsal to the findings; leaving, or any change, cancels it."""
         self.findings = [finding for finding in self.findings if finding.id != REHEARSAL]
         self.rehearsing, self.doing = True, "rehearsal"
         threading.Thread(target=self._rehearse, args=(self._round,), daemon=True).start()
         self._show()
 
     def _rehearse(self, began: int) -> None:
-        """In a thread: veRL runs two small steps."""
+        """Lets veRL run two small steps, in a thread."""
         from launcher.runs.act.rehearse import rehearse
 
         assert self.plan.subject is not None
@@ -219,7 +219,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @work(exclusive=True, group="start")
     async def _cancel(self) -> None:
-        """Fixes that were applied here are in no file: they are dropped only on purpose."""
+        """Asks before fixes of this page are dropped, because no file has them."""
         fixes = f"{len(self.fixes)} fix" + ("es" if len(self.fixes) > 1 else "")
         choices = [("d", "discard"), ("e", "edit preset"), ("c", "cancel")]
         question = f"Discard the {fixes} applied to this launch?"
@@ -250,7 +250,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         self._show()
 
     def _examine(self, began: int) -> None:
-        """In a thread: the checks that take seconds."""
+        """Runs the checks that take seconds, in a thread."""
         assert self.plan.subject is not None
         report = partial(self._from_thread, began)
         for finding in examine(self.plan.subject, lambda text: report(text, None), lambda: began != self._round):

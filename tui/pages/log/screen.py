@@ -27,14 +27,14 @@ _PROMPTS = {"search": "text to search for", "go": "step or :line"}
 
 
 class LogScreen(RunPage):
-    """All of the log: only the lines on the screen are read, so its size does not matter."""
+    """The whole log. Only the lines on the screen are read, so its size does not matter."""
 
     AUTO_FOCUS = "LogView"
     PAGE_NAME = "Log"
     BINDINGS = KEYS["log"]
 
     def __init__(self, run: RunView, line: int | None = None) -> None:
-        """`line` is where to begin, in the newest attempt; at the end when None."""
+        """`line` is the first line to show, in the newest attempt; None: the end."""
         super().__init__(run)
         self._first = line
         self.attempt: int | None = None  # that is shown
@@ -154,7 +154,7 @@ class LogScreen(RunPage):
         self.view.focus()
 
     async def _go(self, word: str) -> None:
-        """To `120`, a step, or `:812`, a line."""
+        """Goes to a step (`120`) or a line (`:812`)."""
         pager, line = self.view.pager, word.startswith(":")
         if pager is None or not word.lstrip(":").isdecimal():
             self._show_state("" if not word else "enter a step number, or : and a line number")
@@ -179,7 +179,7 @@ class LogScreen(RunPage):
             self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
 
     def _want(self, wanted: Wanted | None, what: str) -> None:
-        """From now on n and N look for this; its lines are counted in a thread."""
+        """Makes this the target of `n` and `N`, and counts its lines in a thread."""
         self._wanted, self._what, self._matches = wanted, what, None
         self.refresh_bindings()
         self._narrow()
@@ -194,7 +194,9 @@ class LogScreen(RunPage):
             self._show_state()
 
     def action_cause(self) -> None:
-        """To the line that tells why the run failed, else to the last error; n and N then go from error to error."""
+        """Goes to the line with the cause of the failure, else to the last error; `n` and `N` then go from error to
+        error.
+        """
         self.view.needle = ""
         self._want(TROUBLE, "error")
         self._find_cause()
@@ -214,12 +216,12 @@ class LogScreen(RunPage):
             self.view.show_at(offset)
 
     def action_only(self) -> None:
-        """Only the lines that match the search (or the errors, after `cause`), or all again."""
+        """Shows only the lines that match the search (or the errors, after `cause`), or all again."""
         self._only = not self._only
         self._narrow()
 
     def _narrow(self) -> None:
-        """Shows the lines of the source, and of the matches when only these are wanted."""
+        """Shows the lines of the chosen source, and only matches if so chosen."""
         view, chosen = self.view, self.view.chosen
         source, wanted = written_by(self.group), self._wanted if self._only else None
         self._only = wanted is not None
@@ -235,7 +237,7 @@ class LogScreen(RunPage):
         self.view.redraw()
 
     def _seek(self, wanted: Wanted, what: str, start: int | None = None, *, forward: bool) -> None:
-        """Goes to the next line that is wanted, from the chosen one or a byte; once around the log."""
+        """Goes to the next matching line after the chosen one or a byte, at most once around the log."""
         pager, chosen = self.view.pager, self.view.chosen
         if pager is None:
             return
@@ -318,7 +320,7 @@ class LogScreen(RunPage):
             self._message = said
         said = self._message
         if self._search is not None:
-            said = f"searching, {self._search.done:.0%}; esc cancels"
+            said = f"searching, {100 * self._search.done:.0f} %; esc cancels"
         left: Row = [(" ", "text")]
         for group in SOURCES:
             if group == self.group:
@@ -338,7 +340,7 @@ class LogScreen(RunPage):
         self.query_one("#log-state", Lines).show([spread(left, [(f"{' · '.join(place)} ", "dim")], columns)])
 
     def _place(self) -> list[str]:
-        """Attempt, line, and how far that is: what matters most comes last."""
+        """Attempt, line and percentage; the most important part comes last."""
         view = self.view
         if view.pager is None or view.chosen is None:
             return []
@@ -348,5 +350,5 @@ class LogScreen(RunPage):
         number = view.pager.number_at(view.chosen.offset)
         if number is not None:
             words.append(f"line {number:,}")
-        words.append("following" if view.following else f"{view.chosen.end / max(view.pager.size, 1):.0%}")
+        words.append("following" if view.following else f"{100 * view.chosen.end / max(view.pager.size, 1):.0f} %")
         return words

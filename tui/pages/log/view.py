@@ -25,7 +25,7 @@ class LogView(Painted, can_focus=True):
         """Another line is chosen, or others are shown."""
 
     class Beyond(Message):
-        """The next entry to show lies too far away to be read at once: before or behind the byte `offset`."""
+        """The next entry is too far away to be read at once: before or after the byte `offset`."""
 
         def __init__(self, offset: int, *, forward: bool) -> None:
             super().__init__()
@@ -79,7 +79,7 @@ class LogView(Painted, can_focus=True):
                 self.post_message(self.Beyond(page.reached, forward=False))
 
     def show_at(self, offset: int) -> None:
-        """Chooses the line that starts at a byte, or the next that is kept, and shows what is around it."""
+        """Chooses the line that starts at a byte, or the next visible one, and shows its surroundings."""
         if self.pager is None:
             return
         self.following = False
@@ -128,7 +128,7 @@ class LogView(Painted, can_focus=True):
             self.post_message(self.Beyond(page.reached, forward=distance > 0))
 
     def action_leaf(self, direction: int) -> None:
-        """A page on: the cursor goes to the edge first."""
+        """Moves by a page; the cursor first goes to the edge."""
         edge = len(self.entries) - 1 - self.cursor if direction > 0 else self.cursor
         self.action_move(direction * (edge + self.room - 1))
 
@@ -166,18 +166,18 @@ class LogView(Painted, can_focus=True):
         return [[(_sign(at_cursor, selected), "live"), *row] for row in folded(spans, width)]
 
     def _spans(self, entry: Entry, longest: int) -> Row:
-        """The line with its source, as far as it can be shown."""
+        """The line with its source, as far as it fits."""
         source: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
         role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
         return [*source, *self._lit(entry.text[:longest], role)]
 
     def _sight(self, shown: str, columns: int) -> int:
-        """Where to begin a row so that what was searched for is in sight."""
+        """The first character of a row that keeps the match in sight."""
         found = shown.lower().find(self.needle.lower()) if self.needle else 0
         return max(found - columns // 3, 0) if found + len(self.needle) > columns - 2 else 0
 
     def _lit(self, text: str, role: str) -> Row:
-        """The text, with what was searched for in another role."""
+        """The text, with the matches in another role."""
         if not self.needle:
             return [(text, role)]
         parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
@@ -189,7 +189,7 @@ def _sign(at_cursor: bool, selected: bool) -> str:
 
 
 def _from(row: Row, column: int) -> Row:
-    """What is in a row from its character `column` on."""
+    """The part of a row from its character `column` on."""
     found: Row = []
     for text, role in row:
         if column < len(text):

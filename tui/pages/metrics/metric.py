@@ -27,7 +27,7 @@ class MetricScreen(RunPage, ChartScreen):
     BINDINGS = KEYS["metric"]
 
     def __init__(self, run: RunView, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
-        """`follow`: no page below reads the files of the run."""
+        """`follow`: this page reads the files of the run, as no page below does."""
         super().__init__(run)
         self._follow = follow
         self.key, self.keys = key, keys
@@ -74,7 +74,7 @@ class MetricScreen(RunPage, ChartScreen):
 
 
 def pin(app: App[Any], key: str) -> None:
-    """Pins a metric, or takes it off the dashboard, and says so."""
+    """Pins a metric to the dashboard or unpins it, and shows a message."""
     try:
         now = toggle(key)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Every metric of a run: find one by typing, see its course, pin it to the dashboard."""
+"""Every metric of a run: find one by typing, see its curve, pin it to the dashboard."""
 
 from textual.app import ComposeResult
 from textual.widgets import Input
@@ -21,7 +21,7 @@ from tui.pages.metrics.metric import MetricScreen, pin
 
 
 class MetricsScreen(ListPage[None], RunPage):
-    """Follows the run. What is typed is looked for in names, units and meanings."""
+    """Follows the run. The typed text is searched in names, units and meanings."""
 
     PAGE_NAME = "Metrics"
     AUTO_FOCUS = "MetricTable"
@@ -61,7 +61,7 @@ class MetricsScreen(ListPage[None], RunPage):
         self.open_field(self.query_one(Input))
 
     def action_back(self) -> None:
-        """Escape: all metrics again; when they are all there, the dashboard."""
+        """Shows all metrics again, or else returns to the dashboard."""
         field = self.query_one(Input)
         if not field.value and self.focused is not field:
             self.dismiss()

@@ -36,13 +36,13 @@ STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
 
 def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
-    """` Queue  3 runs`, and whether it stands still."""
+    """` Queue 3 runs`, and whether it is paused."""
     count = f"  {len(turns)} run{'s' * (len(turns) != 1)}"
     return [(" Queue", "title"), (count, "dim"), *([("  paused", "warn")] if paused else [])]
 
 
 def queue_row(turn: Turn, columns: int) -> Row:
-    """`  ◌ queued   toy-cpu · 7f3a   2 GPUs   GPU 0 is used by ...`; cell 0 is the cursor's."""
+    """` ◌ queued toy-cpu · 7f3a 2 GPUs GPU 0 is used by ...`; cell 0 is for the cursor."""
     entry = turn.entry
     sign, role = STATES[turn.state]
     name = shorten(clean(entry.name), _NAME - SHORT_ID - 3)
@@ -59,7 +59,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
 
 
 def about_turn(turn: Turn) -> list[Span]:
-    """All of what it waits for, and its settings."""
+    """The full reason why it waits, and its settings."""
     role = "critical" if turn.entry.skipped is not None else "text"
     why = turn.waits or "starts next"
     settings = " ".join(turn.entry.settings)
@@ -67,7 +67,7 @@ def about_turn(turn: Turn) -> list[Span]:
 
 
 def check_words(check: Checked) -> tuple[str, str]:
-    """What its preflight says, and the role of these words."""
+    """The result of its preflight in words, and their role."""
     if check.running or not check.ended:
         return ("is under way" if check.running else "has not begun"), "dim"
     ago = f"{duration(max(now() - check.ended, 0))} ago"

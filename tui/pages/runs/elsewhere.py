@@ -1,4 +1,4 @@
-"""Runs of other machines and jobs of Ray clusters, as config.yaml names them: lines below one's own runs."""
+"""Runs of other machines and jobs of Ray clusters that config.yaml names, below the runs of this machine."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ THERE = "there "  # and the machine, and with a blank between them its run
 
 
 class Elsewhere:
-    """What other machines answered last. A machine that has not answered yet has neither runs nor a reason."""
+    """The last answers of other machines. A machine that has not answered yet has neither runs nor a reason."""
 
     def __init__(self) -> None:
         self.clusters = read_clusters()
@@ -38,7 +38,7 @@ class Elsewhere:
         return list(self._places)
 
     def ask(self, name: str) -> None:
-        """Asks one machine, which takes seconds, and a minute where it is away; in a thread."""
+        """Asks one machine, which takes seconds, or a minute if it does not respond; in a thread."""
         from launcher.machine.hosts import runs_of
         from launcher.runs.act.attach_job import jobs_of
 
@@ -58,7 +58,7 @@ class Elsewhere:
         return keys
 
     def run(self, key: str) -> RunSummary | None:
-        """The run of a line; None for a machine, and for what is no line of these."""
+        """The run of a line; None for a machine, and for any other line."""
         return self._runs.get(key)
 
     def heading(self, key: str) -> Row:
@@ -71,7 +71,7 @@ class Elsewhere:
         return [(f"   {name}  ", "title"), (said if place.away is None else f"away: {place.away}", role)]
 
     def about(self, key: str) -> list[Span]:
-        """What enter does on a line."""
+        """The effect of `enter` on a line."""
         name, _, run = key.removeprefix(THERE).partition(" ")
         if name in self.clusters:
             words = "enter follows this job" if run else "a Ray cluster; enter on one of its jobs follows it"

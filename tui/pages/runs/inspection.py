@@ -1,4 +1,4 @@
-"""Runs and presets in the inspector. The readers take long: the page calls them in a thread, and keeps the results."""
+"""Runs and presets in the inspector. The readers are slow, so the page calls them in a thread and keeps the results."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _NAME = 10  # cells of the names of facts
 
 
 def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
-    """The steps, events and state of a run as charts; only what is new where they were read before.
+    """The steps, events and state of a run as charts; if they were read before, only new data is read.
 
-    Of a run that was deleted in this moment, what was read before stays.
+    If the run was just deleted, the earlier data stays.
     """
     from launcher.runs.watch.reader import RunReader
 
@@ -78,7 +78,7 @@ def _progress(run: RunSummary, state: RunState) -> list[str]:
 
 
 def _flags(state: RunState) -> list[Check]:
-    """The checks that are on, the newest first."""
+    """The checks that flag, the newest first."""
     on = [check for check in state.checks if check.rule in state.flags]
     return sorted(on, key=lambda check: -1 if check.since is None else check.since, reverse=True)
 
@@ -93,7 +93,7 @@ def _waiting() -> list[Plot]:
 
 
 def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:
-    """`differs  actor.lr 3e-4 → 1e-5`, a line each."""
+    """`differs actor.lr 3e-4 → 1e-5`, one line each."""
     rows: list[Row] = []
     for edit in edits:
         text = f"{clean(edit.key)} {setting_words(edit.before)} {ARROW} {setting_words(edit.now)}"
@@ -103,7 +103,7 @@ def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:
 
 @dataclass(frozen=True)
 class PresetFacts:
-    """A preset as it would start here."""
+    """A preset as it would start on this machine."""
 
     plan: Sequence[Row] = ()
     findings: Sequence[Finding] = ()  # about memory
@@ -114,7 +114,7 @@ class PresetFacts:
 
 
 def read_preset(name: str) -> PresetFacts:
-    """Reads a preset and asks what it comes to on this machine; what is unknown is left out."""
+    """Reads a preset and its plan on this machine; unknown parts are left out."""
     from launcher.check import fitting, memory
     from launcher.check.subject import subject
     from launcher.core.format import gib

@@ -1,4 +1,6 @@
-"""What is pasted, or named by its path, in the list: a script becomes a preset, a log a run, a thread is explained."""
+"""Imports a pasted text or a path in the list: a script becomes a preset, a log becomes a run, a thread is
+explained.
+"""
 
 import asyncio
 import contextlib
@@ -50,7 +52,7 @@ async def import_anything(page: Page[Any]) -> None:
 
 
 async def _explained(page: Page[Any], text: str, reading: "Reading") -> bool:
-    """Shows why the run in a text ended, and does what is chosen; whether anything was."""
+    """Shows why the run in a text ended, and runs the chosen action. Returns whether one was chosen."""
     found = reading.diagnosis
     assert found is not None
     choices = [("p", "import its command")] if reading.command else []
@@ -79,7 +81,7 @@ def _lines(reading: "Reading") -> Iterator[str]:
 
 
 def _wrong(text: str) -> str | None:
-    """Why a text cannot be used."""
+    """Why a text cannot be imported; empty if it can."""
     if _log(text) is not None:
         return None
     why = no_script(text)
@@ -102,7 +104,7 @@ def _names_file(text: str) -> bool:
 
 
 def _log(text: str) -> Path | None:
-    """The log that a text names: a file, and no script; or what a tracker has written."""
+    """The log that a text names: a file that is not a script, or the folder of a tracker."""
     line = text.strip()
     for word in (line, unquoted(line)) if len(line.splitlines()) == 1 else ():
         with contextlib.suppress(RuntimeError):  # nobody's home
@@ -118,7 +120,7 @@ def _log(text: str) -> Path | None:
 
 
 async def _import_log(page: Page[Any], name: str, make: Callable[[], RunDir]) -> bool:
-    """Makes a run and shows it; whether it could."""
+    """Makes a run of a log and shows it. Returns whether it could."""
     page.app.notify(f"Importing {name}", markup=False)
     with reported(page.app, "Not imported"):
         run = await asyncio.to_thread(make)

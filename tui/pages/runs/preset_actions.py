@@ -34,7 +34,7 @@ async def copy_preset(app: App[Any], name: str) -> None:
 
 
 async def rename_preset(app: App[Any], name: str) -> None:
-    """Asks for the new name; presets that extend it go along."""
+    """Asks for the new name; presets that extend it are changed too."""
     from launcher.preset.library import own, rename
 
     with reported(app, "Not renamed"):
@@ -43,7 +43,7 @@ async def rename_preset(app: App[Any], name: str) -> None:
 
 
 async def delete_preset(app: App[Any], name: str) -> None:
-    """Asks first."""
+    """Asks, then deletes a preset."""
     from launcher.preset.files import users
     from launcher.preset.library import delete
 
@@ -57,7 +57,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 
 
 async def import_preset(app: App[Any], text: str) -> None:
-    """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
+    """Makes a preset of a veRL command, a script, or the path and arguments of one, and opens it."""
     from launcher.check.checks import wrong_keys
     from launcher.preset.draft import free_name
     from launcher.scripts.importer import Lossy, add_script, from_script
@@ -102,9 +102,9 @@ def _script(text: str) -> tuple[Source, str]:
 
 
 def named_file(text: str) -> tuple[Path, tuple[str, ...]] | None:
-    """The file that a line names, and the arguments behind it; None for a line, or a text, that names none.
+    """The file that a line names, and the arguments after it; None for a text that names no file.
 
-    Terminals put a path that is dropped on them in quotes, or a backslash before its blanks.
+    Terminals quote a path that is dropped on them, or escape its blanks.
     """
     line = text.strip()
     if not line or len(line.splitlines()) > 1:
@@ -118,7 +118,7 @@ def named_file(text: str) -> tuple[Path, tuple[str, ...]] | None:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text can only be meant as a path."""
+    """Whether a text can only be a path."""
     return _PATH.fullmatch(unquoted(text)) is not None
 
 

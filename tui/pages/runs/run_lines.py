@@ -1,4 +1,4 @@
-"""The lines of the list of runs by their keys: headings, runs, those of other machines, presets."""
+"""The lines of the list of runs by their keys: headings, runs, runs of other machines, presets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FACT = HEADING + "fact "  # and the index of a row of the welcome
 
 
 class RunLines:
-    """What is in the list. `welcome` is shown until there is a run."""
+    """The content of the list. `welcome` is shown until there is a run."""
 
     def __init__(self, runs: RunList) -> None:
         self.runs, self.welcome = runs, list[Row]()
@@ -66,7 +66,7 @@ class RunLines:
         self._longest = self._longest_preset = 0  # cells of a name
 
     def keys(self) -> list[str]:
-        """All lines, as order and words have it."""
+        """All lines that fit the search, in the chosen order."""
         runs = arranged(self.runs.runs, self.order, self.words)
         queued = {f"{QUEUED}{run.id}": run for run in arranged(self.runs.queued, ORDERS[0], self.words)}
         self.shown = queued | {f"{RUN}{run.path}": run for run in runs}
@@ -113,7 +113,7 @@ class RunLines:
         return self.elsewhere.about(key) if key.startswith(THERE) and self.elsewhere is not None else []
 
     def place(self, key: str) -> tuple[str, str, bool]:
-        """The machine of a line of another one, its run or an empty text, and whether it is a cluster."""
+        """For a line of another machine: that machine, its run or an empty text, and whether it is a cluster."""
         name, _, run = key.removeprefix(THERE).partition(" ")
         return name, run, self.elsewhere is not None and name in self.elsewhere.clusters
 

@@ -1,4 +1,4 @@
-"""The runs of this machine: what a list shows of them, read again only where something changed."""
+"""The runs of this machine as a list shows them; only changed ones are read again."""
 
 import math
 import time
@@ -24,7 +24,7 @@ _TURN = 0.1  # seconds of reading scores between two looks at the screen
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What the list shows of a run. `scores` are read later than the rest."""
+    """A run as the list shows it. `scores` are read later than the rest."""
 
     path: Path
     state: RunState
@@ -48,9 +48,8 @@ class RunSummary:
 
 
 class RunList:
-    """Follows the folder of runs. Looking again costs a `stat` a run, and a read of those that live.
-
-    `queued` are those that wait for their turn, which have no folder yet.
+    """Follows the folder of runs. A poll costs one `stat` per run, and a read of each live one. `queued` are the runs
+    of the queue, which have no folder yet.
     """
 
     def __init__(self) -> None:
@@ -61,7 +60,7 @@ class RunList:
         self._infos: dict[Path, RunInfo] = {}  # run.yaml of those whose settings were compared
 
     def refresh(self) -> bool:
-        """Looks again; whether anything changed."""
+        """Reads the changes. Returns whether there were any."""
         before, folder = self.runs, _written(paths.runs_dir())
         waited, self.queued = self.queued, [_queued(entry) for entry in queued.entries()]
         known = {run.path: run for run in before}
@@ -74,7 +73,7 @@ class RunList:
         return self.runs != before or self.queued != waited
 
     def read_scores(self, first: Sequence[Path] = ()) -> bool:
-        """Reads scores for a tenth of a second, those of `first` before others; whether some are unread.
+        """Reads scores for a tenth of a second, those of `first` before others. Returns whether some are left.
 
         A thousand steps take 6 ms, and ended runs are read once.
         """
@@ -128,7 +127,7 @@ def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSumm
 
 
 def group_of(run: RunSummary, order: str) -> str:
-    """The preset or the first tag that a run is listed under; empty for a run without."""
+    """The preset or the first tag that a run is listed under; may be empty."""
     return run.name if order == "by preset" else next(iter(run.note.tags), "")
 
 
@@ -138,7 +137,7 @@ def named(names: Collection[str], query: str) -> list[str]:
 
 
 def _fits(run: RunSummary, word: str) -> bool:
-    """Whether a word is in a state, a verdict or the note, or its letters in the name."""
+    """Whether a word occurs in the state, the verdict or the note, or its letters in the name."""
     state = run.state
     words = (run.id, state.state, state.outcome, state.verdict, verdict_word(state.state, state.verdict)[1], run.note)
     return any(word in str(each).lower() for each in words) or letters(run.name.lower(), word) > 0

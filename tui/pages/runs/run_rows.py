@@ -1,4 +1,4 @@
-"""Runs and presets as lines of a list, and what is below the list about the chosen one."""
+"""Runs and presets as lines of a list, and the text below the list about the chosen one."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Columns:
 
 
 def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
-    """What a list of so many columns shows, the most important first: whole columns, none of them cut.
+    """The columns that fit into so many cells, the most important first; none is cut.
 
-    `longest` and `changed` are the cells of the longest name and of the longest words on what differs: runs must
-    differ in their names, then in their settings, before a curve is drawn.
+    `longest` and `changed` are the cells of the longest name and of the longest differences: names, then differences,
+    come before the curve.
     """
     verdict = _NARROW_VERDICT if columns < _NARROW else _VERDICT
     name = max(min(longest + _ID, max(_LONG_NAME, columns // 3)), 0 if columns < _NARROW else _NAME)
@@ -92,7 +92,7 @@ def run_heading(shown: Columns, words: str) -> Row:
 
 
 def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] = ()) -> Row:
-    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's."""
+    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is for the cursor."""
     state, series = run.state, run.scores.series
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
@@ -123,12 +123,12 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
 
 
 def _within(words: str, room: int) -> str:
-    """A sign and a word; the word alone where there is no room for both."""
+    """A sign and a word; only the word if both do not fit."""
     return words if len(words) <= room else words.partition(" ")[2]
 
 
 def changes_words(changes: Sequence[Edit], room: int = _MOST_CHANGES) -> str:
-    """`actor.lr 1e-5, trainer.steps 5`; as many as there is room for, then how many more."""
+    """`actor.lr 1e-5, trainer.steps 5`; as many as fit, then the number of the others."""
     words = [f"{'.'.join(edit.key.split('.')[-2:])} {setting_words(edit.now)}" for edit in changes]
     for left_out in range(len(words)):
         kept = words[: len(words) - left_out]
@@ -146,7 +146,7 @@ def setting_words(value: object) -> str:
 
 
 def preset_row(preset: Summary, columns: int, longest: int) -> Row:
-    """`toy-cpu    ✔ fits  no GPU`; before the needs whether it is the user's."""
+    """`toy-cpu ✔ fits no GPU`; with a mark if it is the user's own."""
     named = [(shorten(preset.name, max(columns - _MARGIN, 1)), "dim" if preset.fits is False else "text")]
     row: Row = [(" " * _MARGIN, "text"), *named]
     at = _MARGIN + longest + 2
@@ -163,7 +163,7 @@ FITS = (f"{FINISHED} fits", "ok")
 
 
 def _parts(text: str, room: int) -> str:
-    """As many parts of a list in words as there is room for."""
+    """As many parts of a list as fit."""
     while len(text) > room and (cut := max(text.rfind(sign) for sign in (";", ",", " ·"))) > 0:
         text = text[:cut]
     return text if len(text) <= room else ""
@@ -176,7 +176,7 @@ def _whose(preset: Summary) -> str:
 
 
 def about_run(run: RunSummary) -> list[Span]:
-    """How the run ended, or what it does; and its folder, once it has one."""
+    """How the run ended or its present state, and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
     noted = [(str(run.note), "notice")] if str(run.note) else []
@@ -205,7 +205,7 @@ def _curve(run: RunSummary, cells: int) -> Row:
 
 
 def _took(run: RunSummary) -> str:
-    """In whole minutes while the run lives, so that it seldom repaints."""
+    """The duration, in whole minutes while the run lives, so that it seldom changes."""
     seconds = run.seconds
     if seconds is None or not run.state.live:
         return duration(seconds)

@@ -51,7 +51,9 @@ POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
 class RunsScreen(ListPage[None]):
-    """Enter opens a run, or the launch of a preset. It opens on the current run, otherwise the last live one."""
+    """Enter opens a run, or the launch of a preset. At first the cursor is on the current run, or else the newest live
+    one.
+    """
 
     LEGENDS = ("Runs", "Checks")
     BINDINGS = KEYS["runs"]
@@ -102,7 +104,7 @@ class RunsScreen(ListPage[None]):
         self.set_interval(POLL_ELSEWHERE, self._ask_elsewhere)
 
     def _ask_elsewhere(self) -> None:
-        """Asks each machine separately: a connection to one that is away takes seconds to fail."""
+        """Asks each machine separately, because a failing connection takes seconds."""
         try:
             self.lines.elsewhere = elsewhere = self.lines.elsewhere or Elsewhere()
         except UserError as error:
@@ -116,9 +118,9 @@ class RunsScreen(ListPage[None]):
         self._fill()
 
     async def _read_presets(self) -> None:
-        """Again only when a file of theirs changed: reading them all takes a good part of a second.
+        """Reads the presets if one of their files changed; reading all takes most of a second.
 
-        The cursor goes to a preset that was made meanwhile: copied, renamed, imported, or saved in the editor.
+        The cursor moves to a preset that is new: copied, renamed, imported, or saved in the editor.
         """
         files = await asyncio.to_thread(preset_files)
         if files != self._read:
@@ -163,7 +165,7 @@ class RunsScreen(ListPage[None]):
             self.show_detail()
 
     async def _compare_settings(self) -> None:
-        """Of the runs in sight, where there is room to show what differs."""
+        """Compares the settings of the runs in sight, if there is room to show the differences."""
         if not self.whole or not (self.inspects or self.table.size.width >= COMPARED_FROM):
             return
         wanted = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
@@ -221,18 +223,18 @@ class RunsScreen(ListPage[None]):
 
     @property
     def live_run(self) -> str:
-        """A run that continues when the screen closes; empty when none does."""
+        """A run that continues after the screen closes; empty if none does."""
         return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
-        """Shows all runs again. The list is where the way back ends."""
+        """Shows all runs again; the list is the last page on the way back."""
         field = self.query_one(Input)
         if field.value or self.focused is field:
             field.value = ""
             self.on_input_submitted()
 
     def action_jump(self) -> None:
-        """From the runs to the presets and back."""
+        """Jumps from the runs to the presets and back."""
         kind = PRESET if (self.table.cursor or "").startswith(RUN) else RUN
         if (key := next((key for key in self.table.keys if key.startswith(kind)), None)) is not None:
             self.table.move_to(key)
@@ -281,7 +283,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def _meant(self) -> list[RunDir]:
-        """The marked runs, otherwise the chosen one."""
+        """The marked runs, or else the selected one."""
         marked = [run for run in navigation(self.app).marked if run.is_dir()]
         return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
 
@@ -336,7 +338,7 @@ class RunsScreen(ListPage[None]):
 
     @work(exclusive=True, group="start")
     async def _start(self, preset: str) -> None:
-        """Shows what the run comes to, and opens it once its supervisor lives."""
+        """Shows the launch page, and opens the run once its supervisor lives."""
         outcome = await navigation(self.app).launch(preset)
         if isinstance(outcome, Path):
             self._show_run(outcome)

@@ -10,14 +10,14 @@ DATA = Path("~/data/gsm8k/train.parquet")  # where the shipped presets look
 
 
 class Welcome(NamedTuple):
-    """A row a fact about the machine, and the preset to start with."""
+    """One row per fact about the machine, and the preset to start with."""
 
     rows: list[Row]
     preset: str
 
 
 def welcome() -> Welcome:
-    """Looks at GPUs, veRL and data: some tenths of a second, and seconds where veRL is asked for the first time."""
+    """Reads GPUs, veRL and data in some tenths of a second, or in seconds when veRL is imported for the first time."""
     from launcher.check.machine import here
     from launcher.core.errors import UserError
     from launcher.core.format import gib

@@ -1,4 +1,4 @@
-"""One prompt through the training: its responses at other steps, and what changed between two of them."""
+"""One prompt during training: its responses at other steps, and the difference of two of them."""
 
 import asyncio
 
@@ -23,10 +23,10 @@ _BATCH = 20  # files read between two looks at the screen
 
 
 class SampleDiffScreen(ListPage[None], RunPage):
-    """The chosen response against another one to the same prompt, the older one first.
+    """Compares the selected response with another one to the same prompt, the older one first.
 
-    Dumps are searched newest first, one at a time in a thread: nothing of them is kept but the responses found.
-    A validation asks the same prompts each time, training the same one once an epoch.
+    Dumps are searched newest first in a thread; only the responses found are kept. A validation repeats its prompts
+    each time; training repeats a prompt once per epoch.
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
@@ -37,7 +37,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
     DETAIL = "difference"
 
     def __init__(self, run: RunView, dump: Dump, place: int, sample: Sample) -> None:
-        """`place` is that of the sample in its dump."""
+        """`place` is the index of the sample in its dump."""
         super().__init__(run)
         self.dump, self.place, self.sample = dump, place, sample
         self.responses: list[Response] = []

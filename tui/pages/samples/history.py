@@ -12,7 +12,7 @@ _MOST, _FILES = 12, 200  # responses in brief, and the files that are searched f
 
 
 class Response(NamedTuple):
-    """A response to the prompt; `place` counts those of one dump."""
+    """A response to the prompt; `place` is its index in the dump."""
 
     dump: Dump
     place: int
@@ -20,7 +20,7 @@ class Response(NamedTuple):
 
 
 def newest_first(run: RunDir) -> list[Dump]:
-    """The dumps of a run, as they are searched."""
+    """The dumps of a run in the order of the search."""
     return sorted(dumps(run), key=lambda dump: (dump.step, dump.kind), reverse=True)
 
 
@@ -52,7 +52,7 @@ def history(run: RunDir, dump: Dump, place: int) -> list[Response]:
 
 
 def history_rows(responses: Sequence[Response] | None, dump: Dump, sample: Sample, columns: int) -> list[Row]:
-    """A title and a line per response, that of the sample marked. None: they are being searched."""
+    """A title and a line per response, that of the sample marked. None: the search continues."""
     if responses is None:
         return [[(" searching other steps for this prompt …", "dim")]]
     if len(responses) < 2:

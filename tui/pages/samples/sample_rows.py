@@ -18,7 +18,7 @@ ORDERS = ("in file order", "best first", "worst first", "longest first")
 
 
 def ordered(samples: Sequence[Sample], order: str) -> list[int]:
-    """The places of the samples in one of ORDERS; those without a score come last."""
+    """The places of the samples in one of ORDERS; samples without a score come last."""
     places = list(range(len(samples)))
     if order == "longest first":
         places.sort(key=lambda place: -len(samples[place].response))
@@ -54,7 +54,7 @@ def sample_heading() -> Row:
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
-    """Prompt, ground truth and response, wrapped: the question is above what was said to it."""
+    """Prompt, ground truth and response, wrapped, in this order."""
     figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
     for title, text in (("Prompt", sample.prompt), ("Ground truth", sample.truth), ("Response", sample.response)):
@@ -75,9 +75,9 @@ def response_row(dump: Dump, sample: Sample, *, chosen: bool) -> Row:
 def diff_rows(
     older: tuple[Dump, Sample], newer: tuple[Dump, Sample], *, columns: int, same: bool, alone: bool
 ) -> list[Row]:
-    """What changed from one response to another; the response itself when it is compared with itself (`same`).
+    """The changes from one response to another; if both are the same (`same`), the response itself.
 
-    `alone`: there is no other response to compare it with.
+    `alone`: there is no other response.
     """
     (_, sample), (later, response) = older, newer
     if same:
@@ -101,7 +101,7 @@ def diff_rows(
 
 
 def score_row(samples: Sequence[Sample], columns: int) -> Row:
-    """How often each score was given; of many different ones a histogram from the lowest to the highest."""
+    """How often each score occurs; for many different scores, a histogram from the lowest to the highest."""
     scores = sorted(sample.score for sample in samples if math.isfinite(sample.score))
     if not scores:
         return [(" no scores", "dim")]
@@ -110,7 +110,7 @@ def score_row(samples: Sequence[Sample], columns: int) -> Row:
     if len(counts) <= _FEW:
         for score, count in sorted(counts.items()):
             row += [(f"{number(score)} ", "title"), (_bar(count, max(counts.values())), "curve")]
-            row.append((f" {count / len(scores):.0%}  ", "dim"))
+            row.append((f" {100 * count / len(scores):.0f} %  ", "dim"))
     else:
         low, high = scores[0], scores[-1]
         cells = max(min(columns - 50, 40), 8)
@@ -147,7 +147,7 @@ def _bar(count: int, most: int) -> str:
 
 
 def about(samples: Sequence[Sample]) -> str:
-    """`64 responses, 12 distinct`: few different responses are a sign of their own."""
+    """`64 responses, 12 distinct`: few distinct responses are a warning sign."""
     return f"{len(samples):,} responses, {len({sample.response for sample in samples}):,} distinct"
 
 

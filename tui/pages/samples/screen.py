@@ -1,4 +1,4 @@
-"""The responses of the model, step by step: reward hacking is seen by reading."""
+"""The responses of the model, step by step: reading them reveals reward hacking."""
 
 import asyncio
 from functools import partial
@@ -105,7 +105,7 @@ class SamplesScreen(ListPage[None], RunPage):
             self._open(found[at])
 
     def action_kind(self) -> None:
-        """The same step of the other kind, or the one before it."""
+        """Shows the same step of the other kind, or the nearest step before it."""
         self.kind = "validation" if self.kind == "rollout" else "rollout"
         step = self.dump.step if self.dump else 0
         found = self._of_kind()
@@ -173,7 +173,7 @@ class SamplesScreen(ListPage[None], RunPage):
         self.show_body()
 
     def show_body(self) -> None:
-        """Which step, of how many; what the responses are like; what narrows and orders them."""
+        """Shows the step and the number of steps, a summary of the responses, and their filter and order."""
         if self.dump is None:
             why = paragraph(f"{_NONE} {PURPOSE}", "dim", self.list_columns, most=max(self.size.height - 5, 1))
             self.query_one("#samples-state", Lines).show(why)

@@ -1,4 +1,4 @@
-"""Two responses word by word: what is gone is marked [-so-], what is new {+so+}, in addition to their colors."""
+"""Two responses word by word: removed words are marked [-so-], new ones {+so+}, in addition to colors."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MARKS = {"critical": ("[-", "-]"), "ok": ("{+", "+}")}
 
 
 class WordDiff(NamedTuple):
-    """Words with the role of what became of them, line ends among them; and how many of each kind."""
+    """Words and line ends, each with its role (kept, removed, new), and the number of each kind."""
 
     words: list[Span]
     kept: int
@@ -25,7 +25,7 @@ class WordDiff(NamedTuple):
 
 
 def compare(older: str, newer: str) -> WordDiff:
-    """What changed from one response to another; at most 4000 words of each are looked at."""
+    """The changes from one response to another; at most 4000 words of each are looked at."""
     before, after = _WORDS.findall(older), _WORDS.findall(newer)
     cut = max(len(before), len(after)) > _MOST
     before, after = before[:_MOST], after[:_MOST]

@@ -18,7 +18,7 @@ _HEAD = 12  # columns of the names of stages
 
 
 def title_row(report: Report, columns: int) -> Row:
-    """Which step, how long, against what is usual."""
+    """The step, its duration, and the usual duration."""
     row: Row = [(f" Step {report.step}", "title"), (f"  {number(report.seconds)} s", "text")]
     if report.running:
         row.append(("  running", "live"))
@@ -32,7 +32,7 @@ def title_row(report: Report, columns: int) -> Row:
 
 
 def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
-    """A line for what the step waited for, one per lane as far as there is room, and the seconds below."""
+    """A line that names what the step waited for, as many lanes as fit, and the seconds below."""
     idle = time.idle()
     bar = max(columns - _NAME - _IDLE - 1, 8)
     drawn = [_lane("step", time.path, time, bar, None)]
@@ -46,7 +46,7 @@ def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
 
 
 def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
-    """Some lanes of each kind, in their order."""
+    """Picks some lanes of each kind, in their order."""
     if len(lanes) <= most:
         return list(lanes)
     kinds = list(dict.fromkeys(lane.kind for lane in lanes))
@@ -56,13 +56,13 @@ def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
 
 
 def _lane(name: str, pieces: Sequence[Piece], time: StepTime, bar: int, idle: float | None) -> Row:
-    """The name, the stages over the time with their names where they are long enough, the idle share."""
+    """The name of the lane, its stages over the time (with names if long enough), and its idle share."""
     row: Row = [(f" {name:<{_NAME - 1}}", "text"), *_bar(pieces, time, bar)]
     return row if idle is None else [*row, (f" idle {100 * idle:2.0f} %", "dim")]
 
 
 def _bar(pieces: Sequence[Piece], time: StepTime, bar: int) -> Row:
-    """Each cell is of the stage that has most of its time; blank where the lane does nothing."""
+    """A bar whose cells show the stage with most of their time; blank where the lane is idle."""
     whole = time.seconds or 1.0
     shares: list[dict[str, float]] = [{} for _ in range(bar)]
     for stage, start, end in pieces:
@@ -88,7 +88,7 @@ def _most(share: Mapping[str, float]) -> bool:
 
 
 def _stretch(stage: str, size: int) -> Row:
-    """Signs of a stage with its name in the middle."""
+    """The signs of a stage, with its name in the middle."""
     if not stage:
         return [(" " * size, "text")]
     sign, role = _SIGNS[stage]
@@ -99,7 +99,7 @@ def _stretch(stage: str, size: int) -> Row:
 
 
 def _axis(seconds: float, bar: int) -> Row:
-    """0 at the left, the step's seconds at the right, a half between."""
+    """The axis: 0 at the left, the step's seconds at the right, half of them between."""
     middle, end = f"{number(seconds / 2, 2)} s", f"{number(seconds, 3)} s"
     row: Row = [(" " * _NAME + "0", "dim")]
     if bar > 30:
@@ -191,7 +191,7 @@ def rough_rows(report: Report, columns: int) -> Iterator[Row]:
 
 
 def apart(left: Sequence[Row], right: Sequence[Row], column: int) -> list[Row]:
-    """Two blocks next to each other, the second from `column` on."""
+    """Puts two blocks next to each other, the second from `column` on."""
     rows = max(len(left), len(right))
     blank: Row = []
     pairs = ((left[at] if at < len(left) else blank, right[at] if at < len(right) else blank) for at in range(rows))

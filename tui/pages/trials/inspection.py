@@ -31,7 +31,7 @@ _FACT = 9  # column of the texts
 
 
 class Steps(NamedTuple):
-    """What was read of a trial and of its control run; `flagged` are the metrics of the rule that is tried."""
+    """The steps of a trial and of its control run; `flagged` are the metrics of the flagged rule."""
 
     own: SeriesStore
     control: SeriesStore | None
@@ -81,7 +81,7 @@ def _store(run: str) -> SeriesStore:
 
 
 def _plot(key: str, found: Steps, first: int, planned: int) -> Plot:
-    """One metric from the checkpoint on; the curve of the control run is behind the trial's."""
+    """One metric from the checkpoint on; the curve of the control run is drawn behind the trial's."""
     plot = Plot(title(key), first=first, last=max(planned, first + 1))
     own, control = found.own.get(key), found.control.get(key) if found.control else None
     if control:

@@ -1,4 +1,4 @@
-"""The trials of a run's fixes: which fixed it, did nothing, or broke something else."""
+"""The trials of a run's fixes: which one helped, did nothing, or broke something else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
 from launcher.runs.watch.possible import Verb
 from tui.kit.actions.editing import edit_run
-from tui.kit.actions.trying import begin_trials
+from tui.kit.actions.run_actions import begin_trials
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, paragraph, put
 from tui.kit.keys import KEYS
@@ -52,7 +52,7 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
 
 
 class TrialsScreen(ItemsPage):
-    """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial.
+    """Follows the trials of a run, or of the parent if the run is a trial. Enter opens the run of a trial.
 
     Of trials that were started here the newest line of trials.log is below: what was queued, left out, or refused.
     """

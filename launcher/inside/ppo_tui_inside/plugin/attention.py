@@ -39,14 +39,14 @@ def install() -> None:
 
 
 def _requested(kwargs: dict[str, Any]) -> str | None:
-    """What the caller asks for: an argument wins over the configuration, as in transformers."""
+    """The requested attention: an argument overrides the configuration, as in transformers."""
     configured = getattr(kwargs.get("config"), "_attn_implementation", None)
     return kwargs.get("attn_implementation", configured)
 
 
 @functools.cache  # flash-attn neither comes nor goes during a run, and one warning a process is enough
 def _replacement() -> dict[str, str]:
-    """The argument that turns flash_attention_2 into sdpa, or nothing where it can stay."""
+    """The argument that turns flash_attention_2 into sdpa, or nothing if it can stay."""
     if _flash_attention_works():
         return {}
     if INSTALLED != SUPPORTED:

@@ -25,14 +25,14 @@ RATES = ("lr", "initial_lr")  # of a parameter group; the scheduler sets them by
 
 
 def install() -> None:
-    """Changes nothing where veRL has none of these modules."""
+    """Patches veRL; does nothing if veRL has none of these modules."""
     after_import("verl.trainer.ppo.ray_trainer", save_like_before_expiry)
     after_import("verl.trainer.ppo.v1.trainer_base", save_after_step)
     after_import("verl.utils.checkpoint.fsdp_checkpoint_manager", keep_settings)
 
 
 def asked() -> bool:
-    """Whether a checkpoint was asked for; the request is taken."""
+    """Whether a checkpoint was requested; removes the request."""
     metrics = os.environ.get("VERL_FILE_LOGGER_PATH")
     if not metrics:
         return False
@@ -44,7 +44,7 @@ def asked() -> bool:
 
 
 def save_like_before_expiry(module: ModuleType) -> None:
-    """A request counts as a machine that is about to be taken away."""
+    """Handles a request as if the machine were about to be taken away."""
     expires = getattr(module, "should_save_ckpt_esi", None)
     if expires is not None:
         module.should_save_ckpt_esi = lambda *args, **kwargs: asked() or expires(*args, **kwargs)  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def keep_settings(module: ModuleType) -> None:
 
 
 def configured(optimizer: Any, scheduler: Any) -> tuple[list[dict[str, Any]], list[float]]:
-    """The settings of each parameter group but its parameters and rate, and the base rates."""
+    """The settings of each parameter group except its parameters and rate; and the base rates."""
     groups = getattr(optimizer, "param_groups", [])
     kept = [{key: value for key, value in group.items() if key not in ("params", *RATES)} for group in groups]
     return kept, list(getattr(scheduler, "base_lrs", []))

@@ -156,7 +156,7 @@ def keep_memory_unpinned() -> None:
 
 
 def _resident(_device: Any = None) -> int:
-    """Bytes of this process in memory: what a device's allocator would have given out."""
+    """Resident bytes of this process, instead of the bytes of a device's allocator."""
     return psutil.Process().memory_info().rss
 
 

@@ -31,7 +31,7 @@ SAVE = "fsdp2_sharded_save_to_cpu"
 
 
 def install() -> None:
-    """Changes nothing where there is no peft, and in versions of veRL without these modules."""
+    """Patches veRL; does nothing without peft, and in versions of veRL without these modules."""
     after_import("peft", adapt_critics)
     after_import("verl.trainer.ppo.v1.trainer_base", keep_from_the_critic)
     after_import("verl.utils.fsdp_utils", copy_weights)
@@ -55,14 +55,14 @@ def adapt_critics(peft: ModuleType) -> None:
 
 
 def _without_head(excluded: Any) -> Any:
-    """What is not adapted (None, names, or a pattern of whole names), and the value head."""
+    """The modules without an adapter (None, names, or a pattern of whole names), plus the value head."""
     if isinstance(excluded, str):
         return rf"(?:{excluded})|(?:.*\.)?{HEAD}"
     return [*(excluded or ()), HEAD]
 
 
 def keep_from_the_critic(module: ModuleType) -> None:
-    """Takes the note off the batch before the critic gets it."""
+    """Removes the note from the batch before the critic gets it."""
     trainer = getattr(module, "PPOTrainer", None)
     compute = getattr(trainer, "_compute_values", None)
     if compute is None:
@@ -94,7 +94,7 @@ def copy_weights(module: ModuleType) -> None:
 
 
 def take_flush(module: ModuleType) -> None:
-    """Makes the trainer's logger take `flush`, which print knows."""
+    """Makes the trainer's logger accept `flush`, an argument of print."""
     logger = getattr(module, "logger", None)
     if logger is None:
         return

@@ -11,9 +11,8 @@ Change = Callable[[ModuleType], None]
 
 
 def after_import(name: str, change: Change) -> None:
-    """Applies `change` to the module `name` when it is imported, or now if it is there already.
-
-    A module that no version of veRL imports here is never looked for.
+    """Applies `change` to the module `name` when it is imported, or now if it is already imported. It never imports the
+    module itself.
     """
     if name in sys.modules:
         change(sys.modules[name])
@@ -22,7 +21,7 @@ def after_import(name: str, change: Change) -> None:
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    """Steps in at the import of one module, and is gone after it."""
+    """Intercepts the import of one module, then removes itself."""
 
     def __init__(self, name: str, change: Change) -> None:
         self._name, self._change = name, change
@@ -40,7 +39,7 @@ class _Watch(importlib.abc.MetaPathFinder):
 
 
 class _Changed(importlib.abc.Loader):
-    """The module's own loader, and then the change."""
+    """Runs the module's own loader, then applies the change."""
 
     def __init__(self, loader: importlib.abc.Loader, change: Change) -> None:
         self._loader, self._change = loader, change

@@ -19,7 +19,7 @@ SECONDS = 0.2  # an answer about a large batch takes TransferQueue some millisec
 
 
 def install() -> None:
-    """Changes nothing outside a run of ppo-tui, and in versions of veRL without this module or parameter."""
+    """Patches veRL; does nothing outside a run of ppo-tui, and in versions of veRL without this module or parameter."""
     if os.environ.get(RUN):
         after_import("verl.trainer.ppo.v1.replay_buffer", look_sooner)
 
@@ -40,7 +40,7 @@ def look_sooner(module: ModuleType) -> None:
 
 
 def interval(text: str) -> float | None:
-    """Seconds between two looks; None where veRL's own interval stays."""
+    """Seconds between two polls; None if veRL's own interval stays."""
     try:
         seconds = float(text) if text.strip() else SECONDS
     except ValueError:

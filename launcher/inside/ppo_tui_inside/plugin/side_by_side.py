@@ -26,7 +26,7 @@ _SOCKET, _NAMESPACE = "/rl-colocate-zmq-", "transfer_queue"  # what all runs sha
 
 
 def install() -> None:
-    """Changes nothing outside a run of ppo-tui, and in versions of veRL without these modules."""
+    """Patches veRL; does nothing outside a run of ppo-tui, and in versions of veRL without these modules."""
     if os.environ.get(RUN):
         after_import(_TRANSFER, separate_sockets)
     if os.environ.get(METRICS):
@@ -58,7 +58,7 @@ def separate_queue(module: ModuleType) -> None:
 
 
 class _Renaming:
-    """Ray, or the class of an actor, whose calls with the shared namespace have the run's own."""
+    """A proxy for Ray, or for the class of an actor, that replaces the shared namespace by the run's own."""
 
     def __init__(self, of: Any, namespace: str) -> None:
         self._of, self._namespace = of, namespace

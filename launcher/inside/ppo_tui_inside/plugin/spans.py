@@ -232,7 +232,7 @@ def _wrap(
     *,
     long: bool = True,
 ) -> None:
-    """Puts a span around a method of a class, where it has it itself."""
+    """Puts a span around a method that a class itself defines."""
     if owner is not None and method in vars(owner):
         setattr(owner, method, _timed(vars(owner)[method], name, lane, more, long=long))
 

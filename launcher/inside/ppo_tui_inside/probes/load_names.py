@@ -45,7 +45,9 @@ def _module(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _target(item: Request) -> tuple[str | None, list[str]]:
-    """As veRL: `verl/utils/import_utils.py: load_class_from_fqn`; so does Hydra with `_target_`."""
+    """Loads a class as veRL does (`verl/utils/import_utils.py: load_class_from_fqn`) and as Hydra does with
+    `_target_`.
+    """
     if "." not in item["target"]:
         return "the name has no module; use module.Class", []
     found = load_object(item["target"])
@@ -55,7 +57,7 @@ def _target(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _arguments(found: Any, item: Request) -> str | None:
-    """Whether it takes what veRL passes, as far as that is given."""
+    """Whether it accepts the arguments that veRL passes, if they are given."""
     if given := item.get("given"):
         try:
             taken = inspect.signature(found)
@@ -69,7 +71,8 @@ def _arguments(found: Any, item: Request) -> str | None:
 
 
 def _tools(item: Request) -> tuple[str | None, list[str]]:
-    """Function tools by veRL's own function; of the others class and schema: some start workers when they are made.
+    """Loads function tools by veRL's own function; of other tools only class and schema, because some start workers
+    when they are made.
 
     veRL: `verl/tools/function_tool.py: load_function_tools_from_path`, `verl/tools/tool_registry.py: get_tool_class`.
     """
@@ -91,7 +94,7 @@ def _tools(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _named(item: Request) -> tuple[str | None, list[str]]:
-    """As veRL: `verl/utils/import_utils.py: load_extern_object`."""
+    """Loads an object as veRL does (`verl/utils/import_utils.py: load_extern_object`)."""
     module = load_file(item["file"])
     found = getattr(module, item["name"], None)
     if found is None:
@@ -103,7 +106,9 @@ def _named(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _rows(item: Request) -> tuple[str | None, list[str]]:
-    """As veRL: `verl/trainer/ppo/utils.py: create_rl_dataset`. Failures that so few rows may cause are not reported."""
+    """Makes the data set as veRL does (`verl/trainer/ppo/utils.py: create_rl_dataset`). Failures that so few rows may
+    cause are not reported.
+    """
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HF_DATASETS_CACHE"] = folder
         from omegaconf import OmegaConf
@@ -158,7 +163,7 @@ def _optimizer(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _build(item: Request) -> tuple[str | None, list[str]]:
-    """As Hydra makes it from its block; errors that come from other blocks being absent are not reported."""
+    """Builds it from its block as Hydra does; errors caused by the absence of other blocks are not reported."""
     try:
         kind = load_object(item["build"])
     except (ImportError, AttributeError):

@@ -76,7 +76,7 @@ def look(request: Request) -> Request:
 
 
 def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]], dict[str, int]]:
-    """Rows in the file, its columns with their types, the wanted columns of its rows, its data sources."""
+    """Number of rows in the file, columns with their types, the wanted columns of its rows, data sources."""
     wanted = (key, "data_source", "reward_model", "extra_info", "agent_name")
     if not path.endswith(".parquet"):
         rows = json_rows(Path(path).read_text(encoding="utf-8"))
@@ -113,7 +113,7 @@ def has_media(path: str, name: str) -> bool:
 
 
 def leaves(path: str) -> dict[str, str]:
-    """The types of a parquet file's columns, of structures those of their fields: `reward_model.ground_truth`."""
+    """The types of a parquet file's columns; for structures, those of their fields: `reward_model.ground_truth`."""
     import pyarrow.parquet as parquet
 
     found: dict[str, str] = {}
@@ -131,7 +131,7 @@ def leaves(path: str) -> dict[str, str]:
 
 
 def json_rows(text: str) -> list[dict[str, Any]]:
-    """The rows of a file with an object a line, or with a list of objects."""
+    """The rows of a file with one object per line, or with a list of objects."""
     rows: list[dict[str, Any]] = []
     if text.lstrip().startswith("["):
         try:
@@ -257,7 +257,7 @@ def refuse(text: str) -> None:
 
 
 def full(folder: Path, trust: bool, own: str | None) -> tuple[Render, Count]:
-    """The same by transformers, for tokenizers that are none of the quick kind."""
+    """The same by transformers, for tokenizers without a fast version."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)

@@ -44,7 +44,7 @@ def reply(request: Request) -> Request:
 
 
 async def scored(function: Any, request: Request) -> Request:
-    """The answer of a function that can be called."""
+    """The reply for a function that can be called."""
     is_async = inspect.iscoroutinefunction(function)
     loop, kwargs = asyncio.get_running_loop(), request.get("kwargs", {})
     scores: list[float | None] = []

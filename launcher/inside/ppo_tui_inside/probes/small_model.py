@@ -50,7 +50,7 @@ def beside_weights(name: str) -> list[Path]:
 
 
 def shrunk(config: Any) -> Any:
-    """A configuration with few layers, one of each kind, of few heads; as many heads share a key head as before."""
+    """A configuration with few layers (one of each kind) and few heads; as many heads share a key head as before."""
     heads = config.num_attention_heads
     keys = getattr(config, "num_key_value_heads", None) or heads
     kinds = list(dict.fromkeys(getattr(config, "layer_types", None) or ["full_attention"]))

@@ -205,7 +205,7 @@ def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, An
 
 
 def _habit(a: int, b: int, totals: list[int]) -> int:
-    """The model's favorite mistake on this question; they follow no rule that could be undone at once."""
+    """The model's favorite mistake on this question; mistakes follow no rule, so that PPO cannot undo all at once."""
     wrong = [total for total in totals if total != _total(a, b)]
     return wrong[(5 * a + 3 * b) % len(wrong)]
 

@@ -1,7 +1,15 @@
-"""Versions of packages that a pasted text states: lines of pip, of veRL's issue form, or in a sentence."""
+"""Versions of packages and other frameworks that a pasted text mentions.
 
+A version can be in a line of pip, in veRL's issue form, or in a sentence. A framework other than veRL, or another
+program of veRL, is recognized by its command.
+"""
+
+import functools
 import re
+from dataclasses import dataclass
+from pathlib import Path
 
+from launcher.core.tables import read_tables, record
 from launcher.verl.env import CUPY, PACKAGES
 
 _NAMES = {re.sub(r"[-_.]+", "-", name).lower(): name for name in PACKAGES if name not in CUPY} | {"python": "Python"}
@@ -17,7 +25,7 @@ _SECTION = re.compile(
 
 
 def stated(text: str) -> dict[str, str]:
-    """Version by package, as `doctor` names it; of several the first one that is stated."""
+    """Version by package, as `doctor` names it; the first one stated counts."""
     found: dict[str, str] = {}
     pairs = [(match.start(), match[1], match[2]) for match in _SECTION.finditer(text)]
     pairs += [(match.start(), match["name"], match["version"]) for match in _STATED.finditer(text)]
@@ -31,3 +39,24 @@ def stated(text: str) -> dict[str, str]:
 def _known(name: str) -> str | None:
     flat = re.sub(r"[-_.]+", "", name).lower()
     return next((full for key, full in _NAMES.items() if key.replace("-", "") == flat), None)
+
+
+@dataclass(frozen=True)
+class Framework:
+    """`sign` is searched in each line of a text; `about` ends the sentence "this is a command of NAME, ..."."""
+
+    name: str
+    sign: str
+    about: str
+    hint: str = "start from a preset ('ppo-tui presets') and set its fields"
+
+
+@functools.cache
+def _frameworks() -> tuple[Framework, ...]:
+    rows = read_tables(Path(__file__).with_name("frameworks.toml"))["framework"]
+    return tuple(record(Framework, row) for row in rows)
+
+
+def recognized(text: str) -> Framework | None:
+    """The framework to which a text's command belongs; None for one that is not known."""
+    return next((each for each in _frameworks() if re.search(each.sign, text, re.MULTILINE)), None)
