@@ -170,6 +170,8 @@ class DashboardScreen(RunPages):
     def on_resize(self) -> None:
         if self.app.size != self._charted_size:
             self.show_charts()
+        else:  # the class of the new size, which Textual sets after the first of two resizes, may show it
+            self._show_memory_chart()
         self.show_view()
         if self.roomy != self._was_roomy:
             self._was_roomy = self.roomy
