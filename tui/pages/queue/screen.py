@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from textual import work
 from textual.app import ComposeResult
@@ -30,7 +31,7 @@ from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
-_FACT, _SETTING = 11, 28  # columns of the names of facts and of fields, in the inspector
+_FACT = 11  # columns of the names of facts, in the inspector
 _MARK = 3
 STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
@@ -86,7 +87,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
         ("gets", f"GPU {','.join(turn.gpus)}" if turn.gpus else "", "text"),
         ("after", entry.after or "", "text"),
         ("added", f"{duration(max(now() - entry.added, 0))} ago", "text"),
-        ("note", entry.note, "notice"),
+        ("note", entry.note, "text"),
     ]
     for name, text, role in facts:
         if text:
@@ -99,15 +100,21 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     for setting in entry.settings:
         rows += paragraph(clean(setting), "text", columns)
     rows += [[], [(" Plan", "dim")]]
+    plan = dict(_plan(entry.preset))
+    longest = max(map(len, plan), default=0) + 3
+    for name, text in plan.items():
+        rows += labelled([(f" {name}", "dim")], text, "text", min(longest, columns * 2 // 3), columns)
+    return Inspection(rows=rows)
+
+
+def _plan(preset: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The settings of a preset that say what it trains, each as `data.train_batch_size` with its value."""
     for group in ("algorithm", "model", "data", "trainer"):
-        values = entry.preset.get(group)
+        values = preset.get(group)
         given = values.items() if isinstance(values, dict) else [("", values)] if values is not None else []
         for name, value in given:
             text = f"{value}" if not isinstance(value, list) else ", ".join(map(str, value))
-            rows += labelled(
-                [(f" {clean(f'{group}.{name}'.strip('.'))}", "dim")], clean(text), "text", _SETTING, columns
-            )
-    return Inspection(rows=rows)
+            yield clean(f"{group}.{name}".strip(".")), clean(text)
 
 
 POLL = 2.0  # seconds

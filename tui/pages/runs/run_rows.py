@@ -111,7 +111,7 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     if shown.curve:
         cells.append(_curve(run, shown.curve))
     if shown.changes:
-        cells.append(fit([(changes_words(changes, shown.changes), "notice")], shown.changes))
+        cells.append(fit([(changes_words(changes, shown.changes), "text")], shown.changes))
     if _TIME in shown:
         cells.append(spread([], [(_took(run), "dim")], _CELLS[_TIME]))
     if _STARTED in shown:
@@ -179,7 +179,7 @@ def about_run(run: RunSummary) -> list[Span]:
     """How the run ended, or what it does; and its folder, once it has one."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
-    noted = [(str(run.note), "notice")] if str(run.note) else []
+    noted = [(str(run.note), "text")] if str(run.note) else []
     if run.waits:
         return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
     origin = lineage(run.path)
