@@ -119,7 +119,7 @@ class TrackerLine(Grown):
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        return [[(f" {clean(each.words)}", "dim")] for each in self.trackers[:rows]]
+        return [crop([(f" {clean(each.words)}", "dim")], columns) for each in self.trackers[:rows]]
 
 
 MOST = 3  # lines

@@ -110,7 +110,7 @@ def score_row(samples: Sequence[Sample], columns: int) -> Row:
     if len(counts) <= _FEW:
         for score, count in sorted(counts.items()):
             row += [(f"{number(score)} ", "title"), (_bar(count, max(counts.values())), "curve")]
-            row.append((f" {count / len(scores):.0%}  ", "dim"))
+            row.append((f" {100 * count / len(scores):.0f} %  ", "dim"))
     else:
         low, high = scores[0], scores[-1]
         cells = max(min(columns - 50, 40), 8)
