@@ -51,7 +51,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
         fit([(f"{sign} {turn.state}", role)], _STATE),
         fit([(name, "text"), (f" · {clean(entry.id[:SHORT_ID])}", "dim")], _NAME),
         fit([(clean(entry.uses), "text")], _USES),
-        [(clean(turn.waits or "starts next").partition("\n")[0], "dim")],
+        [(clean(_why(turn)).partition("\n")[0], "dim")],
     ]
     row: Row = [("  ", "text")]
     for cell in cells:
@@ -59,12 +59,16 @@ def queue_row(turn: Turn, columns: int) -> Row:
     return crop(row[:-1], columns)
 
 
+def _why(turn: Turn) -> str:
+    """What it waits for; of a paused one the key that ends that."""
+    return "space, which resumes it" if turn.entry.paused else turn.waits or "starts next"
+
+
 def about_turn(turn: Turn) -> list[Span]:
     """All of what it waits for, and its settings."""
     role = "critical" if turn.entry.skipped is not None else "text"
-    why = turn.waits or "starts next"
     settings = " ".join(turn.entry.settings)
-    return [(f"{turn.entry.id}: {why}", role), *([(settings, "dim")] if settings else [])]
+    return [(f"{turn.entry.id}: {_why(turn)}", role), *([(settings, "dim")] if settings else [])]
 
 
 def check_words(check: Checked) -> tuple[str, str]:
@@ -81,7 +85,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
     facts: list[tuple[str, str, str]] = [
         ("state", f"{sign[0]} {turn.state}", sign[1]),
-        ("waits for", turn.waits or "starts next", "critical" if entry.skipped is not None else "text"),
+        ("waits for", _why(turn), "critical" if entry.skipped is not None else "text"),
         ("check", *check_words(turn.check)),
         ("uses", entry.uses, "text"),
         ("gets", f"GPU {','.join(turn.gpus)}" if turn.gpus else "", "text"),
@@ -103,7 +107,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     plan = dict(_plan(entry.preset))
     longest = max(map(len, plan), default=0) + 3
     for name, text in plan.items():
-        rows += labelled([(f" {name}", "dim")], text, "text", min(longest, columns * 2 // 3), columns)
+        rows += labelled([(f" {name}", "dim")], text, "text", min(longest, columns * 3 // 4), columns)
     return Inspection(rows=rows)
 
 
