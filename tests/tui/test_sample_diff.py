@@ -136,7 +136,7 @@ def test_scores_of_a_step_in_one_line() -> None:
         return "".join(text for text, _ in score_row(samples(*scores), columns))
 
     assert told() == " no scores"
-    assert told(0, 0, 0, 1) == " scores  0 █ 75%  1 ▃ 25%    mean 0.250"
+    assert told(0, 0, 0, 1) == " scores  0 █ 75 %  1 ▃ 25 %    mean 0.250"
     assert told(1, float("nan")).endswith("mean 1  1 without a score")
     spread = told(*(n / 10 for n in range(20)))
     assert spread.startswith(" scores  0 █") and "1.90  median 1" in spread
