@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
 _CELLS = {_BEST: 6, _STEP: 9, _TIME: 7, _STARTED: 13, _LAST: 6}  # of the columns that a narrow list leaves out
 _NAME, _LONG_NAME = 19, 27  # cells of a name; a long one takes the room of what comes behind
-_STATE, _VERDICT, _NARROW_VERDICT = 12, 12, 10  # of state and verdict
+_STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # of state and verdict
 _NARROW = 70  # columns below which the verdict is narrow
 _LEAST_CURVE, _CURVE, _MOST_CURVE = len("reward"), 7, 47
 _LEAST_CHANGES, _MOST_CHANGES = 14, 48
