@@ -6,6 +6,8 @@ queue. Names after the options select pages. A look is a theme, or 16-colors, no
 
 import argparse
 import asyncio
+import contextlib
+import dataclasses
 import gzip
 import os
 import re
@@ -25,6 +27,7 @@ from rich.color import Color, ColorSystem
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 from screenshot import painted
 from textual.screen import Screen
+from textual.worker import WorkerCancelled
 from whole_run import whole_run
 
 from launcher.cli.screen import ScreenRequest
@@ -32,6 +35,7 @@ from launcher.data.toy import RECIPE
 from launcher.preset.files import load
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.queued import Queued
+from launcher.record.state import TrackedRun, current
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import Explanation
 from launcher.settings import Settings
@@ -45,6 +49,19 @@ from tui.pages.queue import screen as queue
 DATA = Path(__file__).parent.parent / "tests" / "data"
 LOGS = ("cpu-toy", "grpo", "learning", "kl-blowup")
 GPU_RUNS = ("7d6e4c-gsm8k-format-reward", "06aff8-gsm8k-format-reward")
+# Pages in other states: the run that they are about, by a part of its name, the page, and the keys pressed on it.
+SCENES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "FailedScene": ("fail-oom", "DashboardScreen", ()),
+    "TrackedScene": ("cpu-toy", "DashboardScreen", ()),
+    "CursorScene": ("kl-blowup", "DashboardScreen", ("home", "shift+right")),
+    "PresetScene": ("", "RunsScreen", ("G", "k")),
+    "RefusedScene": ("", "RunsScreen", ("G", "k", "enter")),
+}
+TRACKERS = (
+    TrackedRun("wandb", "https://wandb.ai/a-team/verl-toy/runs/5d0k8c1w"),
+    TrackedRun("swanlab", folder="/data/swanlog", command=f"swanlab sync /data/{'trials/' * 14}swanlog/run-20261125"),
+)
+LONGEST = 20.0  # seconds that a page may take
 SIZES = ("80x24", "120x36", "160x48")
 LOOKS = ("dark", "light")
 ANSI, PLAIN, ASCII = "16-colors", "no-color", "ascii"
@@ -70,12 +87,18 @@ def furnish(home: Path) -> Path:
         added, preset = time.time() - 900, load(name).snapshot()
         entry = Queued(f"0a1{place}-{name}", name, preset, host="h", needs=1, place=place, added=added, paused=True)
         entry.save()
+    tracked = _run_of("cpu-toy")
+    dataclasses.replace(current(tracked), trackers=TRACKERS).write(tracked.state)
     return run.path
+
+
+def _run_of(part: str) -> RunDir:
+    return next(run for run in all_runs() if part in run.id)
 
 
 def diagnosed() -> DiagnosisScreen:
     """The page of the run that ran out of memory."""
-    reader = RunReader(next(run.path for run in all_runs() if "fail-oom" in run.id))
+    reader = RunReader(_run_of("fail-oom").path)
     reader.poll()
     found = diagnosis_of(stored("fail-oom"))
     reader.explanation = Explanation(found, (None,) * len(found.fixes))
@@ -93,12 +116,19 @@ async def draw(run: Path, page: str, sizes: list[tuple[int, int]], look: str) ->
     if look == PLAIN:
         os.environ["NO_COLOR"] = "1"  # Textual takes it out again
     theme = "dark" if look in (ANSI, PLAIN, ASCII) else look
-    app = PpoTui(ScreenRequest(run=str(run), settings=Settings(theme=theme, ascii=look == ASCII)))
+    of, road, keys = SCENES.get(page, ("", page, ()))
+    about = _run_of(of).path if of else run
+    app = PpoTui(ScreenRequest(run=str(about), settings=Settings(theme=theme, ascii=look == ASCII)))
     found = []
     async with app.run_test(size=sizes[0]) as pilot:
         await settled(pilot)
-        await walk(pilot, page, looks=200)
-        await asyncio.sleep(1.5)  # some pages watch something for as long as they are open
+        await walk(pilot, road, looks=200)
+        for pressed in ((), keys):
+            await pilot.press(*pressed)
+            with contextlib.suppress(
+                asyncio.TimeoutError, WorkerCancelled
+            ):  # some pages watch something for as long as they are open
+                await asyncio.wait_for(settled(pilot), LONGEST)
         for size in sizes:
             await pilot.resize_terminal(*size)
             await asyncio.sleep(0.7)
@@ -129,7 +159,9 @@ def main() -> None:
     arguments = parser.parse_intermixed_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     wanted = [name.lower().removesuffix("screen") for name in arguments.pages]
-    chosen = [page for page in (*ROADS, *MAKERS) if not wanted or page.lower().removesuffix("screen") in wanted]
+    chosen = [
+        page for page in (*ROADS, *MAKERS, *SCENES) if not wanted or page.lower().removesuffix("screen") in wanted
+    ]
     sizes = [(int(columns), int(rows)) for columns, rows in (size.split("x") for size in arguments.size or SIZES)]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PPO_TUI_HOME"] = folder

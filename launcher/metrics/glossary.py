@@ -3,7 +3,7 @@
 import functools
 import re
 from dataclasses import dataclass
-from fnmatch import translate
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from launcher.core.tables import read_tables, record
@@ -49,11 +49,12 @@ def _split(key: str) -> tuple[str, str]:
 
 
 @functools.cache
-def _patterns() -> list[tuple[re.Pattern[str], Metric]]:
-    sections = read_tables(GLOSSARY).values()
-    rows = ((pattern, record(Metric, row)) for section in sections for pattern, row in section.items())
-    return [(re.compile(translate(pattern)), metric) for pattern, metric in rows]
+def _rows() -> dict[str, dict[str, str]]:
+    return {pattern: row for section in read_tables(GLOSSARY).values() for pattern, row in section.items()}
 
 
 def _look_up(key: str) -> Metric | None:
-    return next((metric for pattern, metric in _patterns() if pattern.match(key)), None)
+    rows = _rows()  # an exact name needs no pattern, which the first frame would compile
+    fitting = (row for pattern, row in rows.items() if "*" in pattern and fnmatchcase(key, pattern))
+    row = rows.get(key) or next(fitting, None)
+    return record(Metric, row) if row else None

@@ -275,6 +275,15 @@ async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(m
         assert not chart.display and not split.display
 
 
+async def test_a_window_that_grows_shows_the_memory_of_a_run_that_rests(make: SimpleNamespace) -> None:
+    app = make.app(make.run(attempts=[make.recorded(50)], state=make.ended("imported", step=50)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.resize_terminal(120, 36)
+        await pilot.pause()
+        assert app.screen.query_one(MemoryChart).plot.curves
+
+
 async def test_memory_that_verl_logged_follows_the_view_like_any_figure(make: SimpleNamespace) -> None:
     app = make.app(make.run(attempts=[make.recorded(50)], state=make.ended("imported", step=50)))
     async with app.run_test(size=(160, 48)) as pilot:

@@ -44,3 +44,9 @@ def test_arrows_say_that_there_are_more_lines() -> None:
     assert [row[-1] for row in drawn()] == ["↑", "3", "4", "↓"]
     table.cursor = "line 8"
     assert [row[-1] for row in drawn()] == ["↑", "6", "7", "8"]
+
+
+def test_an_arrow_cuts_no_line() -> None:
+    table = LineTable(lambda key, columns: [(key.rjust(columns), "text")], "nothing")
+    table.show([f"line {number}" for number in range(9)])
+    assert ["".join(text for text, _ in row) for row in table.draw(12, 2)] == ["❯    line 0", "     line 1↓"]

@@ -81,7 +81,7 @@ async def test_the_inspector_has_four_curves_and_what_differs(make: SimpleNamesp
         await until(pilot, lambda: "actor.lr 3e-4 → 1e-5" in inspected(app))
         charts = [chart for chart in app.screen.query_one(Inspector).query(MetricChart) if chart.display]
         assert len(charts) == 4 and all(chart.plot.curves for chart in charts)
-        assert str(found) in inspected(app).replace("\n", "") and "finished at step 80" in inspected(app)
+        assert str(found) in inspected(app).replace("\n ", "") and "finished at step 80" in inspected(app)
         assert "actor.lr 1e-5" in "".join(text(row) for row in app.screen.query_one(RunTable).draw(88, 9))
 
 

@@ -384,7 +384,7 @@ async def test_long_names_are_told_apart_and_push_the_curve_out(make: SimpleName
         await opened(pilot)
         lines = options(app)[1:3]
         assert sorted(line.split()[2] for line in lines) == ["gsm8k-1.5b-24gb", "gsm8k-1.5b-lora-24gb"]
-        assert all(len(line) == 80 and line.endswith("3m 20s") and "▁" not in line for line in lines)
+        assert all(len(line) == 79 and line.endswith("3m 20s") and "▁" not in line for line in lines)
 
 
 async def test_a_preset_of_yours_says_so_and_where_it_lies(make: SimpleNamespace) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from launcher.core.tables import read_tables
+from launcher.metrics import glossary
 from launcher.metrics.glossary import GLOSSARY, UNKNOWN, Metric, describe
 
 LOGS = sorted((Path(__file__).parent.parent / "data" / "logs").glob("*.jsonl.gz"))
@@ -69,3 +70,10 @@ def test_each_line_of_the_glossary_is_typed_and_reached() -> None:
         assert row.keys() <= {"unit", "meaning"} and all(isinstance(value, str) and value for value in row.values())
         found = describe(key.replace("*", "x"))
         assert found.unit == row.get("unit", "") and row["meaning"] in found.meaning, f"a line before {key} fits, too"
+
+
+def test_an_exact_name_needs_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first frame would wait for 200 of them."""
+    monkeypatch.setattr(glossary, "fnmatchcase", lambda key, pattern: pytest.fail(f"{key} is compared with {pattern}"))
+    describe.cache_clear()
+    assert describe("actor/entropy").unit == "nats"

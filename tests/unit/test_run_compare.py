@@ -151,6 +151,8 @@ def test_only_settings_and_versions_that_differ_are_listed() -> None:
     ]
     assert differences([second, first])[1] == Difference("kl.coef", [None, 0.001])
     assert differences([first, first]) == []
+    unset = info({"actor": {"lr": 1e-6, "clip_ratio": None}})
+    assert differences([unset, info({"actor": {"lr": 1e-6}})]) == []  # both have veRL's own default
 
 
 def test_a_run_without_a_preset_differs_in_no_setting() -> None:

@@ -95,7 +95,6 @@ class ChartScreen(Page[None]):
         roomy = self.app.size.height >= _ROOMY
         legend = marks_legend(mark for chart in self.query(MetricChart) if chart.display for mark in chart.plot.seen)
         legend = legend if roomy else []
-        self.set_class(bool(words or cursor or legend), "-viewed")
         self.query_one(ViewLine).show(words, cursor, legend)
 
     def action_zoom(self, factor: float) -> None:

@@ -37,8 +37,10 @@ def meaning_rows(explanation: Explanation, columns: int, most: int | None = None
     return paragraph(explanation.diagnosis.meaning, "text", columns, most=most, least=_LEAST)
 
 
-def entries(explanation: Explanation, columns: int, most: int | None = None) -> list[Item]:
-    """The lines of the log and the fixes, each in as many rows as it needs, or `most`.
+def entries(
+    explanation: Explanation, columns: int, most: int | None = None, *, quoted: int | None = None
+) -> list[Item]:
+    """The lines of the log and the fixes, each in as many rows as it needs, or `most`; `quoted` are those of a line.
 
     An `e` marks a fix that the editor opens, a check mark one that the run already has.
     """
@@ -48,7 +50,9 @@ def entries(explanation: Explanation, columns: int, most: int | None = None) -> 
         head: Row = [(f" line {quote.line}", "dim")]
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(quote.text))
         items.append(
-            Item(name_of_line(quote.line), _entry(head, [], text, "text" if index else "critical", room, most))
+            Item(
+                name_of_line(quote.line), _entry(head, [], text, "text" if index else "critical", room, quoted or most)
+            )
         )
     for index, fix in enumerate(explanation.diagnosis.fixes):
         head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]

@@ -40,7 +40,7 @@ class EntryScreen(Page[None]):
     def show(self) -> None:
         """Shows the entry as it is now."""
         header = self.query_one(HeaderLine)
-        header.page = self.source.PAGE_NAME
+        header.page = self.source.ENTRY_NAME
         if isinstance(self.source, RunPage):
             header.read_only = self.source.read_only
             header.follow(self.source.reader)

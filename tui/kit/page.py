@@ -75,6 +75,7 @@ class Page(Offers, Screen[ResultT]):
     """
 
     PAGE_NAME: ClassVar[str] = ""  # begins the header, where there is one
+    ENTRY_NAME: ClassVar[str] = ""  # the same on the page of one entry of a list
     FIELD_ACTIONS: ClassVar[tuple[str, ...]] = ("find", "filter", "ask")  # open a field, in which their key is a letter
 
     left = False

@@ -42,6 +42,8 @@ def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
 def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
 
+    A field that is null is not set, as one that is missing.
+
     A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
     differs in none, and its values are None.
     """
@@ -51,7 +53,7 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
 
     def differs(key: str) -> bool:
         comparable = versions if key.startswith(_VERSIONS) else known
-        return any(key not in entry or entry[key] != comparable[0].get(key) for entry in comparable)
+        return any(entry.get(key) != comparable[0].get(key) for entry in comparable)
 
     keys = sorted({key for entry in known for key in entry})
     return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]

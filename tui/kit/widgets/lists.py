@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.kit.drawing.glyphs import CURSOR, DOWN, UP
-from tui.kit.drawing.rows import HEADING, Item, Row, paragraph, spread
+from tui.kit.drawing.rows import HEADING, Item, Row, fit, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.widgets.painted import CURSOR_ROW, Grown, Painted
 
@@ -104,15 +104,14 @@ class LineTable(Listing):
         self._top = max(min(self._top, above, len(self.keys) - rows), at - rows + 1, 0)
         drawn = []
         for key in self.keys[self._top : self._top + rows]:
-            row = self._line(key, columns)
+            row = self._line(key, columns - 1)  # the last one is that of the arrows
             if key == self.cursor:
-                (text, role), *rest = row
-                row = [(CURSOR, CURSOR_ROW), (text[1:], role), *rest]
+                row = _pointed(row)
             drawn.append(row)
         if self._top and rows > 1:
-            drawn[0] = spread(drawn[0], [(UP, "dim")], columns)
+            drawn[0] = [*fit(drawn[0], columns - 1), (UP, "dim")]
         if self._top + rows < len(self.keys) and rows > 1:
-            drawn[-1] = spread(drawn[-1], [(DOWN, "dim")], columns)
+            drawn[-1] = [*fit(drawn[-1], columns - 1), (DOWN, "dim")]
         return drawn
 
     def on_mouse_scroll_down(self) -> None:
@@ -173,8 +172,7 @@ class Items(Listing, Grown):
         for name, lines in self.items:
             first, *others = lines
             if name is not None and name == self.cursor:
-                (text, role), *rest = first
-                first = [(CURSOR, CURSOR_ROW), (text[1:], role), *rest]
+                first = _pointed(first)
             drawn += [first, *others]
         return drawn
 
@@ -193,3 +191,9 @@ class Items(Listing, Grown):
                 return
             heading = len(rows) if name is None else 0
             top += len(rows)
+
+
+def _pointed(row: Row) -> Row:
+    """The row with the cursor in its first cell; a very narrow list has empty rows."""
+    (text, role), *rest = row or [(" ", "text")]
+    return [(CURSOR, CURSOR_ROW), (text[1:], role), *rest]

@@ -30,6 +30,7 @@ _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
 STALL = "STALL-1"
 INDENT = 14  # cells before a name, and before the texts of a page
+_MESSAGE, _SOME = INDENT + 32, 30  # column of a message next to its name, and cells that it needs at least
 
 
 def level_words(check: Check) -> Row:
@@ -152,6 +153,13 @@ def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
     row: Row = put([(f" {label}", "dim")], INDENT, [(f"step {change.step}", "text")])
     row = put(row, INDENT + 12, [(f"{sign} {change.after!s:<9} ", role)])
     return labelled(row, f"{change.message} {glyphs.DOT} was {change.before}", "dim", width(row), columns)
+
+
+def check_line(check: Check, columns: int) -> Row:
+    """Level, name, rule and, where it has room, the message in one row."""
+    head, *_ = check_rows(check, columns)
+    message: Row = [(clean(check.message), "text" if check.on else "dim")]
+    return crop(put(head, _MESSAGE, message, 2), columns) if columns >= _MESSAGE + _SOME else head
 
 
 def check_rows(check: Check, columns: int) -> list[Row]:

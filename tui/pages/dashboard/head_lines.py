@@ -109,8 +109,9 @@ class AwayPanel(Painted):
 
 
 class TrackerLine(Grown):
-    """The trackers of the run, one line each: an address, or a command. Hidden without a tracker, and on a low
-    screen.
+    """The trackers of the run, one line each: an address, or a command, and how many have no line.
+
+    Hidden without a tracker, and on a low screen.
     """
 
     trackers: tuple[TrackedRun, ...] = ()
@@ -121,7 +122,10 @@ class TrackerLine(Grown):
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        return [[(f" {clean(each.words)}", "dim")] for each in self.trackers[:rows]]
+        drawn = [crop([(f" {clean(each.words)}", "dim")], columns) for each in self.trackers[:rows]]
+        if drawn and (more := len(self.trackers) - len(drawn)):
+            drawn[-1] = spread(drawn[-1], [(f"+{more} ", "dim")], columns)
+        return drawn
 
 
 MOST = 3  # lines

@@ -9,6 +9,7 @@ from pathlib import Path
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from launcher.metrics.names import pinned
@@ -64,6 +65,7 @@ class DashboardScreen(RunPages):
         self._refused: object = None  # which keys do not work
         self._adopting = False
         self._charted: object = None
+        self._charted_size: Size | None = None  # of the first frame, whose charts Textual's first resizes repeat
         self._unshown: set[str] = set()
         self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
         self._pins = pinned()
@@ -166,7 +168,10 @@ class DashboardScreen(RunPages):
             self.refresh_bindings()
 
     def on_resize(self) -> None:
-        self.show_charts()
+        if self.app.size != self._charted_size:
+            self.show_charts()
+        else:  # the class of the new size, which Textual sets after the first of two resizes, may show it
+            self._show_memory_chart()
         self.show_view()
         if self.roomy != self._was_roomy:
             self._was_roomy = self.roomy
@@ -186,6 +191,7 @@ class DashboardScreen(RunPages):
         """
         if self.charts is None:
             return
+        self._charted_size = self.app.size
         self.query_one(Figures).show(self.charts)
         self._show_memory_chart()
         self.query_one(PinnedCharts).show(self._pins, self.charts)
@@ -194,16 +200,18 @@ class DashboardScreen(RunPages):
 
     def show_view(self) -> None:
         super().show_view()
+        self.query_one(ProgressLine).set_class(not self.query_one(ViewLine).has_class(HIDDEN), "-viewed")
         self._share_rows()
 
     def _share_rows(self) -> None:
         """Gives the charts the rows that the other parts leave free."""
         shared = self._sharing()
+        tall = shared if self.has_class("-tall") else None
+        # one change for both, and none that does nothing: all widgets take their styles again
+        self.update_classes({"-airless": bool(tall and not tall.air), "-timeless": bool(tall and not tall.timing)})
         if shared == self._shared:
             return
         self._shared = shared
-        self.set_class(shared is not None and not shared.air, "-airless")
-        self.set_class(shared is not None and not shared.timing, "-timeless")
         for part in (self.query_one(Checklist), self.query_one(MemoryChart)):
             part.styles.height = shared.checks if shared else None
         self.query_one(LogTail).styles.height = shared.log if shared else None

@@ -19,6 +19,7 @@ class DiagnosisList(Items, inherit_bindings=False):
     BINDINGS = KEYS["diagnosis list"]
 
 
+_REST = 6  # rows of the page without its entries
 _READING = "Reading the log …"
 _NO_ERROR = "No error in the log. This page explains why a run failed, with what to try."
 LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
@@ -45,7 +46,12 @@ class DiagnosisScreen(ItemsPage):
         gap: list[Row] = [[]]
         head = [*title_rows(explanation, columns - 1), *meaning_rows(explanation, columns - 1), *gap]
         shown = [Item(None, head)]
-        for item in entries(explanation, columns - 1, 1 if self.inspects else None):
+        found = entries(explanation, columns - 1)
+        if self.inspects:  # which has the whole of one: where all have no room, the fixes have it first
+            for most in (None, 1):
+                if len(head) + sum(len(item.rows) for item in found) > self.size.height - _REST:
+                    found = entries(explanation, columns - 1, most, quoted=1)
+        for item in found:
             if item.name == name_of_fix(0) and len(shown) > 1:
                 shown.append(Item(None, gap))
             shown.append(item)

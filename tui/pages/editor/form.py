@@ -53,7 +53,7 @@ class FormLines(LineTable):
         lift = min(at - self._top, max(0, at - self._top + self._room - rows))
         end = self._top + rows
         self._top += lift
-        return [*drawn[lift:], *(self._line(key, columns) for key in self.keys[end : end + lift])]
+        return [*drawn[lift:], *(self._line(key, columns - 1) for key in self.keys[end : end + lift])]
 
     def row_of(self, key: str) -> int:
         """The row of a line on the screen."""

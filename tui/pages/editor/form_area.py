@@ -134,7 +134,7 @@ class FormArea(Container):
         self._editing = name
         self.lines.make_room(ROWS)
         where, text = self.form.where(name), self.form.text(name)
-        self._place(self.lines.row_of(name), value_column(self.lines.size.width))
+        self._place(self.lines.row_of(name), value_column(self.lines.size.width - 1))
         self.box.open(
             "" if text == DASH else text,
             lambda text, fresh: choices(

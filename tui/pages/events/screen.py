@@ -19,7 +19,7 @@ from tui.pages.events.rows import FILTERS, event_items
 class EventsScreen(ItemsPage):
     """States, phases, flags, requests and exits with local times. Enter explains the check of a flag."""
 
-    PAGE_NAME = "Events"
+    PAGE_NAME, ENTRY_NAME = "Events", "Event"
     LEGENDS = ("Checks", "Runs")
     BINDINGS = KEYS["events"]
     LIST = Items

@@ -29,7 +29,7 @@ class GpuScreen(Inspected[None], RunPage, ChartScreen):
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
 
-    PAGE_NAME = "Devices"
+    PAGE_NAME, ENTRY_NAME = "Devices", "Device"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Memory", "Charts")

@@ -80,7 +80,7 @@ class MetricsScreen(ListPage[None], RunPage):
     def show_body(self) -> None:
         known = self.reader.series.keys()
         keys = ranked(known, self.query_one(Input).value)
-        self.query_one("#heads", Lines).show([column_heads(len(keys), len(known), self.list_columns)])
+        self.query_one("#heads", Lines).show([column_heads(len(keys), len(known), self.list_columns - 1)])
         self.show_list(keys)
 
     def row(self, key: str, columns: int) -> Row:

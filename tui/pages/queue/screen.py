@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from textual import work
 from textual.app import ComposeResult
@@ -30,7 +31,7 @@ from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
-_FACT, _SETTING = 11, 28  # columns of the names of facts and of fields, in the inspector
+_FACT = 11  # columns of the names of facts, in the inspector
 _MARK = 3
 STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
@@ -50,7 +51,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
         fit([(f"{sign} {turn.state}", role)], _STATE),
         fit([(name, "text"), (f" · {clean(entry.id[:SHORT_ID])}", "dim")], _NAME),
         fit([(clean(entry.uses), "text")], _USES),
-        [(clean(turn.waits or "starts next").partition("\n")[0], "dim")],
+        [(clean(_why(turn)).partition("\n")[0], "dim")],
     ]
     row: Row = [("  ", "text")]
     for cell in cells:
@@ -58,12 +59,16 @@ def queue_row(turn: Turn, columns: int) -> Row:
     return crop(row[:-1], columns)
 
 
+def _why(turn: Turn) -> str:
+    """What it waits for; of a paused one the key that ends that."""
+    return "space, which resumes it" if turn.entry.paused else turn.waits or "starts next"
+
+
 def about_turn(turn: Turn) -> list[Span]:
     """The full reason why it waits, and its settings."""
     role = "critical" if turn.entry.skipped is not None else "text"
-    why = turn.waits or "starts next"
     settings = " ".join(turn.entry.settings)
-    return [(f"{turn.entry.id}: {why}", role), *([(settings, "dim")] if settings else [])]
+    return [(f"{turn.entry.id}: {_why(turn)}", role), *([(settings, "dim")] if settings else [])]
 
 
 def check_words(check: Checked) -> tuple[str, str]:
@@ -80,13 +85,13 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
     facts: list[tuple[str, str, str]] = [
         ("state", f"{sign[0]} {turn.state}", sign[1]),
-        ("waits for", turn.waits or "starts next", "critical" if entry.skipped is not None else "text"),
+        ("waits for", _why(turn), "critical" if entry.skipped is not None else "text"),
         ("check", *check_words(turn.check)),
         ("uses", entry.uses, "text"),
         ("gets", f"GPU {','.join(turn.gpus)}" if turn.gpus else "", "text"),
         ("after", entry.after or "", "text"),
         ("added", f"{duration(max(now() - entry.added, 0))} ago", "text"),
-        ("note", entry.note, "notice"),
+        ("note", entry.note, "text"),
     ]
     for name, text, role in facts:
         if text:
@@ -99,15 +104,21 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     for setting in entry.settings:
         rows += paragraph(clean(setting), "text", columns)
     rows += [[], [(" Plan", "dim")]]
+    plan = dict(_plan(entry.preset))
+    longest = max(map(len, plan), default=0) + 3
+    for name, text in plan.items():
+        rows += labelled([(f" {name}", "dim")], text, "text", min(longest, columns * 3 // 4), columns)
+    return Inspection(rows=rows)
+
+
+def _plan(preset: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The settings of a preset that say what it trains, each as `data.train_batch_size` with its value."""
     for group in ("algorithm", "model", "data", "trainer"):
-        values = entry.preset.get(group)
+        values = preset.get(group)
         given = values.items() if isinstance(values, dict) else [("", values)] if values is not None else []
         for name, value in given:
             text = f"{value}" if not isinstance(value, list) else ", ".join(map(str, value))
-            rows += labelled(
-                [(f" {clean(f'{group}.{name}'.strip('.'))}", "dim")], clean(text), "text", _SETTING, columns
-            )
-    return Inspection(rows=rows)
+            yield clean(f"{group}.{name}".strip(".")), clean(text)
 
 
 POLL = 2.0  # seconds

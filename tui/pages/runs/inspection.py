@@ -52,8 +52,9 @@ def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
 def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edit], columns: int) -> Inspection:
     """State, verdict, four curves; below them how it ended, its flags, what differs, where it came from."""
     title: Row = [(clean(run.id), "title")]
+    columns -= 1  # as `_aligned` takes
     if run.waits:
-        return Inspection([title], (), [_fact("state", state_words(run.state)), *_text(SEE_QUEUE, "dim", columns)])
+        return _aligned([title], (), [_fact("state", state_words(run.state)), *_text(SEE_QUEUE, "dim", columns)])
     state = charts.reader.state if charts is not None else current(RunDir(run.path))
     head: list[Row] = [title, _fact("state", [*state_words(state), ("   ", "text"), *verdict_words(state)])]
     head.append(_fact("step", [(" · ".join(_progress(run, state)), "text")]))
@@ -65,10 +66,16 @@ def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edi
         rows += labelled([(f"{sign} {check.rule}", role)], check.message, "text", _NAME, columns)
     if changes:
         rows += _settings("differs", changes, columns)
-    for name, text, role in (("from", lineage(run.path), "text"), ("note", str(run.note), "notice")):
+    for name, text, role in (("from", lineage(run.path), "text"), ("note", str(run.note), "text")):
         rows += labelled([(name, "dim")], text, role, _NAME, columns) if text else []
     rows += [[], *folded([(str(run.path), "dim")], columns)]
-    return Inspection(head, _plots(charts.reader, charts) if charts is not None else _waiting(), rows)
+    return _aligned(head, _plots(charts.reader, charts) if charts is not None else _waiting(), rows)
+
+
+def _aligned(head: list[Row], plots: Sequence[Plot], rows: list[Row]) -> Inspection:
+    """The texts begin where the titles of charts do."""
+    head, rows = ([[(" ", "text"), *row] for row in part] for part in (head, rows))
+    return Inspection(head, plots, rows)
 
 
 def _progress(run: RunSummary, state: RunState) -> list[str]:
@@ -97,7 +104,7 @@ def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:
     rows: list[Row] = []
     for edit in edits:
         text = f"{clean(edit.key)} {setting_words(edit.before)} {ARROW} {setting_words(edit.now)}"
-        rows += labelled([("" if rows else name, "dim")], text, "notice", _NAME, columns)
+        rows += labelled([("" if rows else name, "dim")], text, "text", _NAME, columns)
     return rows
 
 
@@ -141,12 +148,13 @@ def read_preset(name: str) -> PresetFacts:
 def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> Inspection:
     """What it is for, whether it fits this machine, its plan, what it changes, and its file."""
     head: list[Row] = [[(clean(preset.name), "title")]]
+    columns -= 1  # as `_aligned` takes
     if preset.error:
         head += _text(preset.error, "critical", columns)
     elif preset.description:
         head += _text(preset.description, "text", columns)
     known = facts or PresetFacts()
-    rows: list[Row] = [_fit(preset, known.machine)]
+    rows = _fit(preset, known.machine)
     for row in known.plan:
         (name, role), (text, text_role) = row
         rows += labelled([(name.strip(), role)], text, text_role, _NAME, columns)
@@ -159,17 +167,17 @@ def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> 
     for line in known.lines:
         role = "dim" if line.lstrip().startswith("#") else "text"
         rows += [[(piece, role)] for piece in fold(clean(line), max(columns - 1, 1))]
-    return Inspection([*head, []], (), rows)
+    return _aligned([*head, []], (), rows)
 
 
-def _fit(preset: Summary, machine: str) -> Row:
-    """`fit      ✔ fits: no GPU needed`; in red what the machine lacks."""
+def _fit(preset: Summary, machine: str) -> list[Row]:
+    """`needs     1 GPU, 24 GB`, and below it whether that fits."""
     needs = preset.needs or "not stated"
-    row = _fact("needs", [(f"{clean(needs)}  ", "text")])
+    row = _fact("needs", [(clean(needs), "text")])
     if preset.fits is None:
-        return row
+        return [row]
     has = f" this machine ({machine})" if machine else " this machine"
-    return [*row, *([FITS, (has, "dim")] if preset.fits else [(f"{CRITICAL} too large for{has}", "warn")])]
+    return [row, _fact("", [FITS, (has, "dim")] if preset.fits else [(f"{CRITICAL} too large for{has}", "warn")])]
 
 
 def _fact(name: str, row: Row) -> Row:

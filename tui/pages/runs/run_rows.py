@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
 _CELLS = {_BEST: 6, _STEP: 9, _TIME: 7, _STARTED: 13, _LAST: 6}  # of the columns that a narrow list leaves out
 _NAME, _LONG_NAME = 19, 27  # cells of a name; a long one takes the room of what comes behind
-_STATE, _VERDICT, _NARROW_VERDICT = 12, 12, 10  # of state and verdict
+_STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # of state and verdict
 _NARROW = 70  # columns below which the verdict is narrow
-_LEAST_CURVE, _CURVE, _MOST_CURVE = 3, 7, 47
+_LEAST_CURVE, _CURVE, _MOST_CURVE = len("reward"), 7, 47
 _LEAST_CHANGES, _MOST_CHANGES = 14, 48
 COMPARED_FROM = 84  # columns from which there is room for what differs
 _ID = len(" · ") + SHORT_ID  # cells behind a name
@@ -111,7 +111,7 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     if shown.curve:
         cells.append(_curve(run, shown.curve))
     if shown.changes:
-        cells.append(fit([(changes_words(changes, shown.changes), "notice")], shown.changes))
+        cells.append(fit([(changes_words(changes, shown.changes), "text")], shown.changes))
     if _TIME in shown:
         cells.append(spread([], [(_took(run), "dim")], _CELLS[_TIME]))
     if _STARTED in shown:
@@ -179,7 +179,7 @@ def about_run(run: RunSummary) -> list[Span]:
     """How the run ended or its present state, and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
-    noted = [(str(run.note), "notice")] if str(run.note) else []
+    noted = [(str(run.note), "text")] if str(run.note) else []
     if run.waits:
         return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
     origin = lineage(run.path)

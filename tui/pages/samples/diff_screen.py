@@ -30,7 +30,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
-    PAGE_NAME = "Sample"
+    PAGE_NAME = "Prompt"
     BINDINGS = KEYS["diff"]
     TABLE = ResponseTable
     EMPTY = " searching other steps for this prompt …"

@@ -41,7 +41,7 @@ class SamplesScreen(ListPage[None], RunPage):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
     LEGENDS = ("Samples",)
-    PAGE_NAME = "Samples"
+    PAGE_NAME, ENTRY_NAME = "Samples", "Sample"
     BINDINGS = KEYS["samples"]
     AUTO_FOCUS = "ResponseTable"
     POLL = 2.0

@@ -15,6 +15,7 @@ _NAME = 11  # cells of a lane's name
 _IDLE = 11  # cells of ` idle 53 %` at its end
 _BAR = 24  # cells of the longest bar of a stage
 _HEAD = 12  # columns of the names of stages
+_TEXT = 10  # column of the texts below
 
 
 def title_row(report: Report, columns: int) -> Row:
@@ -160,9 +161,9 @@ def _stack(seconds: Mapping[str, float], order: Sequence[str], high: int) -> lis
     return [next((stage for edge, stage in edges if edge >= (level + 0.5) / high), order[-1]) for level in range(high)]
 
 
-def limit_row(report: Report, columns: int) -> Row:
+def limit_rows(report: Report, columns: int) -> list[Row]:
     """Tokens per second against what the GPU allows."""
-    return crop([(" speed", "dim"), (f"    {limit_line(report.limits)}", "text")], columns)
+    return labelled([(" speed", "dim")], limit_line(report.limits), "text", _TEXT, columns)
 
 
 def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
@@ -170,7 +171,7 @@ def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
     drawn: list[Row] = []
     for at, (label, text) in enumerate(advice_rows(report.advice)):
         role = "live" if label == "advice" and report.advice else "text" if at < 2 else "dim"
-        drawn += labelled([(f" {label}", "dim")], text, role, 10, columns)
+        drawn += labelled([(f" {label}", "dim")], text, role, _TEXT, columns)
     return drawn[:rows]
 
 
