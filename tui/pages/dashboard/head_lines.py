@@ -109,9 +109,7 @@ class AwayPanel(Painted):
 
 
 class TrackerLine(Grown):
-    """The trackers of the run, one line each: an address, or a command. Hidden without a tracker, and on a low
-    screen.
-    """
+    """The run in its trackers, one line each: an address, or a command. Hidden without one, and on a low screen."""
 
     trackers: tuple[TrackedRun, ...] = ()
 
