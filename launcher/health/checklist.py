@@ -10,7 +10,7 @@ from launcher.health.catalogue import rules
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.fixes import fitting
-from launcher.health.frame import Frame, first
+from launcher.health.frame import Frame
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Memory, Rule, Setup
 from launcher.health.settings import read
@@ -45,7 +45,7 @@ class _Entry:
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
-        self.raw = Level.OK
+        self.raw, self.rule.flagged = Level.OK, before > Level.OK
         try:
             reading = judge(self.rule)
             if reading is None and logged is not None and before < Level.OK:
@@ -110,10 +110,10 @@ class Checklist:
     ) -> None:
         self._config = RunConfig(config)
         limits = read(settings)
-        self._signals = Signals()
+        self._signals = Signals(self._config)
+        machine = (gpu_total_gb, host_total_gb, clock, vocabulary)
         self._entries = {
-            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], gpu_total_gb, host_total_gb, clock, vocabulary)))
-            for kind in ALL
+            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], self._signals, *machine))) for kind in ALL
         }
         # a program that screams has a million lines for them
         self._readers = [each for each in self._entries.values() if type(each.rule).log_line is not Rule.log_line]
@@ -138,9 +138,9 @@ class Checklist:
             self._step = step
             self._steps += 1
             self._logged.update(self._interesting & data.keys())
-        self._update_signals(step, data, training)
         self._checks = None
-        frame = Frame(step, self._steps, data, self._signals, three_decimals, t)
+        frame = Frame(step, self._steps, data, three_decimals, t)
+        self._signals.update(frame, training)
         changes: list[LevelChange] = []
         for harmful in (True, False):  # the others depend on the harm
             for name, entry in self._entries.items():
@@ -232,15 +232,6 @@ class Checklist:
         at, self._checks = self._step if step is None else step, None
         changes = [entry.ask(at, ask) for entry in entries if not entry.off]
         return [change for change in changes if change is not None]
-
-    def _update_signals(self, step: int, data: Mapping[str, float], training: bool) -> None:
-        signals = self._signals
-        if training:
-            signals.reward.update(
-                step, first(data, keys.SCORE), first(data, keys.SCORE_MAX), first(data, keys.SCORE_MIN)
-            )
-            signals.entropy.update(first(data, keys.ENTROPY))
-        signals.validation.update(step, data, signals.reward)
 
     def _entry(self, rule: str) -> _Entry:
         if rule not in self._entries:

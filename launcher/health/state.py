@@ -12,7 +12,7 @@ _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
     """What a rule says about one step.
 

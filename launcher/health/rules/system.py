@@ -3,15 +3,15 @@
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from launcher.core.format import duration, number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs, worst
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
+from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
+from launcher.health.metric import FIRST, Metric, median
 from launcher.health.rules.base import Memory, Rule, Setup, warming
-from launcher.health.series import Baseline, median
 from launcher.health.state import Reading
 from launcher.record.levels import Level
 from launcher.verl.config import BATCH
@@ -29,34 +29,34 @@ class StepTime(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._times = Baseline(20)
-        self._costs = Baseline(20)  # time per token
+        self._time, self._cost = Metric(), Metric()  # of a step, and per token
 
     def judge(self, frame: Frame) -> Reading | None:
         core = _core_time(frame)
         if core is None or core <= 0:
             return None
         if frame.count == 1:  # it pays for compilation and caches
-            return warming(9)
-        tokens = self._generated(frame)
-        cost = core / tokens if tokens is not None and tokens > 0 else None
-        if len(self._times) < 8:
-            self._add(core, cost)
-            return warming(9 - len(self._times))
-        ratio, ago = core / self._times.median, core / self._times.ago
-        if cost is not None and len(self._costs):  # shorter or longer responses are no slow-down
-            ratio, ago = min(ratio, cost / self._costs.median), min(ago, cost / self._costs.ago)
-        slower = [Clause(ratio, ladder(self.limits.raising, "ratio", ">"))]
+            return warming(FIRST + 1)
+        tokens, time, cost = self._generated(frame), self._time, self._cost
+        time.see(core)
+        cost.see(core / tokens if tokens is not None and tokens > 0 else None)
+        if time.known < FIRST:
+            return warming(FIRST + 1 - time.known)
+        ratio, ago = core / time.usual, core / time.ago
+        if cost.known and math.isfinite(cost.now):  # shorter or longer responses are no slow-down
+            ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
         reading = self.compare(
             f"steps take {number(ratio)}× the usual time ({number(core)} s)",
             lambda limits: [
                 Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE),
                 Clause(ago, ladder(limits, "ago", ">"), "× the time 50 to 100 steps ago", span=POSITIVE),
             ],
+            time,
         )
-        self._add(core, cost, refused=reading.raw >= Level.WARN)
-        if reading.raw > worst(slower):
-            return replace(reading, message=f"steps take {number(ago)}× the time of 50 to 100 steps ago")
+        if reading.raw >= Level.WARN:
+            cost.refuse()
+        if reading.raw > reading.raising[0].level:
+            reading.message = f"steps take {number(ago)}× the time of 50 to 100 steps ago"
         return reading
 
     def _generated(self, frame: Frame) -> float | None:
@@ -64,13 +64,8 @@ class StepTime(Rule):
         tokens, batch = frame.get(keys.TOKENS), self.config.number(BATCH)
         if tokens is None or not batch:
             return tokens
-        dropped = sum(frame.get(names) or 0.0 for names in (keys.EVICTED, keys.FILTERED, keys.SURPLUS, keys.FAILED))
+        dropped = sum(frame.get(names) or 0.0 for names in DROPPED)
         return tokens * (1 + max(dropped, 0.0) / batch)
-
-    def _add(self, core: float, cost: float | None, refused: bool = False) -> None:
-        self._times.add(core, refused)
-        if cost is not None:
-            self._costs.add(cost, refused)
 
 
 def _core_time(frame: Frame) -> float | None:
@@ -116,14 +111,13 @@ class _MemoryRule(Rule):
             f"{number(used)} of {number(self._total)} GB {self.words}",
             lambda limits: self._clauses(limits, used, growth, math.nan if left is None or outlived else left),
         )
-        message = reading.message
         if left is not None:
-            message += f", growing; full in about {number(max(0, round(left)))} steps"
-            message += ", after the last step" if outlived else ""
+            reading.message += f", growing; full in about {number(max(0, round(left)))} steps"
+            reading.message += ", after the last step" if outlived else ""
         elif self._full_for >= _FULL_FOR and reading.raising[0].level == Level.OK:
-            message += ", but nearly full between steps"
+            reading.message += ", but nearly full between steps"
         self._full_for = 0.0
-        return replace(reading, message=message)
+        return reading
 
     def _clauses(self, limits: Mapping[str, float], used: float, growth: float, left: float) -> Sequence[Clause]:
         total = self._total or 0.0
@@ -259,10 +253,11 @@ class Stall(Rule):
         reading = self.compare("", lambda limits: self._silence(limits, waited))
         if self._last_step is None or not self._gaps:
             begun = "the start" if self._last_step is None else "the first step"
-            return replace(reading, message=f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}")
-        usually = f"(usual {duration(median(self._gaps))})"
+            reading.message = f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}"
+            return reading
         said = f"no new step for {duration(waited)}" if reading.raw else f"{duration(waited)} since the last step"
-        return replace(reading, message=f"{said} {usually}")
+        reading.message = f"{said} (usual {duration(median(self._gaps))})"
+        return reading
 
     def _silence(self, limits: Mapping[str, float], waited: float) -> Sequence[Clause]:
         if self._last_step is None or not self._gaps:

@@ -1,0 +1,144 @@
+"""Rules that are rows of rules.toml: figures, taken from the model of a metric, against limits."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, methodcaller
+
+from launcher.core.format import number
+from launcher.health.catalogue import Figure, RuleData
+from launcher.health.clauses import Clause, Rung, ladder
+from launcher.health.derived import keys_of
+from launcher.health.frame import Frame
+from launcher.health.metric import Metric
+from launcher.health.rules.base import Rule, Setup, not_judged, warming
+from launcher.health.state import LASTING, Reading
+from launcher.record.levels import Level
+
+
+class _Value(float):
+    """A value in a message: `{}` is a number, `{:%}` a share, `{:steps}` a number of steps."""
+
+    def __format__(self, spec: str) -> str:
+        x = float(self)
+        if spec == "steps":
+            return f"{number(x)} step{'' if x == 1 else 's'}"
+        return f"{number(100 * x)} %" if spec else number(x)
+
+
+class _Compared:
+    """A figure with the model that it is taken from."""
+
+    def __init__(self, figure: Figure, setup: Setup) -> None:
+        self.figure, self.metric, self._setup = figure, setup.signals.of(figure.metric), setup
+        self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
+        self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
+        self._keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
+        positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
+        self._span = (0.0 if positive else -math.inf, figure.most)
+        self._fixed: dict[int, list[Rung]] = {}  # by the limits, where they do not move with the run
+
+    def value(self) -> float:
+        """What is compared."""
+        return self.take(self.metric)
+
+    def clause(self, x: float, limits: Mapping[str, float], rule: Rule) -> Clause:
+        figure = self.figure
+        if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
+            x = math.nan
+        rungs: Sequence[Rung] = self._rungs(limits)
+        if figure.change:
+            rungs = rule.weighed(rungs, figure.pays and rule.reward.rises)
+        words = "" if figure.take == "size" and self.metric.now >= 0 else figure.words
+        return Clause(x, rungs, words, self._keys, self._span, figure.fixed)
+
+    def _rungs(self, limits: Mapping[str, float]) -> list[Rung]:
+        figure = self.figure
+        if self._unit is None and id(limits) in self._fixed:
+            return self._fixed[id(limits)]
+        unit = self._unit(self._of_unit) if self._unit else 1.0
+        rungs = ladder(limits, figure.limit, figure.side, unit)
+        if figure.distance:
+            rungs = [Rung(level, "<=", 1 - value) for level, _, value in rungs]
+        if figure.swing:
+            rungs = [
+                Rung(level, side, max(value, unit * self.metric.swing(self._setup.limits.k * rung.value)))
+                for (level, side, value), rung in zip(rungs, ladder(limits, figure.swing), strict=True)
+            ]
+        if self._unit is None:
+            self._fixed[id(limits)] = rungs
+        return rungs
+
+
+def _estimate(words: str) -> Callable[[Metric], float]:
+    name, _, count = ("now" if words.isupper() else words).partition(" ")
+    return methodcaller(name, int(count)) if count else attrgetter(name)
+
+
+class Declared(Rule):
+    """A rule that its row in rules.toml describes."""
+
+    data: RuleData
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        scopes = ("", "token mean" if setup.config.token_mean else "other mean")
+        self._figures = [_Compared(figure, setup) for figure in self.data.figures if figure.only in scopes]
+        self._said: dict[str, Callable[[], float]] = {}
+
+    def judge(self, frame: Frame) -> Reading | None:
+        data, first = self.data, self._figures[0].metric
+        found = [(each, each.value()) for each in self._figures if not math.isnan(each.metric.now)]
+        if not found or not (data.any or found[0][0].metric is first):
+            logged = all(frame.get(group) is not None for group in self.needs)
+            return not_judged(data.missing) if data.missing and logged and not first.count else None
+        first = found[0][0].metric
+        if data.constant and first.count >= 5 and first.run == 0 and not any(first.last(20)):
+            return not_judged(data.constant)
+        if first.count < data.after:
+            return warming(data.after - first.count)
+        reading = self.compare("", lambda limits: [each.clause(x, limits, self) for each, x in found])
+        reading.message = self._message(frame, found, reading)
+        if reading.raw >= Level.WARN:
+            for each, _ in found:
+                if each.figure.unit:
+                    each.metric.refuse()
+        return self.with_harm(reading, first.now)
+
+    def _message(self, frame: Frame, found: Sequence[tuple[_Compared, float]], reading: Reading) -> str:
+        data, said, values = self.data, list[str](), _Named(self, frame, found)
+        for (each, x), clause in zip(found, reading.raising, strict=True):
+            lasts = each.figure.take == "run" and x > 0 and not reading.raw
+            if each.figure.say and (lasts or (clause.level == reading.raw and (reading.raw or not data.message))):
+                said.append(each.figure.say.format_map(values) + (LASTING if lasts else ""))
+        if said:
+            return ", ".join(dict.fromkeys(said))
+        message = data.message.format_map(values)
+        return message + data.aside.format_map(values) if data.aside and values.known(data.aside) else message
+
+
+class _Named(dict[str, _Value]):
+    """What a message may name: figures by their limits, metrics by their names, estimates of the first figure."""
+
+    def __init__(self, rule: Declared, frame: Frame, found: Sequence[tuple[_Compared, float]]) -> None:
+        super().__init__((each.figure.limit, _Value(x)) for each, x in found)
+        self._rule, self._frame, self._first = rule, frame, found[0][0].metric
+
+    def __missing__(self, name: str) -> _Value:
+        if not name.isupper():
+            return _Value(getattr(self._first, name))
+        keys = keys_of(name)
+        x = self._frame.get(keys) if keys else self._rule.signals.of(name).now
+        return _Value(math.nan if x is None else x)
+
+    def known(self, template: str) -> bool:
+        """Whether all that a template names is known."""
+        return "nan" not in template.format_map(self)
+
+
+def declared(data: RuleData) -> type[Rule]:
+    """The class of a rule that has figures in rules.toml."""
+    groups = [keys_of(figure.metric) for figure in data.figures]
+    needs = (tuple(key for group in groups for key in group),) if data.any else tuple(filter(None, groups[:1]))
+    also = dict.fromkeys([*filter(None, groups if data.any else groups[1:]), *map(keys_of, data.also)])
+    members = {"id": data.id, "data": data, "needs": needs, "also": tuple(also), "worse": data.worse}
+    return type(data.id, (Declared,), members)
