@@ -12,8 +12,10 @@ from launcher.verl.config import ACTOR, BATCH, GAMMA, PROMPT, ROLLOUT
 Source = Callable[[Frame], float | None]
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 _NOTHING = 0.05  # explained variance
+_MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
 _MODE = "trainer.v1.trainer_mode"
 DROPPED = (keys.FILTERED, keys.EVICTED, keys.FAILED, keys.SURPLUS)
+_COUNTS = frozenset(key for names in DROPPED for key in names)
 
 
 class Derived(NamedTuple):
@@ -127,6 +129,8 @@ def _dropped(names: tuple[str, ...]) -> Derived:
 
         def share(frame: Frame) -> float | None:
             nonlocal had
+            if not had and frame.data.keys().isdisjoint(_COUNTS):
+                return None
             counts = [max(frame.get(each) or 0.0, 0.0) for each in DROPPED]
             had = had or any(counts)
             return max(frame.get(names) or 0.0, 0.0) / (batch + sum(counts)) if had and batch else None
@@ -168,7 +172,8 @@ def _waiting(config: RunConfig) -> Source:
 
     def share(frame: Frame) -> float | None:
         nonlocal separate
-        separate = separate or any(key.startswith(keys.SEPARATE) for key in frame.data)
+        if not separate and frame.count <= _MODE_SHOWS:
+            separate = any(key.startswith(keys.SEPARATE) for key in frame.data)
         waited, whole = frame.get(keys.GENERATION), frame.get(keys.STEP_TIME)
         known = separate and waited is not None and whole is not None and whole > 0
         return min(waited / whole, 1.0) if known and waited is not None and whole else None

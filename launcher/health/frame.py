@@ -52,6 +52,8 @@ def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:
     """The value under the first of `names` that `data` has, in its present unit; None when not finite."""
     for name in names:
         if name in data:
-            value = data[name] * keys.scale(name)
+            value = data[name]
+            if name in keys.SCALE:
+                value *= keys.SCALE[name]
             return value if math.isfinite(value) else None
     return None

@@ -105,7 +105,8 @@ class _MemoryRule(Rule):
             self._own = not self._own
             self._last.clear()
         self._last.append(used if own is None else own)
-        growth, left = self._growth(), self._left(used)
+        rises = self._rises()
+        growth, left = min(rises, default=math.nan), self._left(used, rises)
         outlived = left is not None and self._outlived(frame.step + left)
         reading = self.compare(
             f"{number(used)} of {number(self._total)} GB {self.words}",
@@ -139,21 +140,19 @@ class _MemoryRule(Rule):
         """What of it the run holds; None when that is unknown."""
         return None
 
-    def _growth(self) -> float:
-        """The least growth in the thirds of the last 30 steps; nan before there are enough."""
-        if self.own_only and not self._own:
-            return math.nan
-        return min(self._rises()) if self._count >= 40 and len(self._last) == self._last.maxlen else math.nan
+    def _rises(self) -> list[float]:
+        """The growth in each third of the last 30 steps; none before there are enough."""
+        last = list(self._last)
+        if (self.own_only and not self._own) or self._count < 40 or len(last) <= 3 * _THIRD:
+            return []
+        return [last[end] - last[end - _THIRD] for end in range(_THIRD, len(last), _THIRD)]
 
-    def _left(self, used: float) -> float | None:
+    def _left(self, used: float, rises: Sequence[float]) -> float | None:
         """Steps until the ceiling; None while memory does not rise in all thirds of the last 30 steps."""
-        if self._total is None or not self._growth() > self.limits.raising["notice.creep"] * self._total:
+        if self._total is None or not rises or not min(rises) > self.limits.raising["notice.creep"] * self._total:
             return None
         # the median, as a single jump is no slope
-        return (self.ceiling * self._total - used) / (median(self._rises()) / _THIRD)
-
-    def _rises(self) -> list[float]:
-        return [self._last[end] - self._last[end - _THIRD] for end in range(_THIRD, len(self._last), _THIRD)]
+        return (self.ceiling * self._total - used) / (median(rises) / _THIRD)
 
     def _outlived(self, step: float) -> bool:
         """Whether the run ends before a step: steps that never come fill nothing."""
