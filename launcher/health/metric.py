@@ -62,7 +62,9 @@ class Metric:
 
     noisy = NOISY
 
-    def __init__(self) -> None:
+    def __init__(self, floor: float = _TINY, sample: float | None = None) -> None:
+        self._floor = floor  # a value below has no ratio to another
+        self._sample = sample  # what a share is of: independent ones, such as prompts
         self.now = math.nan  # the value of this step; nan where it has none
         self.count = 0
         self.smooth = math.nan  # exponential mean over five steps
@@ -144,17 +146,27 @@ class Metric:
 
     @_Estimate
     def noise(self) -> float:
-        """Noise of a step."""
-        return noise_of(self.last(self.noisy))
+        """Noise of a step; of a share that of its sample at least, which a share near its floor may not have shown."""
+        noise = noise_of(self.last(self.noisy))
+        if not self._sample or self._sample < 1:
+            return noise
+        share = min(max(1 / self._sample, self.usual), 0.5)
+        return max(noise, math.sqrt(share * (1 - share) / self._sample))
 
     @_Estimate
     def log_noise(self) -> float:
         """Noise of a metric whose swings are in proportion to it: that of its logarithm."""
-        return noise_of([math.log(x) if x > _TINY else math.log(_TINY) for x in self.last(self.noisy)])
+        return noise_of([math.log(max(x, self._floor)) for x in self.last(self.noisy)])
 
-    def swing(self, sigmas: float) -> float:
+    @_Estimate
+    def usual_log_noise(self) -> float:
+        """The same of the last 20 accepted values: flagged peaks are not in it."""
+        return noise_of([math.log(max(x, self._floor)) for x in islice(reversed(self._past), USUAL)])
+
+    def swing(self, sigmas: float, usual: bool = False) -> float:
         """The factor that so many sigmas of such a metric are."""
-        return math.exp(min(sigmas * self.log_noise, 700))  # what a float can hold
+        noise = self.usual_log_noise if usual else self.log_noise
+        return math.exp(min(sigmas * noise, 700))  # what a float can hold
 
     @property
     def known(self) -> int:

@@ -8,9 +8,11 @@ from launcher.health import derived, keys
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
 from launcher.health.metric import AGO, KEPT, USUAL, Metric, median, noise_of
+from launcher.verl.config import BATCH
 
 _TELLING = 7  # values from which a smoothed rise is judged
 _JUDGED = 8  # scores from which it is known whether the reward rises or falls
+_NO_KL = 0.001  # nats; estimates of a KL near 0 may be negative
 _FEW = 4  # scores at the beginning, that all later ones are above
 _TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of 50, in sigmas
 
@@ -227,8 +229,13 @@ class Signals:
         if name == "SCORE":
             return self.reward
         if name not in self._models:
-            self._models[name] = (self._source(name), Metric())
+            self._models[name] = (self._source(name), self._model(name))
         return self._models[name][1]
+
+    def _model(self, name: str) -> Metric:
+        if name == "TRUNCATED":
+            return Metric(sample=self._config.number(BATCH))
+        return Metric(_NO_KL) if name == "KL" else Metric()
 
     def update(self, frame: Frame, training: bool) -> None:
         """Takes in one record; one that is only a validation moves nothing else."""

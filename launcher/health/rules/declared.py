@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter, methodcaller
 
 from launcher.core.format import number
@@ -29,13 +30,14 @@ class _Compared:
     """A figure with the model that it is taken from."""
 
     def __init__(self, figure: Figure, setup: Setup) -> None:
-        self.figure, self.metric, self._setup = figure, setup.signals.of(figure.metric), setup
+        self.figure, self.metric = figure, setup.signals.of(figure.metric)
         self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
         self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
         self._keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
         positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
         self._span = (0.0 if positive else -math.inf, figure.most)
-        self._fixed: dict[int, list[Rung]] = {}  # by the limits, where they do not move with the run
+        limits = () if figure.unit else (setup.limits.raising, setup.limits.releasing)
+        self._fixed = {id(each): self._rungs(each) for each in limits}  # those that do not move with the run
 
     def value(self) -> float:
         """What is compared."""
@@ -45,27 +47,20 @@ class _Compared:
         figure = self.figure
         if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
             x = math.nan
-        rungs: Sequence[Rung] = self._rungs(limits)
+        rungs: Sequence[Rung] = self._fixed.get(id(limits)) or self._rungs(limits)
         if figure.change:
             rungs = rule.weighed(rungs, figure.pays and rule.reward.rises)
         words = "" if figure.take == "size" and self.metric.now >= 0 else figure.words
         return Clause(x, rungs, words, self._keys, self._span, figure.fixed)
 
     def _rungs(self, limits: Mapping[str, float]) -> list[Rung]:
-        figure = self.figure
-        if self._unit is None and id(limits) in self._fixed:
-            return self._fixed[id(limits)]
-        unit = self._unit(self._of_unit) if self._unit else 1.0
+        figure, unit = self.figure, self._unit(self._of_unit) if self._unit else 1.0
         rungs = ladder(limits, figure.limit, figure.side, unit)
         if figure.distance:
             rungs = [Rung(level, "<=", 1 - value) for level, _, value in rungs]
         if figure.swing:
-            rungs = [
-                Rung(level, side, max(value, unit * self.metric.swing(self._setup.limits.k * rung.value)))
-                for (level, side, value), rung in zip(rungs, ladder(limits, figure.swing), strict=True)
-            ]
-        if self._unit is None:
-            self._fixed[id(limits)] = rungs
+            swings = [unit * self.metric.swing(sigmas, usual=True) for _, _, sigmas in ladder(limits, figure.swing)]
+            rungs = [Rung(level, side, max(x, y)) for (level, side, x), y in zip(rungs, swings, strict=True)]
         return rungs
 
 
@@ -83,7 +78,6 @@ class Declared(Rule):
         super().__init__(setup)
         scopes = ("", "token mean" if setup.config.token_mean else "other mean")
         self._figures = [_Compared(figure, setup) for figure in self.data.figures if figure.only in scopes]
-        self._said: dict[str, Callable[[], float]] = {}
 
     def judge(self, frame: Frame) -> Reading | None:
         data, first = self.data, self._figures[0].metric
@@ -97,10 +91,13 @@ class Declared(Rule):
         if first.count < data.after:
             return warming(data.after - first.count)
         reading = self.compare("", lambda limits: [each.clause(x, limits, self) for each, x in found])
-        reading.message = self._message(frame, found, reading)
+        if reading.raw:
+            reading.message = self._message(frame, found, reading)
+        else:
+            reading.later = partial(self._message, frame, found, reading)
         if reading.raw >= Level.WARN:
             for each, _ in found:
-                if each.figure.unit:
+                if each.figure.unit.startswith("usual"):
                     each.metric.refuse()
         return self.with_harm(reading, first.now)
 
@@ -112,8 +109,8 @@ class Declared(Rule):
                 said.append(each.figure.say.format_map(values) + (LASTING if lasts else ""))
         if said:
             return ", ".join(dict.fromkeys(said))
-        message = data.message.format_map(values)
-        return message + data.aside.format_map(values) if data.aside and values.known(data.aside) else message
+        message, aside = data.message.format_map(values), data.aside.format_map(values)
+        return message if values.unknown else message + aside
 
 
 class _Named(dict[str, _Value]):
@@ -122,17 +119,15 @@ class _Named(dict[str, _Value]):
     def __init__(self, rule: Declared, frame: Frame, found: Sequence[tuple[_Compared, float]]) -> None:
         super().__init__((each.figure.limit, _Value(x)) for each, x in found)
         self._rule, self._frame, self._first = rule, frame, found[0][0].metric
+        self.unknown = False  # whether something was asked for that the step does not have
 
     def __missing__(self, name: str) -> _Value:
         if not name.isupper():
             return _Value(getattr(self._first, name))
         keys = keys_of(name)
         x = self._frame.get(keys) if keys else self._rule.signals.of(name).now
+        self.unknown = self.unknown or x is None
         return _Value(math.nan if x is None else x)
-
-    def known(self, template: str) -> bool:
-        """Whether all that a template names is known."""
-        return "nan" not in template.format_map(self)
 
 
 def declared(data: RuleData) -> type[Rule]:

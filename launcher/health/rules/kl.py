@@ -90,10 +90,11 @@ class UnrewardedDrift(Rule):
         reward, found = self.reward, []
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
-            figure = f"KL rise (reward gain < {number(worth)})"
-            counted = rise if gain < worth else math.nan
             full = reward.room(reward.smooth) < worth  # a reward at its ceiling cannot gain as much
+            slowly = reward.gained_slowly and gain > 0
             at_most = min(level, Level.WARN) if full or reward.gained_slowly else level
-            rungs = self.weighed([Rung(at_most, ">=", max(limits[f"{name}.rise"], least))], full or reward.rises)
-            found.append(Clause(counted, rungs, figure, span=POSITIVE))
+            rung = Rung(at_most, ">=", max(limits[f"{name}.rise"], least))
+            rungs = self.weighed([rung], full or reward.rises or slowly)
+            counted = rise if gain < worth else math.nan
+            found.append(Clause(counted, rungs, f"KL rise (reward gain < {number(worth)})", span=POSITIVE))
         return found
