@@ -1,6 +1,6 @@
 """The checklist: feeds every rule, keeps the rows, reports what changed."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -115,6 +115,8 @@ class Checklist:
         self._entries = {
             kind.id: _Entry(kind(Setup(self._config, limits[kind.id], self._signals, *machine))) for kind in ALL
         }
+        self._harmful = [entry for entry in self._entries.values() if entry.data.harm]
+        self._others = [entry for entry in self._entries.values() if not entry.data.harm]
         # a program that screams has a million lines for them
         self._readers = [each for each in self._entries.values() if type(each.rule).log_line is not Rule.log_line]
         self._watchers = [each for each in self._entries.values() if type(each.rule).tick is not Rule.tick]
@@ -141,25 +143,27 @@ class Checklist:
         self._checks = None
         frame = Frame(step, self._steps, data, three_decimals, t)
         self._signals.update(frame, training)
-        changes: list[LevelChange] = []
-        for harmful in (True, False):  # the others depend on the harm
-            for name, entry in self._entries.items():
-                if entry.off or bool(entry.data.harm) != harmful or not (training or entry.rule.judges_validations):
-                    continue
-                change = entry.ask(step, lambda rule: rule.judge(frame), self._logged)
-                frame.raw[name] = entry.raw
-                if change is not None:
-                    changes.append(change)
-            if harmful:
-                self._signals.harm = self._harm()
+        changes = self._judge(self._harmful, frame, training)
+        self._signals.harm = self._harm()
+        return changes + self._judge(self._others, frame, training)  # these depend on the harm
+
+    def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
+        changes = []
+        for entry in entries:
+            if entry.off or not (training or entry.rule.judges_validations):
+                continue
+            change = entry.ask(frame.step, lambda rule: rule.judge(frame), self._logged)
+            frame.raw[entry.rule.id] = entry.raw
+            if change is not None:
+                changes.append(change)
         return changes
 
     def _harm(self) -> str:
         """The damage of this step in words, that of the worst flag; "" for none."""
         seen = {
             entry.state.level: entry.data.harm
-            for entry in reversed(self._entries.values())
-            if entry.data.harm and not entry.off and not entry.muted and entry.rule.harms()
+            for entry in reversed(self._harmful)
+            if not entry.off and not entry.muted and entry.rule.harms()
         }
         worst = max(seen, default=Level.OK)
         return seen[worst] if worst >= Level.WARN else ""

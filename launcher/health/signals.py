@@ -57,8 +57,7 @@ class Reward(Metric):
             self._tops.append(high)
             if high > low:  # where all score the same, the range of scores is as before
                 self._ranges.append(high - low)
-        last = self.last(KEPT)
-        self.span = median(self._ranges) if self._ranges else max(last) - min(last)
+        self.span = median(self._ranges) if self._ranges else self.highest(KEPT) - self.lowest(KEPT)
         if self.count == 5:
             self._fifth = self.smooth
         level = min(self.smooth, self.median(5))  # a single lucky step is not what was reached

@@ -42,7 +42,7 @@ class CriticFit(Rule):
         nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
         if (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain:
             return self.compare(message, lambda limits: [self._loss(limits, x, usual)], loss)
-        learns = self._learns()
+        learns = middle < self.limits.raising["notice.explained"] and self._learns()
         reading = self.compare(
             message, lambda limits: [self._loss(limits, x, usual), self._share(limits, middle, learns)]
         )

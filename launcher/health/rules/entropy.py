@@ -35,11 +35,10 @@ class EntropyCollapse(Rule):
         now, count = entropy.then(0), entropy.count
         spans = _SPANS if count >= _SPANS[0] + 3 else (count - 3,)  # from the first values
         falls = [(steps, then) for steps in spans if (then := entropy.then(steps)) > _NOTHING_LEFT]
-        low = self._low(self.limits.raising)
         reading = self.compare(
             f"entropy {number(now)}", lambda limits: [self._falling(limits, now, falls), *self._low(limits)]
         )
-        if worst(low) == reading.raw > Level.OK:
+        if worst(reading.raising[1:]) == reading.raw > Level.OK:
             start = f" (started at {number(entropy.start)})" if entropy.settled else ""
             reading.message = f"entropy {number(entropy.smooth)}{start}"
         elif falls:
@@ -50,15 +49,10 @@ class EntropyCollapse(Rule):
         return reading
 
     def _falling(self, limits: Mapping[str, float], now: float, falls: Sequence[tuple[int, float]]) -> Clause:
-        falling = [
-            Rung(
-                level,
-                "<",
-                min(self._ratio(limits, name, steps), 1 / self._entropy.swing(limits[f"{name}.sigmas"])) * then,
-            )
-            for level, name in SERIOUS
-            for steps, then in falls
-        ]
+        falling = []
+        for level, name in SERIOUS:
+            beyond = 1 / self._entropy.swing(limits[f"{name}.sigmas"])
+            falling += [Rung(level, "<", min(self._ratio(limits, name, steps), beyond) * then) for steps, then in falls]
         return Clause(now, self.weighed(falling, self.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
 
     @staticmethod

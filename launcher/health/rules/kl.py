@@ -77,9 +77,10 @@ class UnrewardedDrift(Rule):
         self._past.append((kl, reward))
         if self._steady.count < 6:
             return warming(6 - self._steady.count)
-        lowest = min(range(len(self._past)), key=lambda index: self._past[index][0])
-        rise, gain = kl - self._past[lowest][0], reward - self._past[lowest][1]
-        steps, lowest_kl = len(self._past) - 1 - lowest, self._past[lowest][0]
+        kls = [each for each, _ in self._past]
+        lowest_kl = min(kls)
+        lowest = kls.index(lowest_kl)
+        rise, gain, steps = kl - lowest_kl, reward - self._past[lowest][1], len(kls) - 1 - lowest
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
         if rise < self.limits.raising["warn.rise"]:
             message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
@@ -88,13 +89,13 @@ class UnrewardedDrift(Rule):
 
     def _clauses(self, limits: Mapping[str, float], rise: float, gain: float, least: float) -> Sequence[Clause]:
         reward, found = self.reward, []
+        gained, rises = reward.gained_slowly, reward.rises
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             full = reward.room(reward.smooth) < worth  # a reward at its ceiling cannot gain as much
-            slowly = reward.gained_slowly and gain > 0
-            at_most = min(level, Level.WARN) if full or reward.gained_slowly else level
+            at_most = min(level, Level.WARN) if full or gained else level
             rung = Rung(at_most, ">=", max(limits[f"{name}.rise"], least))
-            rungs = self.weighed([rung], full or reward.rises or slowly)
+            rungs = self.weighed([rung], full or rises or (gained and gain > 0))
             counted = rise if gain < worth else math.nan
             found.append(Clause(counted, rungs, f"KL rise (reward gain < {number(worth)})", span=POSITIVE))
         return found
