@@ -84,7 +84,8 @@ class RuleData:
 
     `message` is its sentence while no figure has one of its own, `aside` what is added where the values are known.
     It is judged from the value number `after` of its first figure on, `constant` is why it is not while that is always
-    0, and `missing` why while there is none. `all`: the first figure must have a value, `any`: one of them.
+    0, and `missing` why while there is none. It needs the first figure and the metrics in `needs`, with `any` one
+    of its figures; those in `also` are drawn as well.
     """
 
     id: str
@@ -99,6 +100,7 @@ class RuleData:
     harm: str = ""  # the damage that the rule sees, in words; only with such does a change become CRITICAL
     applies: str = "always"
     figures: tuple[Figure, ...] = ()
+    needs: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     worse: int = 0
     any: bool = False

@@ -211,7 +211,7 @@ METRICS = {
     "EVICTED": _dropped(keys.EVICTED),
     "FAILED": _dropped(keys.FAILED),
     "SURPLUS": _dropped(keys.SURPLUS),
-    "PROMPTS_CUT": Derived(keys.PROMPTS_CUT, _prompts_cut, drawn=False),
+    "CUT_PROMPTS": Derived(keys.PROMPT_MAX, _prompts_cut, drawn=False),
     "PROMPTS_ALIKE": Derived(keys.PROMPT_MIN, _prompts_alike, drawn=False),
     "WAITING": Derived(keys.GENERATION, _waiting, drawn=False),
     "ALIKE": _plain(keys.NEAR_EQUAL, _alike),

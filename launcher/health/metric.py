@@ -185,7 +185,7 @@ class Metric:
 
     @_Estimate
     def usual_size(self) -> float:
-        """The same of the values without their signs, and rounding errors are no scale; nan before ten values."""
+        """The same of the values without their signs, with a floor for rounding errors; nan before ten values."""
         return max(median(map(abs, islice(reversed(self._past), USUAL))), _ROUNDING) if self.known >= 10 else math.nan
 
     @_Estimate

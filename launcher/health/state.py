@@ -38,7 +38,7 @@ class State:
     Raises when at least `count` of the last `window` raw levels reach a level; releases when the last
     `release` hold levels are all below the state: of a rule with `count` above 1 as many more for every
     change of the level in the last 30 steps. It never releases while the metric gets worse; a flag whose metric has got
-    worse at each of the last steps rises at once with a fixed limit: that is no single odd step. `since` is the
+    worse at each of the last steps rises at once with a fixed limit, as it is not a single odd step. `since` is the
     step of the last rise, `cleared` that of the last return to OK and `was` the worst level before it.
     """
 

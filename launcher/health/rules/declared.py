@@ -81,10 +81,11 @@ class Declared(Rule):
 
     def judge(self, frame: Frame) -> Reading | None:
         data, first = self.data, self._figures[0].metric
+        if not data.any and None in map(frame.get, self.needs):
+            return None
         found = [(each, each.value()) for each in self._figures if not math.isnan(each.metric.now)]
         if not found or not (data.any or found[0][0].metric is first):
-            logged = all(frame.get(group) is not None for group in self.needs)
-            return not_judged(data.missing) if data.missing and logged and not first.count else None
+            return not_judged(data.missing) if data.missing and not first.count else None
         first = found[0][0].metric
         if data.constant and first.count >= 5 and first.run == 0 and not any(first.last(20)):
             return not_judged(data.constant)
@@ -132,8 +133,10 @@ class _Named(dict[str, _Value]):
 
 def declared(data: RuleData) -> type[Rule]:
     """The class of a rule that has figures in rules.toml."""
-    groups = [keys_of(figure.metric) for figure in data.figures]
-    needs = (tuple(key for group in groups for key in group),) if data.any else tuple(filter(None, groups[:1]))
-    also = dict.fromkeys([*filter(None, groups if data.any else groups[1:]), *map(keys_of, data.also)])
-    members = {"id": data.id, "data": data, "needs": needs, "also": tuple(also), "worse": data.worse}
+    groups = list(dict.fromkeys(filter(None, (keys_of(figure.metric) for figure in data.figures))))
+    needs, also = groups[:1] + [keys_of(name) for name in data.needs], groups[1:]
+    if data.any:
+        needs, also = [tuple(key for group in groups for key in group)], groups
+    also += map(keys_of, data.also)
+    members = {"id": data.id, "data": data, "needs": tuple(needs), "also": tuple(also), "worse": data.worse}
     return type(data.id, (Declared,), members)

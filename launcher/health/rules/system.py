@@ -141,7 +141,7 @@ class _MemoryRule(Rule):
         return None
 
     def _rises(self) -> list[float]:
-        """The growth in each third of the last 30 steps; none before there are enough."""
+        """The growths of the thirds of the last 30 steps; none before there are enough."""
         last = list(self._last)
         if (self.own_only and not self._own) or self._count < 40 or len(last) <= 3 * _THIRD:
             return []
