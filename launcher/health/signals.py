@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from launcher.health import derived, keys
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
-from launcher.health.metric import AGO, KEPT, USUAL, Metric, median, noise_of
+from launcher.health.metric import KEPT, USUAL, Metric, median, noise_of
 from launcher.verl.config import BATCH
 
 _TELLING = 7  # values from which a smoothed rise is judged
@@ -32,7 +32,6 @@ class Reward(Metric):
     def __init__(self) -> None:
         super().__init__()
         self._smooths: deque[float] = deque(maxlen=21)
-        self._scores: deque[float] = deque(maxlen=AGO[1])  # all, whether they are usual or not
         self._fifth = math.nan  # smoothed score of the 5th step
         self._ranges: deque[float] = deque(maxlen=20)
         self._tops: deque[float] = deque(maxlen=20)
@@ -50,7 +49,6 @@ class Reward(Metric):
         if score is None:
             return
         self._smooths.append(self.smooth)
-        self._scores.append(score)
         self.lowest_ever = min(self.lowest_ever, score if low is None else low)
         self.highest_ever = max(self.highest_ever, score if high is None else high)
         if high is not None and low is not None:
@@ -112,13 +110,10 @@ class Reward(Metric):
         first, last = scores[:_FEW], scores[-_FEW:]
         return (sum(last) - sum(first)) / _FEW if min(last) > max(first) else math.nan
 
-    def _gain(self, before: float) -> float:
-        return median(list(self._scores)[-USUAL:]) - before
-
     @property
     def gain(self) -> float:
         """Median of the last 20 scores less that of 50 to 100 steps ago, or of the first ones; nan before the third."""
-        return self._gain(self.before)
+        return self.median(USUAL) - self.before
 
     @property
     def gained(self) -> bool:
@@ -128,7 +123,7 @@ class Reward(Metric):
     @property
     def gained_slowly(self) -> bool:
         """Whether the last 20 scores exceed those of 50 to 100 steps ago by two errors; False before there are any."""
-        return self._gain(self.ago) > _TWO_ERRORS * self.noise
+        return self.median(USUAL) - self.ago > _TWO_ERRORS * self.noise
 
     @property
     def young(self) -> bool:

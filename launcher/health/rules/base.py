@@ -42,10 +42,9 @@ class Setup:
 class Rule:
     """One row of the checklist.
 
-    `judge` gets the steps in order and returns None when a metric that it
-    needs is missing from this step: then nothing about the rule moves. Its level comes from clauses, through
-    `compare`: so it cannot differ from the limits that are shown. Texts, limits and advice are in rules.toml, and the
-    past of a metric is in its model, which all rules share.
+    `judge` gets the steps in order and returns None when a metric that it needs is missing from this step: then nothing
+    about the rule moves. Its level comes from clauses, through `compare`: so it cannot differ from the limits that are
+    shown. Texts, limits and advice are in rules.toml, and the past of a metric is in its model, which all rules share.
     """
 
     id: ClassVar[str]
