@@ -51,8 +51,42 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that a rule compares: what is taken of the model of a metric, and the name of its limits.
+
+    `unit` is an estimate that the limits are multiples of, `swing` the name of limits in units of the noise, also to
+    be exceeded. `distance`: the limits are distances from 1. A `change` is CRITICAL only with harm, and one that
+    `pays` a NOTICE while the reward rises. `stuck`: it counts while the reward has had no new best for so many steps.
+    `only`: for losses that are a "token mean" or another. `words` describe the figure in a list of limits, "" for the
+    metric itself; `say` describes it in the message.
+    """
+
+    metric: str
+    limit: str
+    take: str = "now"
+    side: str = ">="
+    unit: str = ""
+    swing: str = ""
+    distance: bool = False
+    change: bool = False
+    pays: bool = False
+    fixed: bool = False
+    only: str = ""
+    stuck: str = ""
+    most: float = math.inf
+    words: str = ""
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RuleData:
-    """A rule without its judgement."""
+    """A rule: all of it where it has `figures`, else without its judgement, which is code in rules/.
+
+    `message` is its sentence while no figure has one of its own, `aside` what is added where the values are known.
+    It is judged from the value number `after` of its first figure on, `constant` is why it is not while that is always
+    0, and `missing` why while there is none. It needs the first figure and the metrics in `needs`, with `any` one
+    of its figures; those in `also` are drawn as well.
+    """
 
     id: str
     title: str
@@ -64,6 +98,17 @@ class RuleData:
     release: int = 5
     factor: float | None = None
     harm: str = ""  # the damage that the rule sees, in words; only with such does a change become CRITICAL
+    applies: str = "always"
+    figures: tuple[Figure, ...] = ()
+    needs: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    worse: int = 0
+    any: bool = False
+    after: int = 1
+    constant: str = ""
+    missing: str = ""
+    message: str = ""
+    aside: str = ""
 
 
 @functools.cache
@@ -76,7 +121,13 @@ def families() -> dict[str, Family]:
 def rules() -> dict[str, RuleData]:
     """All rules by id, read once, in the order of the checklist."""
     return {
-        row["id"]: record(RuleData, row, limits=_limits(row["limits"]), advice=tuple(_advice(row["advice"])))
+        row["id"]: record(
+            RuleData,
+            row,
+            limits=_limits(row["limits"]),
+            advice=tuple(_advice(row["advice"])),
+            figures=tuple(record(Figure, figure) for figure in row.get("figures", ())),
+        )
         for row in _tables()["rules"]
     }
 

@@ -1,6 +1,6 @@
 """The checklist: feeds every rule, keeps the rows, reports what changed."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -10,7 +10,7 @@ from launcher.health.catalogue import rules
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.fixes import fitting
-from launcher.health.frame import Frame, first
+from launcher.health.frame import Frame
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Memory, Rule, Setup
 from launcher.health.settings import read
@@ -45,7 +45,7 @@ class _Entry:
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
-        self.raw = Level.OK
+        self.raw, self.rule.flagged = Level.OK, before > Level.OK
         try:
             reading = judge(self.rule)
             if reading is None and logged is not None and before < Level.OK:
@@ -110,11 +110,13 @@ class Checklist:
     ) -> None:
         self._config = RunConfig(config)
         limits = read(settings)
-        self._signals = Signals()
+        self._signals = Signals(self._config)
+        machine = (gpu_total_gb, host_total_gb, clock, vocabulary)
         self._entries = {
-            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], gpu_total_gb, host_total_gb, clock, vocabulary)))
-            for kind in ALL
+            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], self._signals, *machine))) for kind in ALL
         }
+        self._harmful = [entry for entry in self._entries.values() if entry.data.harm]
+        self._others = [entry for entry in self._entries.values() if not entry.data.harm]
         # a program that screams has a million lines for them
         self._readers = [each for each in self._entries.values() if type(each.rule).log_line is not Rule.log_line]
         self._watchers = [each for each in self._entries.values() if type(each.rule).tick is not Rule.tick]
@@ -138,28 +140,30 @@ class Checklist:
             self._step = step
             self._steps += 1
             self._logged.update(self._interesting & data.keys())
-        self._update_signals(step, data, training)
         self._checks = None
-        frame = Frame(step, self._steps, data, self._signals, three_decimals, t)
-        changes: list[LevelChange] = []
-        for harmful in (True, False):  # the others depend on the harm
-            for name, entry in self._entries.items():
-                if entry.off or bool(entry.data.harm) != harmful or not (training or entry.rule.judges_validations):
-                    continue
-                change = entry.ask(step, lambda rule: rule.judge(frame), self._logged)
-                frame.raw[name] = entry.raw
-                if change is not None:
-                    changes.append(change)
-            if harmful:
-                self._signals.harm = self._harm()
+        frame = Frame(step, self._steps, data, three_decimals, t)
+        self._signals.update(frame, training)
+        changes = self._judge(self._harmful, frame, training)
+        self._signals.harm = self._harm()
+        return changes + self._judge(self._others, frame, training)  # these depend on the harm
+
+    def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
+        changes = []
+        for entry in entries:
+            if entry.off or not (training or entry.rule.judges_validations):
+                continue
+            change = entry.ask(frame.step, lambda rule: rule.judge(frame), self._logged)
+            frame.raw[entry.rule.id] = entry.raw
+            if change is not None:
+                changes.append(change)
         return changes
 
     def _harm(self) -> str:
         """The damage of this step in words, that of the worst flag; "" for none."""
         seen = {
             entry.state.level: entry.data.harm
-            for entry in reversed(self._entries.values())
-            if entry.data.harm and not entry.off and not entry.muted and entry.rule.harms()
+            for entry in reversed(self._harmful)
+            if not entry.off and not entry.muted and entry.rule.harms()
         }
         worst = max(seen, default=Level.OK)
         return seen[worst] if worst >= Level.WARN else ""
@@ -232,15 +236,6 @@ class Checklist:
         at, self._checks = self._step if step is None else step, None
         changes = [entry.ask(at, ask) for entry in entries if not entry.off]
         return [change for change in changes if change is not None]
-
-    def _update_signals(self, step: int, data: Mapping[str, float], training: bool) -> None:
-        signals = self._signals
-        if training:
-            signals.reward.update(
-                step, first(data, keys.SCORE), first(data, keys.SCORE_MAX), first(data, keys.SCORE_MIN)
-            )
-            signals.entropy.update(first(data, keys.ENTROPY))
-        signals.validation.update(step, data, signals.reward)
 
     def _entry(self, rule: str) -> _Entry:
         if rule not in self._entries:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from launcher.record.check import Bound
-from launcher.record.levels import FLAGS, SERIOUS, Level, crossed
+from launcher.record.levels import FLAGS, HOLDS, SERIOUS, Level, crossed
 
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
@@ -50,11 +51,7 @@ class Clause(NamedTuple):
     @property
     def level(self) -> Level:
         """The highest level whose limit the figure has crossed, else OK."""
-        found = Level.OK
-        for level, side, value in self.rungs:
-            if level > found and crossed(self.now, side, value):
-                found = level
-        return found
+        return worst((self,))
 
 
 Clauses = Callable[[Mapping[str, float]], Sequence[Clause]]
@@ -66,7 +63,12 @@ _Limit = tuple[Clause, Rung, bool]  # with whether it is one for letting go
 
 def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
     """One rung for each level that has a limit of this name, in units of `unit`."""
-    return [Rung(level, side, limits[key] * unit) for level, prefix in FLAGS if (key := f"{prefix}.{name}") in limits]
+    return [Rung(level, side, limits[key] * unit) for level, key in _keys(name) if key in limits]
+
+
+@cache
+def _keys(name: str) -> tuple[tuple[Level, str], ...]:
+    return tuple((level, f"{prefix}.{name}") for level, prefix in FLAGS)
 
 
 class AtLevel(NamedTuple):
@@ -91,7 +93,12 @@ def rungs(
 
 def worst(clauses: Iterable[Clause]) -> Level:
     """The highest level among clauses."""
-    return max((clause.level for clause in clauses), default=Level.OK)
+    found = Level.OK
+    for now, rungs, *_ in clauses:
+        for level, side, value in rungs:
+            if level > found and HOLDS[side](now, value):
+                found = level
+    return found
 
 
 def bounds(

@@ -4,14 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 from launcher.health import keys
-from launcher.health.signals import Signals
 from launcher.record.levels import Level
 
 _SAME = 1e-9  # a range this small, as a share of the values, is no range
 
 
 class Frame:
-    """The figures of one step, with the signals of the run up to and including it.
+    """The figures of one step.
 
     `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
     the unix time at which the step was seen. `raw` collects the raw levels of the rules already judged at
@@ -19,18 +18,11 @@ class Frame:
     """
 
     def __init__(
-        self,
-        step: int,
-        count: int,
-        data: Mapping[str, float],
-        signals: Signals,
-        three_decimals: bool = False,
-        t: float | None = None,
+        self, step: int, count: int, data: Mapping[str, float], three_decimals: bool = False, t: float | None = None
     ) -> None:
         self.step = step
         self.count = count
         self.data = data
-        self.signals = signals
         self.three_decimals = three_decimals
         self.t = t
         self.raw: dict[str, Level] = {}
@@ -60,6 +52,8 @@ def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:
     """The value under the first of `names` that `data` has, in its present unit; None when not finite."""
     for name in names:
         if name in data:
-            value = data[name] * keys.scale(name)
+            value = data[name]
+            if name in keys.SCALE:
+                value *= keys.SCALE[name]
             return value if math.isfinite(value) else None
     return None

@@ -72,14 +72,9 @@ REPEATED = ("responses/repetition",)
 FORMAT_ONLY = ("responses/format_only",)
 DEPENDENCE = ("responses/prompt_dependence",)
 
-_SCALE = {"actor/lr(1e-4)": 1e-4}
+SCALE = {"actor/lr(1e-4)": 1e-4}  # what a value under an old key is multiplied with
 VALIDATION = ("val", "test_score/")  # how their keys start
 _OLD_VALIDATION = ("val/test_score/", "test_score/")
-
-
-def scale(key: str) -> float:
-    """What a value under an old key is multiplied with to mean the same as under its present key."""
-    return _SCALE.get(key, 1.0)
 
 
 def is_training(key: str) -> bool:

@@ -1,21 +1,24 @@
-"""Series that several rules look at, updated once a step: reward, entropy, validation."""
+"""The metrics of a run as models, updated once a step: reward, validation, and every metric that a rule reads."""
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from launcher.health import keys
-from launcher.health.series import Baseline, Ema, log_sigma, median, sigma
+from launcher.health import derived, keys
+from launcher.health.config import RunConfig
+from launcher.health.frame import Frame
+from launcher.health.metric import KEPT, USUAL, Metric, median, noise_of
+from launcher.verl.config import BATCH
 
 _TELLING = 7  # values from which a smoothed rise is judged
-_HALF = 20  # scores, which are compared with as many before them
+_JUDGED = 8  # scores from which it is known whether the reward rises or falls
+_NO_KL = 0.001  # nats; estimates of a KL near 0 may be negative
 _FEW = 4  # scores at the beginning, that all later ones are above
 _TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of 50, in sigmas
-_LASTING = 10  # scores whose mean tells a loss that lasts
 
 
-class Reward:
-    """The score, its noise, its range and its best so far.
+class Reward(Metric):
+    """The score, its range and its best so far.
 
     `span` is the usual distance between the best and the worst response of a step: the unit in which the
     reward rules measure. A new `best` (from the 5th value on) must beat the old one by 0.005 span, in the smoothed
@@ -24,33 +27,43 @@ class Reward:
     20 steps where the last four scores are above the first four.
     """
 
+    noisy = KEPT
+
     def __init__(self) -> None:
-        self._ema = Ema()
-        self._scores: deque[float] = deque(maxlen=2 * _HALF)
-        self._emas: deque[float] = deque(maxlen=21)
-        self._past = Baseline(_HALF)
-        self.lowest = math.inf  # score of any response so far
-        self.highest = -math.inf
-        self.start = math.nan  # smoothed score of the 5th step
+        super().__init__()
+        self._smooths: deque[float] = deque(maxlen=21)
+        self._fifth = math.nan  # smoothed score of the 5th step
         self._ranges: deque[float] = deque(maxlen=20)
         self._tops: deque[float] = deque(maxlen=20)
-        self.score: float | None = None  # at this step
+        self.lowest_ever = math.inf  # score of any response so far
+        self.highest_ever = -math.inf
         self.span = 0.0
-        self.sigma = 0.0
         self.best: float | None = None
         self.best_step = 0
-        self.steps_since_best = 0
+        self.since_best = 0  # steps
         self.rises = False  # what changes now pays
 
-    @property
-    def count(self) -> int:
-        """Scores seen so far."""
-        return self._ema.count
-
-    @property
-    def ema(self) -> float:
-        """EMA5 of the score; nan before the first."""
-        return self._ema.value
+    def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
+        """Takes in one step; without a score nothing moves."""
+        self.see(score)
+        if score is None:
+            return
+        self._smooths.append(self.smooth)
+        self.lowest_ever = min(self.lowest_ever, score if low is None else low)
+        self.highest_ever = max(self.highest_ever, score if high is None else high)
+        if high is not None and low is not None:
+            self._tops.append(high)
+            if high > low:  # where all score the same, the range of scores is as before
+                self._ranges.append(high - low)
+        self.span = median(self._ranges) if self._ranges else self.highest(KEPT) - self.lowest(KEPT)
+        if self.count == 5:
+            self._fifth = self.smooth
+        level = min(self.smooth, self.median(5))  # a single lucky step is not what was reached
+        if self.count >= 5 and (self.best is None or level > self.best + 0.005 * self.span):
+            self.best, self.best_step, self.since_best = level, step, 0
+        else:
+            self.since_best += 1
+        self.rises = self._rises()
 
     @property
     def lasting(self) -> float:
@@ -58,52 +71,21 @@ class Reward:
 
         The mean lags behind a reward that rises.
         """
-        last = list(self._scores)[-_LASTING:]
-        return max(self.ema, sum(last) / len(last))
+        return max(self.smooth, self.mean(10))
 
     @property
     def recent_best(self) -> float:
         """Highest smoothed score of this step and the 20 before it; nan with fewer."""
-        return max(self._emas) if len(self._emas) == self._emas.maxlen else math.nan
-
-    @property
-    def med3(self) -> float:
-        """Median of the last three scores."""
-        return median(list(self._scores)[-3:])
-
-    def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
-        """Takes in one step; without a score nothing moves."""
-        self.score = score
-        if score is None:
-            return
-        self._emas.append(self._ema.add(score))
-        self._scores.append(score)
-        self._past.add(score)
-        self.lowest = min(self.lowest, score if low is None else low)
-        self.highest = max(self.highest, score if high is None else high)
-        if high is not None and low is not None:
-            self._tops.append(high)
-            if high > low:  # where all score the same, the range of scores is as before
-                self._ranges.append(high - low)
-        self.sigma = sigma(self._scores, 2 * _HALF)
-        self.span = self._span()
-        if self.count == 5:
-            self.start = self.ema
-        level = min(self.ema, median(list(self._scores)[-5:]))  # a single lucky step is not what was reached
-        if self.count >= 5 and (self.best is None or level > self.best + 0.005 * self.span):
-            self.best, self.best_step, self.steps_since_best = level, step, 0
-        else:
-            self.steps_since_best += 1
-        self.rises = self._rises()
+        return max(self._smooths) if len(self._smooths) == self._smooths.maxlen else math.nan
 
     def _rises(self) -> bool:
         if self.count < _TELLING:
             return False
-        if self.ema - min(self._emas) >= self.distance(0.10, 2) or self._slow_rise() >= self.distance(0.05, 1):
+        if self.smooth - min(self._smooths) >= self.distance(0.10, 2) or self._slow_rise() >= self.distance(0.05, 1):
             return True
         if self._first_rise() >= 0.10 * self.span:
             return True
-        return self.steps_since_best <= 20 and self.ema - self.start >= self.distance(0.25, 4)
+        return self.since_best <= 20 and self.smooth - self._fifth >= self.distance(0.25, 4)
 
     def _slow_rise(self) -> float:
         """How far the mean of 20 scores, and the smoothed score of this step, are above the mean of the 20 before them.
@@ -111,10 +93,10 @@ class Reward:
         The difference of two such means has a third of the noise of one score, which hides a slow rise. Nan with
         fewer scores.
         """
-        if len(self._scores) < 2 * _HALF:
+        if self.count < KEPT:
             return math.nan
-        scores = list(self._scores)
-        return min(sum(scores[_HALF:]) / _HALF, self.ema) - sum(scores[:_HALF]) / _HALF
+        before = self.last(USUAL, USUAL)
+        return min(self.mean(USUAL), self.smooth) - sum(before) / USUAL
 
     def _first_rise(self) -> float:
         """How far the mean of the last four scores is above that of the first four, if each of them does.
@@ -122,36 +104,41 @@ class Reward:
         The noise of so few scores is unknown, and a sudden rise looks like noise. Eight scores of one level are in
         this order once in 70 times. Nan otherwise, with fewer than 8 scores, and with more than 20.
         """
-        if not 2 * _FEW <= self.count <= _HALF:
+        if not 2 * _FEW <= self.count <= USUAL:
             return math.nan
-        scores = list(self._scores)
+        scores = self.last(USUAL)
         first, last = scores[:_FEW], scores[-_FEW:]
         return (sum(last) - sum(first)) / _FEW if min(last) > max(first) else math.nan
 
     @property
-    def gained(self) -> bool:
-        """Whether `gain` exceeds two standard errors."""
-        return self.gain > _TWO_ERRORS * self.sigma
-
-    @property
     def gain(self) -> float:
         """Median of the last 20 scores less that of 50 to 100 steps ago, or of the first ones; nan before the third."""
-        return self._past.median - self._past.before
+        return self.median(USUAL) - self.before
+
+    @property
+    def gained(self) -> bool:
+        """Whether `gain` exceeds two standard errors."""
+        return self.gain > _TWO_ERRORS * self.noise
 
     @property
     def gained_slowly(self) -> bool:
         """Whether the last 20 scores exceed those of 50 to 100 steps ago by two errors; False before there are any."""
-        return self._past.median - self._past.ago > _TWO_ERRORS * self.sigma
+        return self.median(USUAL) - self.ago > _TWO_ERRORS * self.noise
 
     @property
     def young(self) -> bool:
         """Whether there is a reward, with too few values to tell whether it rises."""
-        return 0 < self.count < 2 * _FEW
+        return 0 < self.count < _JUDGED
 
     @property
     def judged(self) -> bool:
         """Whether there are enough values to tell whether it rises or falls."""
-        return self.count >= 2 * _FEW
+        return self.count >= _JUDGED
+
+    @property
+    def waited(self) -> float:
+        """Steps since the best; nan within 5 % of the ceiling, where there is nothing better."""
+        return math.nan if self.near_top(self.smooth) else self.since_best
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""
@@ -163,51 +150,7 @@ class Reward:
 
     def distance(self, spans: float, sigmas: float) -> float:
         """The larger of so many spans and so many sigmas."""
-        return max(spans * self.span, sigmas * self.sigma)
-
-    def _span(self) -> float:
-        return median(self._ranges) if self._ranges else max(self._scores) - min(self._scores)
-
-
-class Entropy:
-    """The entropy of the policy, smoothed, and where it started."""
-
-    def __init__(self) -> None:
-        self._ema = Ema()
-        self._recent: deque[float] = deque(maxlen=23)
-        self._first: list[float] = []
-        self.value: float | None = None  # at this step
-        self.start: float | None = None  # median of the first 10 values
-        self.noise = 0.0  # of its logarithm
-
-    @property
-    def count(self) -> int:
-        """Values seen so far."""
-        return self._ema.count
-
-    @property
-    def ema(self) -> float:
-        """EMA5; nan before the first value."""
-        return self._ema.value
-
-    def update(self, value: float | None) -> None:
-        """Takes in one step; without a value nothing moves."""
-        self.value = value
-        if value is None:
-            return
-        self._ema.add(value)
-        self._recent.append(value)
-        self.noise = log_sigma(self._recent)
-        if self.start is None:
-            self._first.append(value)
-            if len(self._first) == 10:
-                self.start = median(self._first)
-
-    def then(self, steps: int) -> float | None:
-        """Median of the three values that ended so many steps ago; None when the history is too short."""
-        recent = list(self._recent)
-        end = len(recent) - steps
-        return median(recent[end - 3 : end]) if end >= 3 else None
+        return max(spans * self.span, sigmas * self.noise)
 
 
 class Validation:
@@ -220,9 +163,9 @@ class Validation:
         self.count = 0
         self.fresh = False  # whether this record held a validation
         self.best = math.nan  # highest mean of two validations in a row
-        self.best_index = 0  # number of the validation that ends the best pair, from 0
+        self.best_index = 0
         self.best_step = 0
-        self.best_score_ema = math.nan  # EMA5 of the training score at that validation
+        self.best_score = math.nan  # smoothed training score at that validation
         self.drops: deque[float] = deque(maxlen=2)
 
     @property
@@ -231,9 +174,9 @@ class Validation:
         return self._values[-1]
 
     @property
-    def sigma(self) -> float:
+    def noise(self) -> float:
         """Noise of the last 13 validations."""
-        return sigma(self._values)
+        return noise_of(self._values)
 
     def span(self, reward: Reward) -> float:
         """The unit for differences: the range of the validations or of the training reward."""
@@ -246,7 +189,11 @@ class Validation:
 
     def update(self, step: int, data: Mapping[str, float], reward: Reward) -> None:
         """Takes in one record, which may hold a validation or not."""
-        found = _scores(data)
+        found = [
+            value
+            for key, value in data.items()
+            if key.startswith(keys.VALIDATION) and keys.is_validation_score(key) and math.isfinite(value)
+        ]
         self.fresh = bool(found)
         if not found:
             return
@@ -257,23 +204,43 @@ class Validation:
         pair = self.pair()
         if self.count <= 2 or pair > self.best:
             self.best, self.best_index, self.best_step = pair, self.count - 1, step
-            self.best_score_ema = reward.ema
+            self.best_score = reward.smooth
         self.drops.append(self.best - value)
 
 
-def _scores(data: Mapping[str, float]) -> Sequence[float]:
-    return [
-        value
-        for key, value in data.items()
-        if key.startswith(keys.VALIDATION) and keys.is_validation_score(key) and math.isfinite(value)
-    ]
-
-
 class Signals:
-    """All shared series of a run."""
+    """The models of a run's metrics, and the harm done to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._models: dict[str, tuple[Callable[[Frame], float | None], Metric]] = {}
         self.reward = Reward()
-        self.entropy = Entropy()
         self.validation = Validation()
         self.harm = ""  # what damages the run at this step, in words
+
+    def of(self, name: str) -> Metric:
+        """The model of a metric of `keys` or `derived`, by its name; one for all rules that ask."""
+        if name == "SCORE":
+            return self.reward
+        if name not in self._models:
+            self._models[name] = (self._source(name), self._model(name))
+        return self._models[name][1]
+
+    def _model(self, name: str) -> Metric:
+        if name == "TRUNCATED":
+            return Metric(sample=self._config.number(BATCH))
+        return Metric(_NO_KL) if name == "KL" else Metric()
+
+    def update(self, frame: Frame, training: bool) -> None:
+        """Takes in one record; one that is only a validation moves nothing else."""
+        if training:
+            self.reward.update(frame.step, *map(frame.get, (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)))
+            for source, metric in self._models.values():
+                metric.see(source(frame))
+        self.validation.update(frame.step, frame.data, self.reward)
+
+    def _source(self, name: str) -> Callable[[Frame], float | None]:
+        if name in derived.METRICS:
+            return derived.METRICS[name].of(self._config)
+        names = derived.keys_of(name)
+        return lambda frame: frame.get(names)

@@ -2,17 +2,18 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from launcher.health.clauses import Clause
+from launcher.health.clauses import Clause, worst
 from launcher.record.levels import Level
 
 _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
     """What a rule says about one step.
 
@@ -27,6 +28,7 @@ class Reading:
     raising: Sequence[Clause] = ()
     releasing: Sequence[Clause] = ()
     usual: float | None = None
+    later: Callable[[], str] | None = None  # makes the message when it is asked for; only of a level of OK
     worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
 
 
@@ -35,7 +37,8 @@ class State:
 
     Raises when at least `count` of the last `window` raw levels reach a level; releases when the last
     `release` hold levels are all below the state: of a rule with `count` above 1 as many more for every
-    change of the level in the last 30 steps. It never releases while the metric gets worse. `since` is the
+    change of the level in the last 30 steps. It never releases while the metric gets worse; a flag whose metric has got
+    worse at each of the last steps rises at once with a fixed limit, as it is not a single odd step. `since` is the
     step of the last rise, `cleared` that of the last return to OK and `was` the worst level before it.
     """
 
@@ -48,11 +51,19 @@ class State:
         self._changes: deque[int] = deque(maxlen=3)  # readings at which the level changed
         self._read = 0
         self.level = Level.WARM
-        self.message = "waiting for the first step"
+        self._message = "waiting for the first step"
+        self._later: Callable[[], str] | None = None
         self.since: int | None = None
         self.cleared: int | None = None
         self.was: Level | None = None
         self.reading: Reading | None = None  # the last one that was a judgement
+
+    @property
+    def message(self) -> str:
+        """What the rule says."""
+        if self._later is not None:
+            self._message, self._later = self._later(), None
+        return self._message
 
     def push(self, step: int, reading: Reading) -> None:
         """Takes in the judgement of one step."""
@@ -62,12 +73,17 @@ class State:
                 self.set(step, raw, reading.message)
             return
         self.reading = reading
+        state = max(self.level, Level.OK)
         self._raws.append(raw)
         self._holds.append(max(raw, reading.hold if reading.hold is not None else raw))
-        state = max(self.level, Level.OK)
         self._worse.append(reading.worse)
         self._read += 1
+        if raw == state == Level.OK:  # most steps
+            self.level, self._message, self._later = state, reading.message, reading.later
+            return
         raised = self._raised()
+        if state > Level.OK and self._gets_worse():
+            raised = max(raised, worst(clause for clause in reading.raising if clause.fixed))
         if raised > state:
             state = raised
             self._holds.clear()
@@ -75,7 +91,8 @@ class State:
             state = min(state, self._left())
         if state != max(self.level, Level.OK):
             self._changes.append(self._read)
-        message = reading.message if raw >= state or state == Level.OK else self.message
+        said = reading.message if reading.later is None else reading.later()
+        message = said if raw >= state or state == Level.OK else self.message
         self.set(step, state, message + LASTING if raw > state == Level.OK else message)
 
     def set(self, step: int, level: Level, message: str) -> None:
@@ -86,7 +103,7 @@ class State:
         elif level <= Level.OK < self.level:
             self.since, self.cleared = None, step
         self.level = level
-        self.message = message
+        self._message, self._later = message, None
 
     def _left(self) -> Level:
         """The level to which the flag may fall; CRITICAL while it may not."""
@@ -95,6 +112,10 @@ class State:
         held = list(self._holds)[-needed:]
         *before, now = self._worse
         return Level.CRITICAL if len(held) < needed or (before and now > max(before)) else max(held)
+
+    def _gets_worse(self) -> bool:
+        full = len(self._worse) == self._worse.maxlen
+        return full and self._release > 1 and all(a < b for a, b in pairwise(self._worse))
 
     def _raised(self) -> Level:
         """The highest level that enough of the recent raw levels reach."""

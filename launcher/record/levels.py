@@ -35,7 +35,7 @@ _Named = tuple[tuple[Level, str], ...]
 FLAGS: _Named = ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))
 SERIOUS: _Named = FLAGS[1:]
 
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
+HOLDS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
     "<": operator.lt,
@@ -45,4 +45,4 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 
 def crossed(x: float, side: str, value: float) -> bool:
     """Whether `x side value` holds; never for nan."""
-    return _HOLDS[side](x, value)
+    return HOLDS[side](x, value)

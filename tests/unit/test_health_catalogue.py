@@ -1,15 +1,20 @@
 """The data files of the health rules: every entry is typed, complete, and about something that exists."""
 
 import math
+from string import Formatter
 from typing import Any, get_args
 
 import pytest
 
 from launcher.core.tables import read_tables
-from launcher.health import catalogue
-from launcher.health.catalogue import RuleData, families, rules, shared_advice
+from launcher.health import catalogue, keys
+from launcher.health.applies import REASONS
+from launcher.health.catalogue import Figure, RuleData, families, rules, shared_advice
+from launcher.health.config import RunConfig
+from launcher.health.derived import METRICS
 from launcher.health.fixes import Fits, Fix
 from launcher.health.rules import ALL
+from launcher.health.signals import Signals
 from launcher.preset.schema import BY_KEY
 from launcher.record.levels import FLAGS
 
@@ -28,6 +33,33 @@ def test_a_rule_is_complete(rule: RuleData) -> None:
         assert name.partition(".")[0] in LEVELS
         assert math.isfinite(limit.value) and math.isfinite(limit.scaled(limit.value, 1.5))
         assert limit.letting_go is None or (limit.letting_go > limit.value) == (limit.lower or rule.id == "KL-4"), name
+
+
+FIGURES = [(rule, figure) for rule in rules().values() for figure in rule.figures]
+
+
+@pytest.mark.parametrize(("rule", "figure"), FIGURES, ids=lambda each: getattr(each, "limit", getattr(each, "id", "")))
+def test_a_figure_is_of_a_known_metric_an_estimate_of_its_model_and_limits_of_its_rule(
+    rule: RuleData, figure: Figure
+) -> None:
+    signals, names = Signals(RunConfig()), {limit.partition(".")[2] for limit in rule.limits}
+    metric = signals.of(figure.metric)
+    assert hasattr(metric, figure.take.partition(" ")[0])
+    assert not figure.unit or figure.unit in METRICS or hasattr(metric, figure.unit)
+    assert {figure.limit, *filter(None, (figure.swing, figure.stuck))} <= names
+    assert figure.say or rule.message
+    for text in (figure.say, rule.message, rule.aside):
+        for _, name, spec, _ in Formatter().parse(text):
+            assert spec in (None, "", "%", "steps")
+            known = name is None or name in names or hasattr(metric, name)
+            assert known or name in METRICS or hasattr(keys, str(name)), name
+
+
+def test_a_rule_is_either_a_row_or_code_and_its_condition_is_known() -> None:
+    assert sum(bool(rule.figures) for rule in rules().values()) >= 20
+    for rule in rules().values():
+        assert rule.applies in REASONS
+        assert bool(rule.figures) == bool(rule.message or any(figure.say for figure in rule.figures))
 
 
 def test_the_limits_of_a_rule_have_only_known_fields() -> None:

@@ -6,7 +6,7 @@ import pytest
 from rule_levels import TOKENS, levels, of, row, score
 
 from launcher.health.checklist import Checklist
-from launcher.health.series import Baseline
+from launcher.health.metric import Metric
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
 from launcher.runs.watch.run_checklist import checklist_maker
@@ -100,15 +100,37 @@ def test_a_fall_within_the_noise_is_no_learning_critic() -> None:
 
 
 def test_refused_values_move_no_reference() -> None:
-    base = Baseline(20)
+    metric = Metric()
     for _ in range(30):
-        base.add(1.0)
+        metric.see(1.0)
     for _ in range(50):
-        base.add(9.0, refused=True)
-    assert (base.median, base.start, base.first, base.high) == (1.0, 1.0, 1.0, 1.0)
-    for _ in range(120):
-        base.add(2.0)
-    assert (base.start, base.ago, base.low, base.high) == (1.0, 2.0, 2.0, 2.0)
+        metric.see(9.0)
+        metric.refuse()
+    assert (metric.usual, metric.start, metric.first, metric.high) == (1.0, 1.0, 1.0, 1.0)
+    for _ in range(121):
+        metric.see(2.0)
+    assert (metric.start, metric.ago, metric.low, metric.high) == (1.0, 2.0, 2.0, 2.0)
+
+
+def test_after_sixty_refusals_the_last_twenty_become_usual() -> None:
+    metric = Metric()
+    for x in [1.0] * 30 + [9.0] * 60:
+        metric.see(x)
+        if x > 1:
+            metric.refuse()
+    assert metric.usual == 1.0
+    metric.see(9.0)
+    assert metric.usual == 9.0
+
+
+def test_the_model_is_meaningful_from_the_fifth_value_on() -> None:
+    metric = Metric()
+    for x in (0.5, 0.52, None, 0.48, 0.5, 0.51):
+        metric.see(x)
+    assert metric.count == 5 and metric.now == 0.51
+    assert abs(metric.usual - 0.5) < 0.02 and abs(metric.smooth - 0.5) < 0.02 and abs(metric.start - 0.5) < 0.02
+    metric.see(0.5)
+    assert 0 < metric.noise < 0.1
 
 
 @pytest.mark.parametrize(("text", "size"), [('{"vocab_size": 20}', 20), ('{"vocab_size": "x"}', None), ("{", None)])

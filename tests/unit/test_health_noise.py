@@ -131,3 +131,39 @@ def test_responses_that_grow_slowly_are_let_alone_while_the_reward_is_higher(
         for step in range(70)
     ]
     assert max(levels("LEN-1", steps)) == worst_of
+
+
+def test_a_kl_near_zero_has_no_ratio_and_hides_no_jump() -> None:
+    """Estimates of it may be negative, and the noise of their logarithm once was that of the smallest number."""
+    near_zero = [0.0003, -0.0002, 0.0001, 0.0, -0.0004] * 6
+    found = levels("KL-1", of(KL, [*near_zero, 0.3, 0.35, 0.4]))
+    assert max(found[:30]) <= Level.OK and found[-1] >= Level.WARN
+
+
+@pytest.mark.parametrize(("prompts", "level"), [(8, Level.NOTICE), (256, Level.WARN)])
+def test_a_share_has_at_least_the_noise_of_its_sample(prompts: int, level: Level) -> None:
+    """With eight prompts in a batch, two of them that are cut are a NOTICE at most."""
+    config = {"data.max_response_length": 8, "data.train_batch_size": prompts}
+    shares = [0.0] * 20 + [0.28, 0.25, 0.0, 0.0]
+    steps = [{"response_length/clip_ratio": share, "response_length/max": 8.0} for share in shares]
+    assert max(levels("TRUNC-1", steps, config)) == level
+
+
+def test_a_drift_after_a_hundred_steps_that_paid_is_a_notice_while_the_reward_holds() -> None:
+    noise = [0.0, 0.06, -0.06, 0.04, -0.04]
+    scores = [0.2 + 0.004 * n + noise[n % 5] for n in range(100)] + [0.6 + noise[n % 5] for n in range(20)]
+    kls = [0.1] * 100 + [0.1 + 0.02 * n for n in range(20)]
+    steps = [SCORES | {SCORE: score, KL: kl} for score, kl in zip(scores, kls, strict=True)]
+    assert max(levels("KL-4", steps)) == Level.NOTICE
+    falling = [*steps[:100], *(step | {SCORE: step[SCORE] - 0.008 * n} for n, step in enumerate(steps[100:]))]
+    assert max(levels("KL-4", falling)) >= Level.WARN
+
+
+def test_a_metric_that_gets_worse_at_each_step_rises_with_a_fixed_limit_without_waiting() -> None:
+    rewarded = [SCORES | {SCORE: 0.3 + 0.02 * n} for n in range(30)]
+    kls = [0.2] * 15 + [0.2 * 1.15**n for n in range(1, 16)]
+    steps = [step | {KL: kl} for step, kl in zip(rewarded, kls, strict=True)]
+    crossed = next(n for n, kl in enumerate(kls) if kl >= 1.0)
+    assert levels("KL-1", steps)[crossed - 1 : crossed + 1] == [Level.NOTICE, Level.WARN]
+    odd = [*steps[:15], steps[15] | {KL: 1.2}, *steps[10:15]]
+    assert max(levels("KL-1", odd)) < Level.WARN

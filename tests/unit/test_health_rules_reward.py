@@ -65,8 +65,8 @@ def test_returns_are_compared_only_where_they_tell_of_discounting() -> None:
 
     discounted = {**GAE, "algorithm.gamma": 0.9}
     assert last(discounted, score=0.5, returns=0.02) == Level.WARN
-    assert last(discounted, score=0.0, returns=0.0) == Level.OK
-    assert last(discounted, score=0.2, rewards=-0.1, returns=0.02) == Level.OK  # a KL penalty above the score
+    assert last(discounted, score=0.0, returns=0.0) == Level.N_A
+    assert last(discounted, score=0.2, rewards=-0.1, returns=0.02) == Level.N_A  # a KL penalty above the score
     assert last(discounted, score=0.5, rewards=0.1, returns=0.3) == Level.OK  # in part summed up behind a token
     assert last({**GAE, "algorithm.gamma": 1.0}, score=0.5, returns=0.02) == Level.N_A
     assert last(GAE, score=0.5, returns=0.02) == Level.N_A

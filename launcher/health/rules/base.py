@@ -1,17 +1,18 @@
 """What every rule is made of."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from launcher.core.format import number
+from launcher.health.applies import REASONS
 from launcher.health.catalogue import rules
 from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
 from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
-from launcher.health.series import Baseline
+from launcher.health.metric import Metric
 from launcher.health.settings import Limits
 from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
@@ -31,6 +32,7 @@ class Setup:
 
     config: RunConfig
     limits: Limits
+    signals: Signals
     gpu_total_gb: float | None = None
     host_total_gb: float | None = None
     clock: bool = True
@@ -40,9 +42,9 @@ class Setup:
 class Rule:
     """One row of the checklist.
 
-    A rule keeps its own small history. `judge` gets the steps in order and returns None when a metric that it
-    needs is missing from this step: then nothing about the rule moves. Its level comes from clauses, through
-    `compare`: so it cannot differ from the limits that are shown. Texts, limits and advice are in rules.toml.
+    `judge` gets the steps in order and returns None when a metric that it needs is missing from this step: then nothing
+    about the rule moves. Its level comes from clauses, through `compare`: so it cannot differ from the limits that are
+    shown. Texts, limits and advice are in rules.toml, and the past of a metric is in its model, which all rules share.
     """
 
     id: ClassVar[str]
@@ -55,21 +57,30 @@ class Rule:
     def __init__(self, setup: Setup) -> None:
         self.config = setup.config
         self.limits = setup.limits
+        self.signals = setup.signals
+        self.reward = setup.signals.reward
+        self.flagged = False  # before this step
+        self._lets_go_elsewhere = setup.limits.releasing != setup.limits.raising
 
     def not_applicable(self) -> str | None:
         """Why the run's configuration leaves nothing to judge; None when it does."""
-        return None
+        return REASONS[rules()[self.id].applies](self.config)
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
         values = [frame.get(names) for names in self.needs]
         reading = None if None in values else self.rate(frame, *values)
-        if reading is None or not self.worse or reading.raw < Level.OK:
+        return reading if reading is None else self.with_harm(reading, values[0] if values else None)
+
+    def with_harm(self, reading: Reading, x: float | None) -> Reading:
+        """Adds the harm to what a change is said to be, and for the state which direction is worse."""
+        if not self.worse or reading.raw < Level.OK:
             return reading
-        harm = frame.signals.harm if reading.raw == Level.CRITICAL and not rules()[self.id].harm else ""
-        message = f"{reading.message}; {harm}" if harm else reading.message
-        worse = self.worse * (values[0] or 0.0) if math.isnan(reading.worse) else reading.worse
-        return replace(reading, message=message, worse=worse)
+        if reading.raw == Level.CRITICAL and self.signals.harm and not rules()[self.id].harm:
+            reading.message += f"; {self.signals.harm}"
+        if math.isnan(reading.worse):
+            reading.worse = self.worse * (x or 0.0)
+        return reading
 
     def harms(self) -> bool:
         """Whether what the rule flags, as one of those with `harm`, damages the run now."""
@@ -87,42 +98,35 @@ class Rule:
         """What to try when the rule is on."""
         return rules()[self.id].advice
 
-    def compare(self, message: str, clauses: Clauses) -> Reading:
-        """The level by the raise limits and, where they differ, by the release limits."""
+    def compare(self, message: str, clauses: Clauses, usual_of: Metric | None = None) -> Reading:
+        """The level by the raise limits and, where they differ and it matters, by the release limits.
+
+        A value of `usual_of` at WARN or worse does not become usual.
+        """
         raising = releasing = clauses(self.limits.raising)
         raw = hold = worst(raising)
-        if self.limits.releasing != self.limits.raising:
+        if self._lets_go_elsewhere and (self.flagged or raw):
             releasing = clauses(self.limits.releasing)
             hold = worst(releasing)
+        if usual_of is not None and raw >= Level.WARN:
+            usual_of.refuse()
         return Reading(raw, message, hold, raising, releasing)
 
+    def weighed(self, rungs: Sequence[Rung], pays: bool = False) -> Sequence[Rung]:
+        """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it pays.
 
-class PastRule(Rule):
-    """A rule on a metric that is compared with its own past."""
-
-    size: ClassVar[int] = 20  # steps of the recent past
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._usual = Baseline(self.size)
-
-    def warm_up(self, x: float, needed: int) -> Reading | None:
-        """Takes in one of the first `needed` values, with which nothing is compared."""
-        if len(self._usual) >= needed:
-            return None
-        self._usual.add(x)
-        return warming(needed + 1 - len(self._usual))
+        Where the reward is missing or young, harm is unknown, and CRITICAL stays.
+        """
+        levels = _PAYS if pays else _AS_IS
+        if not self.signals.harm and self.reward.judged:
+            levels = _HARMLESS_AND_PAYS if pays else _HARMLESS
+        return [Rung(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
 
 
-def weighed(rungs: Sequence[Rung], signals: Signals, gains: bool = False) -> list[Rung]:
-    """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it gains.
-
-    Where the reward is missing or young, harm is unknown, and CRITICAL stays.
-    """
-    levels = {Level.WARN: Level.NOTICE} if gains else {}
-    if not signals.harm and signals.reward.judged:
-        levels[Level.CRITICAL] = Level.WARN
-    return [rung._replace(level=levels.get(rung.level, rung.level)) for rung in rungs]
+_AS_IS: Mapping[Level, Level] = {}
+_PAYS = {Level.WARN: Level.NOTICE}
+_HARMLESS = {Level.CRITICAL: Level.WARN}
+_HARMLESS_AND_PAYS = {**_PAYS, **_HARMLESS}
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:
@@ -133,7 +137,9 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
 
 def lasting(reading: Reading) -> Reading:
     """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
-    return reading if reading.raw > Level.OK else replace(reading, message=reading.message + LASTING)
+    if reading.raw <= Level.OK:
+        reading.message += LASTING
+    return reading
 
 
 def warming(missing: int) -> Reading:

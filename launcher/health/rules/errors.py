@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from launcher.core.text import clean
 from launcher.health.catalogue import shared_advice
@@ -93,7 +92,9 @@ class LogErrors(Rule):
         for level in self._steps_since:
             self._steps_since[level] += 1
         reading = self.compare(self._message, self._since)
-        return reading if reading.raw else replace(reading, message="no errors in the last steps")
+        if not reading.raw:
+            reading.message = "no errors in the last steps"
+        return reading
 
     def _since(self, limits: Mapping[str, float]) -> Sequence[Clause]:
         """The level that is left of the errors seen, by the steps that the run made after them."""

@@ -3,15 +3,15 @@
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from launcher.core.format import duration, number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs, worst
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
+from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
+from launcher.health.metric import FIRST, Metric, median
 from launcher.health.rules.base import Memory, Rule, Setup, warming
-from launcher.health.series import Baseline, median
 from launcher.health.state import Reading
 from launcher.record.levels import Level
 from launcher.verl.config import BATCH
@@ -29,34 +29,34 @@ class StepTime(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._times = Baseline(20)
-        self._costs = Baseline(20)  # time per token
+        self._time, self._cost = Metric(), Metric()  # of a step, and per token
 
     def judge(self, frame: Frame) -> Reading | None:
         core = _core_time(frame)
         if core is None or core <= 0:
             return None
         if frame.count == 1:  # it pays for compilation and caches
-            return warming(9)
-        tokens = self._generated(frame)
-        cost = core / tokens if tokens is not None and tokens > 0 else None
-        if len(self._times) < 8:
-            self._add(core, cost)
-            return warming(9 - len(self._times))
-        ratio, ago = core / self._times.median, core / self._times.ago
-        if cost is not None and len(self._costs):  # shorter or longer responses are no slow-down
-            ratio, ago = min(ratio, cost / self._costs.median), min(ago, cost / self._costs.ago)
-        slower = [Clause(ratio, ladder(self.limits.raising, "ratio", ">"))]
+            return warming(FIRST + 1)
+        tokens, time, cost = self._generated(frame), self._time, self._cost
+        time.see(core)
+        cost.see(core / tokens if tokens is not None and tokens > 0 else None)
+        if time.known < FIRST:
+            return warming(FIRST + 1 - time.known)
+        ratio, ago = core / time.usual, core / time.ago
+        if cost.known and math.isfinite(cost.now):  # shorter or longer responses are no slow-down
+            ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
         reading = self.compare(
             f"steps take {number(ratio)}× the usual time ({number(core)} s)",
             lambda limits: [
                 Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE),
                 Clause(ago, ladder(limits, "ago", ">"), "× the time 50 to 100 steps ago", span=POSITIVE),
             ],
+            time,
         )
-        self._add(core, cost, refused=reading.raw >= Level.WARN)
-        if reading.raw > worst(slower):
-            return replace(reading, message=f"steps take {number(ago)}× the time of 50 to 100 steps ago")
+        if reading.raw >= Level.WARN:
+            cost.refuse()
+        if reading.raw > reading.raising[0].level:
+            reading.message = f"steps take {number(ago)}× the time of 50 to 100 steps ago"
         return reading
 
     def _generated(self, frame: Frame) -> float | None:
@@ -64,13 +64,8 @@ class StepTime(Rule):
         tokens, batch = frame.get(keys.TOKENS), self.config.number(BATCH)
         if tokens is None or not batch:
             return tokens
-        dropped = sum(frame.get(names) or 0.0 for names in (keys.EVICTED, keys.FILTERED, keys.SURPLUS, keys.FAILED))
+        dropped = sum(frame.get(names) or 0.0 for names in DROPPED)
         return tokens * (1 + max(dropped, 0.0) / batch)
-
-    def _add(self, core: float, cost: float | None, refused: bool = False) -> None:
-        self._times.add(core, refused)
-        if cost is not None:
-            self._costs.add(cost, refused)
 
 
 def _core_time(frame: Frame) -> float | None:
@@ -110,20 +105,20 @@ class _MemoryRule(Rule):
             self._own = not self._own
             self._last.clear()
         self._last.append(used if own is None else own)
-        growth, left = self._growth(), self._left(used)
+        rises = self._rises()
+        growth, left = min(rises, default=math.nan), self._left(used, rises)
         outlived = left is not None and self._outlived(frame.step + left)
         reading = self.compare(
             f"{number(used)} of {number(self._total)} GB {self.words}",
             lambda limits: self._clauses(limits, used, growth, math.nan if left is None or outlived else left),
         )
-        message = reading.message
         if left is not None:
-            message += f", growing; full in about {number(max(0, round(left)))} steps"
-            message += ", after the last step" if outlived else ""
+            reading.message += f", growing; full in about {number(max(0, round(left)))} steps"
+            reading.message += ", after the last step" if outlived else ""
         elif self._full_for >= _FULL_FOR and reading.raising[0].level == Level.OK:
-            message += ", but nearly full between steps"
+            reading.message += ", but nearly full between steps"
         self._full_for = 0.0
-        return replace(reading, message=message)
+        return reading
 
     def _clauses(self, limits: Mapping[str, float], used: float, growth: float, left: float) -> Sequence[Clause]:
         total = self._total or 0.0
@@ -145,21 +140,19 @@ class _MemoryRule(Rule):
         """What of it the run holds; None when that is unknown."""
         return None
 
-    def _growth(self) -> float:
-        """The least growth in the thirds of the last 30 steps; nan before there are enough."""
-        if self.own_only and not self._own:
-            return math.nan
-        return min(self._rises()) if self._count >= 40 and len(self._last) == self._last.maxlen else math.nan
+    def _rises(self) -> list[float]:
+        """The growths of the thirds of the last 30 steps; none before there are enough."""
+        last = list(self._last)
+        if (self.own_only and not self._own) or self._count < 40 or len(last) <= 3 * _THIRD:
+            return []
+        return [last[end] - last[end - _THIRD] for end in range(_THIRD, len(last), _THIRD)]
 
-    def _left(self, used: float) -> float | None:
+    def _left(self, used: float, rises: Sequence[float]) -> float | None:
         """Steps until the ceiling; None while memory does not rise in all thirds of the last 30 steps."""
-        if self._total is None or not self._growth() > self.limits.raising["notice.creep"] * self._total:
+        if self._total is None or not rises or not min(rises) > self.limits.raising["notice.creep"] * self._total:
             return None
         # the median, as a single jump is no slope
-        return (self.ceiling * self._total - used) / (median(self._rises()) / _THIRD)
-
-    def _rises(self) -> list[float]:
-        return [self._last[end] - self._last[end - _THIRD] for end in range(_THIRD, len(self._last), _THIRD)]
+        return (self.ceiling * self._total - used) / (median(rises) / _THIRD)
 
     def _outlived(self, step: float) -> bool:
         """Whether the run ends before a step: steps that never come fill nothing."""
@@ -259,10 +252,11 @@ class Stall(Rule):
         reading = self.compare("", lambda limits: self._silence(limits, waited))
         if self._last_step is None or not self._gaps:
             begun = "the start" if self._last_step is None else "the first step"
-            return replace(reading, message=f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}")
-        usually = f"(usual {duration(median(self._gaps))})"
+            reading.message = f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}"
+            return reading
         said = f"no new step for {duration(waited)}" if reading.raw else f"{duration(waited)} since the last step"
-        return replace(reading, message=f"{said} {usually}")
+        reading.message = f"{said} (usual {duration(median(self._gaps))})"
+        return reading
 
     def _silence(self, limits: Mapping[str, float], waited: float) -> Sequence[Clause]:
         if self._last_step is None or not self._gaps:

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import Clause, Rung, ladder, rungs, worst
+from launcher.health.clauses import Clause, Rung, ladder, rungs
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
-from launcher.health.series import Baseline
 from launcher.health.signals import Reward, Validation
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
@@ -22,16 +21,11 @@ class ValidationDrop(Rule):
     id = "VAL-1"
     judges_validations = True
 
-    def not_applicable(self) -> str | None:
-        if self.config.validates:
-            return None
-        return "no validation in this run (trainer.test_freq, trainer.val_before_train)"
-
     def judge(self, frame: Frame) -> Reading | None:
-        validation = frame.signals.validation
+        validation = self.signals.validation
         if not validation.fresh:
             return Reading(Level.WARM, "waiting for the first validation") if not validation.count else None
-        span, noise = validation.span(frame.signals.reward), validation.sigma
+        span, noise = validation.span(self.reward), validation.noise
         drop = validation.drops[-1]
         twice = min(validation.drops) if validation.count >= 3 else 0.0
 
@@ -55,52 +49,48 @@ class RewardHacking(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._scores = Baseline(20)
-        self._lengths = Baseline(20)
+        self._length = setup.signals.of("LENGTH")
         self._validations = 0
         self._apart = Clause(math.nan, ())  # held from one validation to the next
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
-        reward, validation = frame.signals.reward, frame.signals.validation
+        reward, validation = self.reward, self.signals.validation
         if validation.count != self._validations:
             self._validations = validation.count
-            self._apart = self._divergence(validation, reward)
-        if len(self._scores) < 10:
-            self._add(score, length)
-            return warming(11 - len(self._scores))
-        usual, now = self._scores.median, reward.med3
-        ratio = length / self._lengths.median if self._lengths.median > 0 else 1.0
-        gamed = worst(self._gamed(self.limits.raising, reward, now - usual, ratio))
-        self._add(score, length, refused=gamed >= Level.WARN)
+            self._apart = self._divergence(validation)
+        if min(reward.known, self._length.known) < 10:
+            return warming(11 - min(reward.known, self._length.known))
+        usual, now, usual_length = reward.usual, reward.then(0), self._length.usual
+        ratio = length / usual_length if usual_length > 0 else 1.0
+        reading = self.compare("", lambda limits: [self._gamed(limits, now - usual, ratio), self._apart])
+        gamed = reading.raising[0].level
+        if gamed >= Level.WARN:
+            reward.refuse()
+            self._length.refuse()
         grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
-        message = f"reward {number(usual)} → {number(now)} {grew}"
+        reading.message = f"reward {number(usual)} → {number(now)} {grew}"
         if self._apart.level and gamed <= Level.WARN:
-            message = "training reward rises while validation falls"
-        return self.compare(message, lambda limits: [*self._gamed(limits, reward, now - usual, ratio), self._apart])
+            reading.message = "training reward rises while validation falls"
+        return reading
 
-    def _add(self, score: float, length: float, refused: bool = False) -> None:
-        self._scores.add(score, refused)
-        self._lengths.add(length, refused)
-
-    @staticmethod
-    def _gamed(limits: Mapping[str, float], reward: Reward, up: float, ratio: float) -> Sequence[Clause]:
+    def _gamed(self, limits: Mapping[str, float], up: float, ratio: float) -> Clause:
+        reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
         figure = f"× usual length while the reward rises > {number(rise)}"
-        counted = ratio if up > rise else math.nan
-        top = ladder(limits, "top_ratio", ">") if reward.near_top(reward.med3) else []
-        return [Clause(counted, ladder(limits, "ratio", ">") + top, figure)]
+        top = ladder(limits, "top_ratio", ">") if reward.near_top(reward.then(0)) else []
+        return Clause(ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, figure)
 
-    def _divergence(self, validation: Validation, reward: Reward) -> Clause:
+    def _divergence(self, validation: Validation) -> Clause:
         """How far validation has left its best pair for good while the training reward kept rising."""
-        limits = self.limits.raising
+        limits, reward = self.limits.raising, self.reward
         rise = reward.distance(limits["warn.training_span"], limits["warn.training_sigmas"])
         most = max(
             limits["warn.validation_span"] * validation.span(reward),
-            limits["warn.validation_sigmas"] * validation.sigma,
+            limits["warn.validation_sigmas"] * validation.noise,
         )
         figure = f"validation drop while the reward rises > {number(rise)}"
         lasts = validation.count >= 4 and validation.best_index <= validation.count - 4
-        counts = lasts and reward.ema > validation.best_score_ema + rise
+        counts = lasts and reward.smooth > validation.best_score + rise
         fallen = validation.best - validation.pair() if counts else math.nan
         return Clause(fallen, [Rung(Level.WARN, ">", most)], figure)
 
@@ -120,7 +110,7 @@ class AuditedReward(Rule):
         self._audit = Reward()
 
     def rate(self, frame: Frame, x: float, score: float) -> Reading:
-        reward, audit = frame.signals.reward, self._audit
+        reward, audit = self.reward, self._audit
         audit.update(frame.step, x, None, None)
         if audit.count < _AUDITED:
             return warming(_AUDITED - audit.count)
@@ -129,7 +119,7 @@ class AuditedReward(Rule):
         def apart(limits: Mapping[str, float]) -> Sequence[Clause]:
             rise = reward.distance(limits["notice.span"], limits["notice.sigmas"])
             figure = f"audit change while the reward rises > {number(rise)}"
-            least = limits["notice.audit_sigmas"] * audit.sigma
+            least = limits["notice.audit_sigmas"] * audit.noise
             return [Clause(audited if up > rise else math.nan, [Rung(Level.NOTICE, "<=", least)], figure)]
 
         return self.compare(f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)

@@ -1,0 +1,89 @@
+"""When a rule has nothing to judge, by the configuration alone; rules.toml names the condition of a rule."""
+
+from collections.abc import Callable
+
+from launcher.core.format import number
+from launcher.health.config import RunConfig
+from launcher.verl.config import ACTOR, BATCH, CORRECTION, GAMMA, MINI, ROLLOUT
+
+_MODE = "trainer.v1.trainer_mode"
+_TOOLS = tuple(f"{ROLLOUT}.multi_turn.{name}" for name in ("tool_config_path", "function_tool_path"))
+
+
+def _reference(config: RunConfig) -> str | None:
+    if config.kl_in_reward is False and config.kl_in_loss is False:
+        return "no KL logged; set use_kl_loss or use_kl_in_reward"
+    return None
+
+
+def _controller(config: RunConfig) -> str | None:
+    if config.target_kl is None:
+        return "no adaptive KL controller (algorithm.kl_ctrl.type)"
+    return _reference(config)
+
+
+def _clipping(config: RunConfig) -> str | None:
+    mode = config.clips_by_design
+    return f"the {mode} loss clips by design" if mode else None
+
+
+def _critic(config: RunConfig) -> str | None:
+    return f"no critic in this run ({config.estimator})" if config.has_critic is False else None
+
+
+def _validation(config: RunConfig) -> str | None:
+    return None if config.validates else "no validation in this run (trainer.test_freq, trainer.val_before_train)"
+
+
+def _separate(config: RunConfig) -> str | None:
+    return None if config.text(_MODE) in (None, "separate_async") else "trainer and rollout share their GPUs"
+
+
+def _tools(config: RunConfig) -> str | None:
+    if any(config.text(key) for key in _TOOLS):
+        return None
+    return "no tools in this run (actor_rollout_ref.rollout.multi_turn.tool_config_path)"
+
+
+def _one_update(config: RunConfig) -> str | None:
+    batch, mini, epochs = (config.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
+    if batch is None or mini is None:
+        return f"{BATCH} or {MINI} is unknown"
+    if mini < batch or (epochs or 1) > 1:
+        return "several updates per batch"
+    return "the old policy is the rollout's (bypass_mode)" if config.flag(f"{CORRECTION}.bypass_mode") else None
+
+
+def _sampling(config: RunConfig) -> str | None:
+    unknown = all(config.number(f"{ROLLOUT}.{name}") is None for name in ("top_p", "top_k"))
+    return "rollout.top_p and rollout.top_k are unknown" if unknown else None
+
+
+def _discounting(config: RunConfig) -> str | None:
+    gamma = config.number(GAMMA)
+    if config.discounts is False:
+        return f"no discounting in this run ({config.estimator})"
+    if config.discounts is None or gamma is None:
+        return f"{GAMMA} is unknown"
+    return None if 0 <= gamma < 1 else f"no discounting in this run (gamma {number(gamma)})"
+
+
+REASONS: dict[str, Callable[[RunConfig], str | None]] = {
+    "always": lambda config: None,
+    "reference": _reference,
+    "controller": _controller,
+    "clipping": _clipping,
+    "critic": _critic,
+    "groups": lambda config: "this estimator has no groups" if config.group_based is False else None,
+    "validation": _validation,
+    "batch": lambda config: None if (config.number(BATCH) or 0) > 0 else f"{BATCH} is unknown",
+    "separate": _separate,
+    "tools": _tools,
+    "one update": _one_update,
+    "sampling": _sampling,
+    "decay": lambda config: (
+        "actor.optim.weight_decay is unknown" if config.number(f"{ACTOR}.optim.weight_decay") is None else None
+    ),
+    "discounting": _discounting,
+}
+"""Why a run has nothing to judge for the rules of a condition; None where it has."""

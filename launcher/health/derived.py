@@ -1,0 +1,230 @@
+"""Metrics that follow from what veRL logs and from the configuration: each is a number per step, or None for none."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from launcher.health import keys
+from launcher.health.config import RunConfig
+from launcher.health.frame import Frame
+from launcher.verl.config import ACTOR, BATCH, GAMMA, PROMPT, ROLLOUT
+
+Source = Callable[[Frame], float | None]
+_THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
+_NOTHING = 0.05  # explained variance
+_MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
+_MODE = "trainer.v1.trainer_mode"
+DROPPED = (keys.FILTERED, keys.EVICTED, keys.FAILED, keys.SURPLUS)
+_COUNTS = frozenset(key for names in DROPPED for key in names)
+
+
+class Derived(NamedTuple):
+    """A derived metric: the keys that it comes from, and how. The keys are () for one of the configuration."""
+
+    keys: tuple[str, ...]
+    of: Callable[[RunConfig], Source]
+    drawn: bool = True  # whether its values are on the scale of its keys
+
+
+def _plain(names: tuple[str, ...], source: Source, drawn: bool = True) -> Derived:
+    return Derived(names, lambda config: source, drawn)
+
+
+def _gradient(frame: Frame) -> float | None:
+    """Not of a step without a signal: SIG-1 flags those."""
+    if frame.no_signal():
+        return None
+    x = frame.get(keys.GRADIENT)
+    return _THREE_DECIMALS if x == 0 and frame.three_decimals else x
+
+
+def _update(frame: Frame) -> float | None:
+    """A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one mini-batch only."""
+    x = frame.get(keys.PPO_KL)
+    return _THREE_DECIMALS if x == 0 and frame.three_decimals else x
+
+
+def _explained(frame: Frame) -> float | None:
+    """Of equal returns it would be far below 0."""
+    return None if frame.same_scores() else frame.get(keys.EXPLAINED)
+
+
+def _idle(frame: Frame) -> float | None:
+    x = _explained(frame)
+    return None if x is None else float(x < _NOTHING)
+
+
+def _valid(names: tuple[str, ...]) -> Derived:
+    """A difference of probabilities, where veRL does not mark it as invalid."""
+    return _plain(names, lambda frame: None if frame.get(keys.PROBS_VALID) == 0 else frame.get(names))
+
+
+def _truncated(config: RunConfig) -> Source:
+    """The share of responses at the limit.
+
+    The v1 trainer compares with the longest response of the batch, so its share is never 0: when even the
+    longest is below the limit (where unknown: below an earlier one), nothing was cut off.
+    """
+    known, longest_ever = config.response_limit, 0.0
+
+    def share(frame: Frame) -> float | None:
+        nonlocal longest_ever
+        x, longest = frame.get(keys.TRUNCATED), frame.get(keys.LENGTH_MAX)
+        if x is None or longest is None:
+            return x
+        longest_ever = max(longest_ever, longest)
+        return 0.0 if longest < (longest_ever if known is None else known) else x
+
+    return share
+
+
+def _decay(config: RunConfig) -> Source:
+    """AdamW subtracts rate x decay x weight at each update."""
+    decay = config.number(f"{ACTOR}.optim.weight_decay") or 0.0
+    return lambda frame: None if (rate := frame.get(keys.LEARNING_RATE)) is None else rate * decay
+
+
+def _zero_rate(config: RunConfig) -> Source:
+    """Whether the rate is exactly 0 between the warm-up and the last steps."""
+
+    def zero(frame: Frame) -> float | None:
+        x, last = frame.get(keys.LEARNING_RATE), config.total_steps
+        if x is None or frame.three_decimals:
+            return None
+        ending = last is not None and frame.step > last - 2
+        return float(x == 0 and frame.count >= 2 and frame.step > config.warmup_steps and not ending)
+
+    return zero
+
+
+def _kept(config: RunConfig) -> Source:
+    """The mean return of a token as a share of the mean reward of a response.
+
+    With the reward at the last of L tokens, the return of the token that is k before it is gamma^k of the reward (veRL:
+    core_algos.py: compute_gae_advantage_return with lam 1, compute_reinforce_plus_plus_outcome_advantage), so their
+    mean is (1 - gamma^L) / (L * (1 - gamma)) of it. With a lower lam, returns get there as the critic learns. The
+    higher of this share and the one in the metrics counts: a reward within a response loses less than the formula
+    says, and where short responses score best, the metrics show a loss even without discounting.
+    """
+    gamma = config.number(GAMMA)
+
+    def kept(frame: Frame) -> float | None:
+        gained, score, length = frame.get(keys.RETURN), frame.get(keys.SCORE), frame.get(keys.LENGTH)
+        if gamma is None or not 0 <= gamma < 1 or gained is None or score is None or length is None:
+            return None
+        reward = frame.get(keys.REWARD) or score
+        if score * reward <= 0:
+            return None
+        formula = (1 - gamma**length) / (length * (1 - gamma)) if length >= 1 else 1.0
+        return max(formula, gained / score, gained / reward)
+
+    return kept
+
+
+def _dropped(names: tuple[str, ...]) -> Derived:
+    """A share of the generated groups. veRL logs a count only where it is above 0: from the first on, none is 0."""
+
+    def of(config: RunConfig) -> Source:
+        batch, had = config.number(BATCH) or 0.0, False
+
+        def share(frame: Frame) -> float | None:
+            nonlocal had
+            if not had and frame.data.keys().isdisjoint(_COUNTS):
+                return None
+            counts = [max(frame.get(each) or 0.0, 0.0) for each in DROPPED]
+            had = had or any(counts)
+            return max(frame.get(names) or 0.0, 0.0) / (batch + sum(counts)) if had and batch else None
+
+        return share
+
+    return Derived(names, of, drawn=False)
+
+
+def _prompts_cut(config: RunConfig) -> Source:
+    limit = config.number(PROMPT) or math.inf
+    return lambda frame: (
+        None
+        if (most := frame.get(keys.PROMPT_MAX)) is None
+        else (frame.get(keys.PROMPTS_CUT) or 0.0)
+        if most >= limit
+        else 0.0
+    )
+
+
+def _prompts_alike(config: RunConfig) -> Source:
+    """Whether all prompts have one length where they differed before."""
+    differed = False
+
+    def alike(frame: Frame) -> float | None:
+        nonlocal differed
+        least, most = frame.get(keys.PROMPT_MIN), frame.get(keys.PROMPT_MAX)
+        if least is None or most is None:
+            return None
+        differed = differed or least < most
+        return float(least == most and differed)
+
+    return alike
+
+
+def _waiting(config: RunConfig) -> Source:
+    """The share of a step in which the trainer waits; on GPUs that are lent to the rollout meanwhile it does not."""
+    separate = config.text(_MODE) == "separate_async"
+
+    def share(frame: Frame) -> float | None:
+        nonlocal separate
+        if not separate and frame.count <= _MODE_SHOWS:
+            separate = any(key.startswith(keys.SEPARATE) for key in frame.data)
+        waited, whole = frame.get(keys.GENERATION), frame.get(keys.STEP_TIME)
+        known = separate and waited is not None and whole is not None and whole > 0
+        return min(waited / whole, 1.0) if known and waited is not None and whole else None
+
+    return share
+
+
+def _alike(frame: Frame) -> float | None:
+    """Answers may be alike where the expected ones are: half counts of what exceeds their share."""
+    x = frame.get(keys.NEAR_EQUAL)
+    return None if x is None else min(x, 2 * (x - (frame.get(keys.EQUAL_TRUTHS) or 0.0)))
+
+
+def _sampling(name: str, everything: float) -> Derived:
+    def of(config: RunConfig) -> Source:
+        value = config.number(f"{ROLLOUT}.{name}")
+        return lambda frame: value if value is not None and value > 0 else everything
+
+    return Derived((), of)
+
+
+METRICS = {
+    "GRADIENT": _plain(keys.GRADIENT, _gradient),
+    "UPDATE": _plain(keys.PPO_KL, _update),
+    "EXPLAINED": _plain(keys.EXPLAINED, _explained),
+    "IDLE_CRITIC": _plain(keys.EXPLAINED, _idle, drawn=False),
+    "VALID_DIFF": _valid(keys.PROBS_DIFF),
+    "VALID_DIFF_MAX": _valid(keys.PROBS_DIFF_MAX),
+    "VALID_CORRELATION": _valid(keys.PROBS_CORRELATION),
+    "TRUNCATED": Derived(keys.TRUNCATED, _truncated),
+    "ZERO_RATE": Derived(keys.LEARNING_RATE, _zero_rate, drawn=False),
+    "KEPT": Derived(keys.RETURN, _kept, drawn=False),
+    "DECAY": Derived(keys.LEARNING_RATE, _decay, drawn=False),
+    "FILTERED": _dropped(keys.FILTERED),
+    "EVICTED": _dropped(keys.EVICTED),
+    "FAILED": _dropped(keys.FAILED),
+    "SURPLUS": _dropped(keys.SURPLUS),
+    "CUT_PROMPTS": Derived(keys.PROMPT_MAX, _prompts_cut, drawn=False),
+    "PROMPTS_ALIKE": Derived(keys.PROMPT_MIN, _prompts_alike, drawn=False),
+    "WAITING": Derived(keys.GENERATION, _waiting, drawn=False),
+    "ALIKE": _plain(keys.NEAR_EQUAL, _alike),
+    "NO_TOOLS": _plain(keys.TURNS, lambda frame: None if (x := frame.get(keys.TURNS)) is None else float(x <= 2)),
+    "KL_TARGET": Derived((), lambda config: lambda frame: config.target_kl),
+    "TOP_P": _sampling("top_p", 1.0),
+    "TOP_K": _sampling("top_k", math.inf),
+}
+
+
+def keys_of(name: str, drawn: bool = False) -> tuple[str, ...]:
+    """The keys of a metric of `keys` or of this module; with `drawn` only those on whose scale it is."""
+    if (found := METRICS.get(name)) is not None:
+        return found.keys if found.drawn or not drawn else ()
+    names: tuple[str, ...] = getattr(keys, name)
+    return names

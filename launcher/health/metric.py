@@ -1,0 +1,228 @@
+"""The model of a metric: its level, trend and noise, and what is usual of it, estimated here and nowhere else."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+KEPT = 40  # values that estimates look back
+NOISY = 21  # values that the noise of a step is estimated from
+USUAL = 20  # accepted values that the usual one is the median of
+FIRST = 8  # accepted values that the beginning is the median of
+AGO = (50, 100)  # accepted values back
+_REBUILD_AFTER = 60
+_ROUNDING = 0.001  # a policy loss with one update per batch is 0 but for rounding
+_TINY = 1e-300  # stands in for 0 in logarithms
+
+
+def median(values: Iterable[float]) -> float:
+    """Median of the values (mean of the middle two when their number is even); nan of none."""
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def noise_of(values: Iterable[float]) -> float:
+    """Robust step-to-step noise, blind to a steady trend: from second differences.
+
+    A second difference of white noise has variance 6 sigma², and 1.4826 turns a median absolute value into a
+    standard deviation. 0 with fewer than 6 values.
+    """
+    last = list(values)
+    if len(last) < 6:
+        return 0.0
+    bends = [abs(c - 2 * b + a) for a, b, c in zip(last, last[1:], last[2:], strict=False)]
+    return 1.4826 * median(bends) / math.sqrt(6)
+
+
+class _Estimate:
+    """An estimate that is made at most once per value."""
+
+    def __init__(self, of: Callable[[Any], float]) -> None:
+        self._of, self._name = of, of.__name__
+
+    def __get__(self, metric: "Metric", owner: object) -> float:
+        made = metric.made
+        if self._name not in made:
+            made[self._name] = self._of(metric)
+        return made[self._name]
+
+
+class Metric:
+    """A metric step by step, with memory that does not grow with the run.
+
+    A value becomes part of the accepted past with the next one, when all rules have judged it, unless one of them
+    refused it: a fault that lasts does not become usual. After 60 refusals in a row the last 20 refused values are
+    accepted: a deliberate change of regime must not stay red for ever. The usual value follows a slow drift; those of
+    long ago and of the beginning do not.
+    """
+
+    noisy = NOISY
+
+    def __init__(self, floor: float = _TINY, sample: float | None = None) -> None:
+        self._floor = floor  # a value below has no ratio to another
+        self._sample = sample  # what a share is of: independent ones, such as prompts
+        self.now = math.nan  # the value of this step; nan where it has none
+        self.count = 0
+        self.smooth = math.nan  # exponential mean over five steps
+        self.run = 0  # steps in a row with a value other than 0
+        self.made: dict[str, float] = {}
+        self._values: deque[float] = deque(maxlen=KEPT)
+        self._past: deque[float] = deque(maxlen=AGO[1])
+        self._first: list[float] = []
+        self._refused: deque[float] = deque(maxlen=USUAL)
+        self._refusals = 0
+        self._refuse = False
+
+    def see(self, x: float | None) -> None:
+        """Takes in the value of a step; without one nothing moves."""
+        if not math.isnan(self.now):
+            self._settle()
+        if x is None or math.isnan(x):
+            self.now = math.nan
+            return
+        self.now = x
+        self.smooth = x if self.count == 0 else self.smooth + (x - self.smooth) / 3
+        self.count += 1
+        self.run = self.run + 1 if x else 0
+        self._values.append(x)
+        self.made.clear()
+
+    def refuse(self) -> None:
+        """Keeps the value of this step out of what is usual."""
+        self._refuse = True
+
+    def _settle(self) -> None:
+        x = self.now
+        if not self._refuse:
+            self._past.append(x)
+            if len(self._first) < FIRST:
+                self._first.append(x)
+            self._refusals = 0
+            return
+        self._refuse = False
+        if self._refusals == 0:
+            self._refused.clear()
+        self._refused.append(x)
+        self._refusals += 1
+        if self._refusals >= _REBUILD_AFTER:
+            self._past.extend(self._refused)
+            self._refusals = 0
+
+    def last(self, count: int, ago: int = 0) -> list[float]:
+        """The last values, in their order; those that ended so many values `ago`."""
+        size = len(self._values) - ago
+        return list(islice(self._values, max(size - count, 0), max(size, 0)))
+
+    def median(self, count: int, ago: int = 0) -> float:
+        """Median of the last values; of those that ended so many values `ago`."""
+        return median(self.last(count, ago))
+
+    def mean(self, count: int) -> float:
+        """Mean of the last values."""
+        last = self.last(count)
+        return sum(last) / len(last)
+
+    def lowest(self, count: int) -> float:
+        """The lowest of the last values."""
+        return min(self.last(count))
+
+    def highest(self, count: int) -> float:
+        """The highest of the last values."""
+        return max(self.last(count))
+
+    def then(self, steps: int) -> float:
+        """Median of the three values that ended so many steps ago; nan when there are fewer."""
+        three = self.last(3, steps)
+        return median(three) if len(three) == 3 else math.nan
+
+    @property
+    def size(self) -> float:
+        """The value without its sign."""
+        return abs(self.now)
+
+    @_Estimate
+    def noise(self) -> float:
+        """Noise of a step; of a share that of its sample at least, which a share near its floor may not have shown."""
+        noise = noise_of(self.last(self.noisy))
+        if not self._sample or self._sample < 1:
+            return noise
+        share = min(max(1 / self._sample, self.usual), 0.5)
+        return max(noise, math.sqrt(share * (1 - share) / self._sample))
+
+    @_Estimate
+    def log_noise(self) -> float:
+        """Noise of a metric whose swings are in proportion to it: that of its logarithm."""
+        return noise_of([math.log(max(x, self._floor)) for x in self.last(self.noisy)])
+
+    @_Estimate
+    def usual_log_noise(self) -> float:
+        """The same of the last 20 accepted values: flagged peaks are not in it."""
+        return noise_of([math.log(max(x, self._floor)) for x in islice(reversed(self._past), USUAL)])
+
+    def swing(self, sigmas: float, usual: bool = False) -> float:
+        """The factor that so many sigmas of such a metric are."""
+        noise = self.usual_log_noise if usual else self.log_noise
+        return math.exp(min(sigmas * noise, 700))  # what a float can hold
+
+    @property
+    def known(self) -> int:
+        """Accepted values before this one, 100 at most."""
+        return len(self._past)
+
+    @property
+    def settled(self) -> bool:
+        """Whether there are enough values for the usual one; until then it would follow what it should warn of."""
+        return len(self._first) >= FIRST
+
+    @_Estimate
+    def usual(self) -> float:
+        """Median of the last 20 accepted values before this one."""
+        return median(islice(reversed(self._past), USUAL))
+
+    @_Estimate
+    def usual_size(self) -> float:
+        """The same of the values without their signs, with a floor for rounding errors; nan before ten values."""
+        return max(median(map(abs, islice(reversed(self._past), USUAL))), _ROUNDING) if self.known >= 10 else math.nan
+
+    @_Estimate
+    def start(self) -> float:
+        """Median of the first eight accepted values, of the first three while there are fewer; nan before those."""
+        return median(self._first if self.settled else self._first[:3]) if len(self._first) >= 3 else math.nan
+
+    @property
+    def left(self) -> float:
+        """The smoothed value as a share of the beginning."""
+        return self.smooth / self.start if self.start else 1.0
+
+    @property
+    def first(self) -> float:
+        """Median of the first three accepted values."""
+        return median(self._first[:3]) if len(self._first) >= 3 else math.nan
+
+    @_Estimate
+    def ago(self) -> float:
+        """Median of the values 50 to 100 steps ago; nan before there are eight of them."""
+        count = len(self._past) - AGO[0]
+        return median(islice(self._past, count)) if count >= FIRST else math.nan
+
+    @property
+    def before(self) -> float:
+        """Median of the values 50 to 100 steps ago; the beginning before there are eight of them."""
+        ago = self.ago
+        return self.start if math.isnan(ago) else ago
+
+    @property
+    def low(self) -> float:
+        """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
+        return min(self.usual, self.before) if self.settled else self.start
+
+    @_Estimate
+    def high(self) -> float:
+        """The highest level of the last 100 accepted values: below it, a rise leads back to where it was."""
+        past = list(self._past)
+        levels = [median(past[place : place + FIRST]) for place in range(0, len(past), FIRST)]
+        return max([*levels, self.first] if 3 <= len(past) < AGO[1] else levels, default=math.nan)

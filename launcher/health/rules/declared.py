@@ -1,0 +1,142 @@
+"""Rules that are rows of rules.toml: figures, taken from the model of a metric, against limits."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter, methodcaller
+
+from launcher.core.format import number
+from launcher.health.catalogue import Figure, RuleData
+from launcher.health.clauses import Clause, Rung, ladder
+from launcher.health.derived import keys_of
+from launcher.health.frame import Frame
+from launcher.health.metric import Metric
+from launcher.health.rules.base import Rule, Setup, not_judged, warming
+from launcher.health.state import LASTING, Reading
+from launcher.record.levels import Level
+
+
+class _Value(float):
+    """A value in a message: `{}` is a number, `{:%}` a share, `{:steps}` a number of steps."""
+
+    def __format__(self, spec: str) -> str:
+        x = float(self)
+        if spec == "steps":
+            return f"{number(x)} step{'' if x == 1 else 's'}"
+        return f"{number(100 * x)} %" if spec else number(x)
+
+
+class _Compared:
+    """A figure with the model that it is taken from."""
+
+    def __init__(self, figure: Figure, setup: Setup) -> None:
+        self.figure, self.metric = figure, setup.signals.of(figure.metric)
+        self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
+        self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
+        self._keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
+        positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
+        self._span = (0.0 if positive else -math.inf, figure.most)
+        limits = () if figure.unit else (setup.limits.raising, setup.limits.releasing)
+        self._fixed = {id(each): self._rungs(each) for each in limits}  # those that do not move with the run
+
+    def value(self) -> float:
+        """What is compared."""
+        return self.take(self.metric)
+
+    def clause(self, x: float, limits: Mapping[str, float], rule: Rule) -> Clause:
+        figure = self.figure
+        if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
+            x = math.nan
+        rungs: Sequence[Rung] = self._fixed.get(id(limits)) or self._rungs(limits)
+        if figure.change:
+            rungs = rule.weighed(rungs, figure.pays and rule.reward.rises)
+        words = "" if figure.take == "size" and self.metric.now >= 0 else figure.words
+        return Clause(x, rungs, words, self._keys, self._span, figure.fixed)
+
+    def _rungs(self, limits: Mapping[str, float]) -> list[Rung]:
+        figure, unit = self.figure, self._unit(self._of_unit) if self._unit else 1.0
+        rungs = ladder(limits, figure.limit, figure.side, unit)
+        if figure.distance:
+            rungs = [Rung(level, "<=", 1 - value) for level, _, value in rungs]
+        if figure.swing:
+            swings = [unit * self.metric.swing(sigmas, usual=True) for _, _, sigmas in ladder(limits, figure.swing)]
+            rungs = [Rung(level, side, max(x, y)) for (level, side, x), y in zip(rungs, swings, strict=True)]
+        return rungs
+
+
+def _estimate(words: str) -> Callable[[Metric], float]:
+    name, _, count = ("now" if words.isupper() else words).partition(" ")
+    return methodcaller(name, int(count)) if count else attrgetter(name)
+
+
+class Declared(Rule):
+    """A rule that its row in rules.toml describes."""
+
+    data: RuleData
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        scopes = ("", "token mean" if setup.config.token_mean else "other mean")
+        self._figures = [_Compared(figure, setup) for figure in self.data.figures if figure.only in scopes]
+
+    def judge(self, frame: Frame) -> Reading | None:
+        data, first = self.data, self._figures[0].metric
+        if not data.any and None in map(frame.get, self.needs):
+            return None
+        found = [(each, each.value()) for each in self._figures if not math.isnan(each.metric.now)]
+        if not found or not (data.any or found[0][0].metric is first):
+            return not_judged(data.missing) if data.missing and not first.count else None
+        first = found[0][0].metric
+        if data.constant and first.count >= 5 and first.run == 0 and not any(first.last(20)):
+            return not_judged(data.constant)
+        if first.count < data.after:
+            return warming(data.after - first.count)
+        reading = self.compare("", lambda limits: [each.clause(x, limits, self) for each, x in found])
+        if reading.raw:
+            reading.message = self._message(frame, found, reading)
+        else:
+            reading.later = partial(self._message, frame, found, reading)
+        if reading.raw >= Level.WARN:
+            for each, _ in found:
+                if each.figure.unit.startswith("usual"):
+                    each.metric.refuse()
+        return self.with_harm(reading, first.now)
+
+    def _message(self, frame: Frame, found: Sequence[tuple[_Compared, float]], reading: Reading) -> str:
+        data, said, values = self.data, list[str](), _Named(self, frame, found)
+        for (each, x), clause in zip(found, reading.raising, strict=True):
+            lasts = each.figure.take == "run" and x > 0 and not reading.raw
+            if each.figure.say and (lasts or (clause.level == reading.raw and (reading.raw or not data.message))):
+                said.append(each.figure.say.format_map(values) + (LASTING if lasts else ""))
+        if said:
+            return ", ".join(dict.fromkeys(said))
+        message, aside = data.message.format_map(values), data.aside.format_map(values)
+        return message if values.unknown else message + aside
+
+
+class _Named(dict[str, _Value]):
+    """What a message may name: figures by their limits, metrics by their names, estimates of the first figure."""
+
+    def __init__(self, rule: Declared, frame: Frame, found: Sequence[tuple[_Compared, float]]) -> None:
+        super().__init__((each.figure.limit, _Value(x)) for each, x in found)
+        self._rule, self._frame, self._first = rule, frame, found[0][0].metric
+        self.unknown = False  # whether something was asked for that the step does not have
+
+    def __missing__(self, name: str) -> _Value:
+        if not name.isupper():
+            return _Value(getattr(self._first, name))
+        keys = keys_of(name)
+        x = self._frame.get(keys) if keys else self._rule.signals.of(name).now
+        self.unknown = self.unknown or x is None
+        return _Value(math.nan if x is None else x)
+
+
+def declared(data: RuleData) -> type[Rule]:
+    """The class of a rule that has figures in rules.toml."""
+    groups = list(dict.fromkeys(filter(None, (keys_of(figure.metric) for figure in data.figures))))
+    needs, also = groups[:1] + [keys_of(name) for name in data.needs], groups[1:]
+    if data.any:
+        needs, also = [tuple(key for group in groups for key in group)], groups
+    also += map(keys_of, data.also)
+    members = {"id": data.id, "data": data, "needs": tuple(needs), "also": tuple(also), "worse": data.worse}
+    return type(data.id, (Declared,), members)
