@@ -31,7 +31,7 @@ from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
-_FACT = 11  # columns of the names of facts, in the inspector
+_FACT, _VALUE = 11, 18  # columns of the names of facts and of values at least, in the inspector
 _MARK = 3
 STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
@@ -61,7 +61,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
 
 def _why(turn: Turn) -> str:
     """What it waits for; of a paused one the key that ends that."""
-    return "space, which resumes it" if turn.entry.paused else turn.waits or "starts next"
+    return "press space" if turn.entry.paused else turn.waits or "starts next"
 
 
 def about_turn(turn: Turn) -> list[Span]:
@@ -107,7 +107,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     plan = dict(_plan(entry.preset))
     longest = max(map(len, plan), default=0) + 3
     for name, text in plan.items():
-        rows += labelled([(f" {name}", "dim")], text, "text", min(longest, columns * 3 // 4), columns)
+        rows += labelled([(f" {name}", "dim")], text, "text", min(longest, columns - _VALUE), columns)
     return Inspection(rows=rows)
 
 
