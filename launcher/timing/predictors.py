@@ -14,6 +14,7 @@ from launcher.verl.config import BATCH, GPUS, NODES, TENSOR, N
 
 _TIMES = 8  # how much larger micro-batches may become at once
 _PROCESSES = 4  # times as many processes
+_HUNG = 4  # times the usual time of a stage: what takes longer is a hang
 _NICE = (5, 10, 20, 50, 100)  # steps between two checkpoints or validations
 _WORTH = 0.03  # of a step: what may remain of them
 _KEPT = 0.98  # of the responses that stay whole under a shorter limit
@@ -24,10 +25,12 @@ _LINK = 25e9  # bytes per second between GPU and host: PCIe 4.0 x16, measured
 
 
 def spread(row: Row, evidence: Evidence) -> Prediction | None:
-    """Work of a few processes in more of them: each takes its part of the time."""
+    """Work of a few processes in more of them: each takes its part of the time, a hang aside."""
     now = int(evidence.number(row.key) or 1)
     wanted = now * _PROCESSES
-    return Prediction(str(wanted), [seconds * (1 - now / wanted) for seconds in evidence.stage(row.stage)])
+    times = evidence.stage(row.stage)
+    most = _HUNG * statistics.median(times)
+    return Prediction(str(wanted), [min(seconds, most) * (1 - now / wanted) for seconds in times])
 
 
 def less_often(row: Row, evidence: Evidence) -> Prediction | None:
