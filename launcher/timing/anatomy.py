@@ -122,9 +122,12 @@ def step_times(spans: Iterable[Span], now: float | None = None) -> list[StepTime
             if starts[place] > (span.end or now or last):
                 break
             parts[place].append(span)
+    timers = [{s.name for s in part if s.lane == TRAINER} for part in parts]
+    if len(steps) > 1 and set.intersection(*timers[:-1]) - timers[-1] and begins[steps[-1]].end is not None:
+        steps.pop()  # a stop or an error ended its timer early
     result = []
     for place, step in enumerate(steps):
-        whole = place + 1 < len(steps)
+        whole = place + 1 < len(starts)
         open_ = not whole and begins[step].end is None
         if open_ and now is None:
             continue  # it did not end: the run was stopped, or goes on

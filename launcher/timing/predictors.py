@@ -15,6 +15,7 @@ from launcher.verl.config import BATCH, GPUS, NODES, TENSOR, N
 
 _TIMES = 8  # how much larger micro-batches may become at once
 _PROCESSES = 4  # times as many processes
+_HUNG = 4  # times the usual time of a stage: what takes longer is a hang
 _NICE = (5, 10, 20, 50, 100)  # steps between two checkpoints or validations
 _WORTH = 0.03  # of a step: what may remain of them
 _KEPT = 0.98  # of the responses that stay whole under a shorter limit
@@ -25,16 +26,18 @@ _LINK = 25e9  # bytes per second between GPU and host: PCIe 4.0 x16, measured
 
 
 def spread(row: Row, evidence: Evidence) -> Prediction | None:
-    """Work of a few processes in more of them: each takes its part of the time, apart from what veRL needs itself."""
+    """Work of a few processes in more: each takes its part of the time, apart from veRL's own and a hang."""
     now = int(evidence.number(row.key) or 1)
     if evidence.config.on_cpu and now >= _PROCESSES:  # they would compete with the training for its cores
         return None
     wanted = now * _PROCESSES
+    times = evidence.stage(row.stage)
+    most = _HUNG * statistics.median(times)
     saved = []
-    for step, seconds in zip(evidence.steps, evidence.stage(row.stage), strict=True):
+    for step, seconds in zip(evidence.steps, times, strict=True):
         counts = Counter(span.lane for span in step.spans if OF_SPAN.get(span.name) == row.stage)
         own = row.own * max(counts.values(), default=0)
-        saved.append(max(seconds - own, 0.0) * (1 - now / wanted))
+        saved.append(max(min(seconds, most) - own, 0.0) * (1 - now / wanted))
     return Prediction(str(wanted), saved)
 
 

@@ -306,3 +306,11 @@ def test_both_gpus_are_recorded_with_what_the_run_holds_on_each(runs: Path) -> N
         assert held[0] == 0 and max(held) / GIB == pytest.approx(45.8, abs=0.2)
     counts = [len(gpu["holders"]) for gpu in samples[200]["gpus"]]  # trainer and engine
     assert counts == [2, 2] and {holder["whose"] for holder in samples[200]["gpus"][1]["holders"]} == {"run"}
+
+
+def test_the_run_of_the_readme_learns_with_two_warnings(tmp_path: Path) -> None:
+    with tarfile.open(Path(__file__).parents[1] / "data/gpu/list-numbers.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    run = tmp_path / "runs/6c844c-list-numbers"
+    assert flagged_live(run) == [("KL-1", 13, "WARN"), ("ENT-1", 17, "WARN")]
+    assert {level for _, _, level in flagged_now(run)} <= {"WARN"}, "it does no harm"

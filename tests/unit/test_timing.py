@@ -94,6 +94,11 @@ def test_a_running_step_grows() -> None:
         assert step.lanes[1].pieces[-1].stage == "critic", "the rank works on"
 
 
+def test_a_step_that_a_stop_cut_off_is_none() -> None:
+    spans = [span for span in span_runs.made_up(3) if not (span.step == 3 and span.name in ("update_actor", "ref"))]
+    assert [step.step for step in step_times(spans)] == [1, 2], "its timer ended with the run"
+
+
 def test_a_killed_run_and_damaged_lines_hide_nothing_else(run: RunDir) -> None:
     path = run.attempt(1).spans / "host-1.jsonl"
     path.write_bytes(path.read_bytes() + b'{"name":"gen"}\n\xff\xfe\n{"name":1,"lane":"x","start":"y"}\n{"na')

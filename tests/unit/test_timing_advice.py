@@ -33,16 +33,26 @@ def evidence(
 
 
 def made_up(
-    count: int = 12, *, reward: float = 0.0, agent: float = 0.0, micro: Sequence[float] = (), every: int = 0
+    count: int = 12,
+    *,
+    reward: float = 0.0,
+    agent: float = 0.0,
+    micro: Sequence[float] = (),
+    every: int = 0,
+    hung: int = 0,
 ) -> list[Span]:
-    """Steps of the toy: 1 s of rollout, then the seconds of rewards or agent loops, 1 s of update or micro-batches."""
+    """Steps of the toy: 1 s of rollout, then the seconds of rewards or agent loops, 1 s of update or micro-batches.
+
+    In step `hung`, the reward takes a minute more.
+    """
     luck, at, spans = random.Random(0), START, list[Span]()
     for step in range(1, count + 1):
         begun = at
         spans.append(Span("hf_generate", "replica_0", at, at + 1))
-        end = at + 1 + reward + agent
+        scored = reward + 60 * (step == hung)
+        end = at + 1 + scored + agent
         if reward:
-            spans.append(Span("reward", "process_9", at + 1, at + 1 + reward))
+            spans.append(Span("reward", "process_9", at + 1, at + 1 + scored))
         spans.append(Span("session", "process_8", at, end))
         spans.append(Span("gen", "trainer", at, end, step))
         at = end
@@ -69,6 +79,10 @@ def told(found: Advice | None) -> tuple[str, float]:
 def test_slow_rewards_are_spread_over_processes() -> None:
     setting, saved = told(best(evidence(made_up(reward=4.0))))
     assert setting == "reward.workers=4" and saved == pytest.approx(3.0, rel=0.3)
+
+
+def test_a_reward_function_that_hung_once_needs_no_more_processes() -> None:
+    assert best(evidence(made_up(reward=0.001, hung=6))) is None is best(evidence(made_up(reward=0.001)))
 
 
 def test_agent_loops_that_block_are_spread_over_processes() -> None:
