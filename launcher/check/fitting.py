@@ -148,7 +148,7 @@ def _fits(found: Estimate, *, surely: bool = False) -> bool:
 
 
 def _highest(found: Estimate) -> int:
-    return max(phase.gpu_high for phase in found.phases)
+    return max(phase.gpu_needed for phase in found.phases)
 
 
 def candidates(subject: Subject) -> Iterator[Change]:
@@ -234,6 +234,5 @@ def _keys(phase: Phase) -> tuple[str, ...]:
 
 
 def _range(found: Estimate) -> str:
-    worst = found.worst
-    assert worst is not None
-    return f"'{worst.name}' then needs {gib(worst.gpu)} to {gib(worst.gpu_high)} GiB"
+    worst = max(found.phases, key=lambda phase: phase.gpu_needed)
+    return f"'{worst.name}' then needs {gib(worst.gpu)} to {gib(worst.gpu_needed)} GiB"

@@ -3,6 +3,11 @@
 Each phase has two values. The certain one applies to any data: weights, Adam, gradients, what the engine reserves. The
 likely one adds activations and logits for micro-batches full of the longest rows, CUDA's own memory and what a sleeping
 engine keeps. docs/evidence/memory.md compares both with real runs.
+
+One process trains both models. Its allocator keeps what a phase freed: veRL 0.9.1 empties that cache where new
+weights go to the engine (`ActorRolloutRefWorker.update_weights`) and where weights are moved off the GPU
+(`offload_fsdp_model_to_cpu`), not between the other phases. A cache never makes a run fail, as torch frees it when
+the GPU is full: it counts up to the size of the GPU.
 """
 
 from dataclasses import dataclass
@@ -23,6 +28,8 @@ PROCESS_LEAST = int(0.1 * GIB)  # the mean that forks of one process hold for th
 TRAINER = 3 * GIB  # a worker that trains
 ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
 RESUMED = "reference, after a resume"
+COPIES = "bf16 copies of the largest layers"
+CACHED = "kept by torch from phases before"
 
 
 class Part(NamedTuple):
@@ -47,6 +54,11 @@ class Phase:
     @property
     def gpu_high(self) -> int:
         return sum(part.bytes for part in self.parts)
+
+    @property
+    def gpu_needed(self) -> int:
+        """The upper end without what torch would free for others."""
+        return sum(part.bytes for part in self.parts if part.label != CACHED)
 
     @property
     def gpu_fresh(self) -> int:
@@ -85,7 +97,7 @@ class Estimate:
 
     @property
     def worst(self) -> Phase | None:
-        """The phase that is likely to need most."""
+        """The phase that is likely to hold most."""
         return max(self.phases, key=lambda phase: phase.gpu_high, default=None)
 
     def as_json(self) -> dict[str, Any]:
@@ -148,7 +160,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
             Part(f"{label} weights", model.weights * own, True),
             Part(f"{label} Adam", model.adam * own, True),
             Part(f"{label} gradients", model.gradients * own, True),
-            Part("bf16 copies of the largest layers", copies, False),
+            Part(COPIES, copies, False),
             *moving,
             *asleep,
             *waiting,
@@ -164,25 +176,50 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     passing = [Part(RESUMED, first, False), Part("logits and layers", passed, False)]
     # one after the other
     saved = Part("weights of the saved model", max(model.back for model in models), True)
+    resting = sum(part.bytes for part in (*idle, *asleep, *waiting, context))
+    scored = Phase("log-probabilities", (*idle, loaded, *passing, *asleep, *waiting, context))
+    # the reference's pass comes last and empties nothing
+    held = resting if actor.back and not sizes.reference else scored.gpu_fresh - loaded.bytes
     phases = [
         Phase("engine start", (*start, *awake, *waiting, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
         *([Phase("reward model", (*idle, *scoring, *asleep, context))] if scoring else []),
-        Phase("log-probabilities", (*idle, loaded, *passing, *asleep, *waiting, context)),
+        scored,
     ]
+
+    def updated(model: Trained, parts: tuple[Part, ...]) -> int:
+        """Adds the update of a model. Returns what is held after it.
+
+        It adds gradients and copies to the cache, probably as FSDP makes them on streams of their own, and Adam's
+        temporaries, which rarely fit into the gaps (fitted to 15 runs).
+        """
+        gradients, copies = (
+            sum(part.bytes for part in parts if part.label == label) for label in (f"{model.name} gradients", COPIES)
+        )
+        growth = 2 * gradients + copies
+        phases.append(_cached(Phase(f"update {model.name}", parts), held + growth, total))
+        return resting if model.back else phases[-1].gpu_high
+
     if critic and sizes.critic_facts:
         kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
-        phases.append(Phase("update critic", working(critic, kept, 0)))
+        held = resting if critic.back else held  # its pass for the values has emptied it
+        held = updated(critic, working(critic, kept, 0))
     kept = activations(shape, sizes.update_tokens, sizes)
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
     sent = _sending(sizes, loaded) if awake or sizes.transferred else ()
+    held = updated(actor, working(actor, kept, scores))
     phases += [
-        Phase("update actor", working(actor, kept, scores)),
         *([Phase("weights to engine", (*idle, *sent, *asleep, *waiting, context))] if sent else []),
-        Phase("checkpoint", (*idle, saved, *asleep, *waiting, context)),
+        _cached(Phase("checkpoint", (*idle, saved, *asleep, *waiting, context)), held, total),
         *_engine_alone(sizes, total),
     ]
     return tuple(phases)
+
+
+def _cached(phase: Phase, held: int, total: int | None) -> Phase:
+    """The phase with the cache that fills it up to `held` bytes, or to the GPU's."""
+    most = held if total is None else min(held, total)
+    return Phase(phase.name, (*phase.parts, Part(CACHED, max(0, most - phase.gpu_high), False)))
 
 
 def _engine_alone(sizes: Plan, total: int | None) -> list[Phase]:
