@@ -43,6 +43,7 @@ HANGS = {  # planted fault: the right reason
     "store": "object-store",
     "queue": "queue-full",
     "missing": "collective-missing",
+    "spinning": "collective-missing",
     "mismatch": "collective-mismatch",
     "killed_rank": "process-stopped",
     "lock": "lock",

@@ -153,6 +153,21 @@ def hang_missing() -> None:
     return None
 
 
+def hang_spinning() -> None:
+    """As `hang_missing`, but the other rank asks all the time whether it has come, as NCCL does."""
+    if len(sys.argv) < 5:
+        return two_ranks("spinning")
+    rank = int(sys.argv[3])
+    dist = join(rank, sys.argv[4])
+    grads = collective(dist, rank)
+    if rank == 1:
+        score_slowly()
+    work = dist.all_reduce(grads, async_op=True)
+    while not work.is_completed():
+        pass
+    return None
+
+
 def hang_mismatch() -> None:
     if len(sys.argv) < 5:
         return two_ranks("mismatch")

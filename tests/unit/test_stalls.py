@@ -290,12 +290,13 @@ def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "sub
         ("flock", "lock", "waits for"),
         ("lock", "lock", "hang_lock"),
         ("missing", "collective-missing", "score_slowly"),
+        ("spinning", "collective-missing", "score_slowly"),
         ("killed_rank", "process-stopped", "state T"),
         ("data_loader", "data-loader", "read_from_server"),
     ],
 )
 def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right: str, words: str) -> None:
-    if name in ("missing", "killed_rank", "data_loader"):
+    if name in ("missing", "spinning", "killed_rank", "data_loader"):
         pytest.importorskip("torch")
     pytest.importorskip("filelock")
     (tmp_path / "1").mkdir()
