@@ -404,6 +404,23 @@ def slow_child() -> None:
     steps()
 
 
+def slow_late() -> None:
+    """A rank that computes for 40 s, while the other one asks all the time whether it has come."""
+    if len(sys.argv) < 5:
+        return two_ranks("slow_late")
+    rank = int(sys.argv[3])
+    dist = join(rank, sys.argv[4])
+    grads = collective(dist, rank)
+    until = time.monotonic() + 40 * rank
+    while time.monotonic() < until:
+        sum(range(200_000))
+        time.sleep(0.02)
+    work = dist.all_reduce(grads, async_op=True)
+    while not work.is_completed():
+        pass
+    return steps() if rank == 0 else None
+
+
 def slow_step() -> None:
     """A step of 12 s sleeps 22 s: not yet twice as long."""
     steps(3, 12)
