@@ -43,6 +43,7 @@ HANGS = {  # planted fault: the right reason
     "store": "object-store",
     "queue": "queue-full",
     "missing": "collective-missing",
+    "spinning": "collective-missing",
     "mismatch": "collective-mismatch",
     "killed_rank": "process-stopped",
     "lock": "lock",
@@ -67,7 +68,7 @@ TOY = {  # hang of the toy: the right reason, and its settings
     "toy_cpus": ("ray-cpus", ["cluster.cpus=3"]),
     "toy_stopped": ("process-stopped", []),
 }
-WAITS = ("cpu", "duty", "download", "progress", "child", "step", "first", "judge")
+WAITS = ("cpu", "duty", "download", "progress", "child", "late", "step", "first", "judge")
 
 
 def started(name: str, folder: Path) -> RunDir:

@@ -146,6 +146,21 @@ def hang_missing() -> None:
     two_ranks("missing", end)
 
 
+def hang_spinning() -> None:
+    """As `hang_missing`, but the other rank asks all the time whether it has come, as NCCL does."""
+    if len(sys.argv) < 5:
+        return two_ranks("spinning")
+    rank = int(sys.argv[3])
+    dist = join(rank, sys.argv[4])
+    grads = collective(dist, rank)
+    if rank == 1:
+        score_slowly()
+    work = dist.all_reduce(grads, async_op=True)
+    while not work.is_completed():
+        pass
+    return None
+
+
 def hang_mismatch() -> None:
     two_ranks("mismatch", lambda rank, dist, grads: dist.recv(grads, src=0) if rank else dist.all_reduce(grads))
 
@@ -370,6 +385,23 @@ def slow_child() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     steps()
+
+
+def slow_late() -> None:
+    """A rank that computes for 40 s, while the other one asks all the time whether it has come."""
+    if len(sys.argv) < 5:
+        return two_ranks("slow_late")
+    rank = int(sys.argv[3])
+    dist = join(rank, sys.argv[4])
+    grads = collective(dist, rank)
+    until = time.monotonic() + 40 * rank
+    while time.monotonic() < until:
+        sum(range(200_000))
+        time.sleep(0.02)
+    work = dist.all_reduce(grads, async_op=True)
+    while not work.is_completed():
+        pass
+    return steps() if rank == 0 else None
 
 
 def slow_step() -> None:

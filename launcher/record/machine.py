@@ -8,6 +8,8 @@ from typing import Any
 from launcher.metrics.records import parse_object
 from launcher.record.json import RARE, Record
 
+_DRIVER = 1 << 30  # bytes that the driver itself may hold on a GPU, without a process
+
 
 @dataclass(frozen=True, slots=True)
 class Holder(Record):
@@ -41,6 +43,11 @@ class GpuSample(Record):
     power_limit: int | None = field(default=None, metadata=RARE)
     slow_at: int | None = field(default=None, metadata=RARE)
     holders: tuple[Holder, ...] | None = field(default=None, metadata=RARE)
+
+    @property
+    def only_of_run(self) -> bool:
+        """Whether the run holds memory of it and, as far as is known, nobody else: then its work is the run's."""
+        return bool(self.used and self.run_used) and (self.used or 0) - (self.run_used or 0) < _DRIVER
 
     @property
     def in_use(self) -> bool:

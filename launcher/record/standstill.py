@@ -40,10 +40,11 @@ class Stack(Record):
 
 @dataclass(frozen=True, slots=True)
 class Seen(Record):
-    """One process of a run. `state` is the kernel's letter, `cpu` in cores, `tasks` the coroutines that wait.
+    """One process of a run. `state` is the kernel's letter, `cpu` the cores that it used or waited for, `tasks` the
+    coroutines that wait.
 
-    `collectives` are the newest operations of its process groups: `group`, `sequence`, `operation`, `state`,
-    and `still` where 3 s did not change it.
+    `collectives` are the operations of its process groups that have not ended, or the last ones: `group`,
+    `sequence`, `operation`, `state`, the `ranks` of the group, and `still` where 3 s did not change it.
     `source` is how its stacks were got.
     """
 

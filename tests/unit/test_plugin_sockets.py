@@ -1,4 +1,4 @@
-"""The socket through which veRL hands weights to vLLM: its real module, each run with a socket of its own."""
+"""What runs on one host must not share: the socket through which veRL hands weights to vLLM, and ports."""
 
 import os
 
@@ -58,3 +58,26 @@ def test_outside_a_run_the_socket_is_verls_own(verl: Parent) -> None:
 
 def test_weights_arrive_through_the_renamed_socket(verl: Parent) -> None:
     assert said(verl, TRANSFER, PPO_TUI_RUN="7f3a21bc") == "received 28.0 True"
+
+
+PORTS = """
+import types, verl
+from verl.single_controller.ray import base
+search = base.get_master_addr_port._function
+base.get_master_addr_port = types.SimpleNamespace(
+    options=lambda **how: types.SimpleNamespace(remote=lambda master_port_range: search(master_port_range))
+)
+base.ray = types.SimpleNamespace(get=lambda found: found, nodes=lambda: [{}], util=base.ray.util)
+group = types.SimpleNamespace(_master_addr=None, _master_port=None)
+base.RayWorkerGroup._get_master_addr_port(group, None, bundle_index=0, master_port_range=None)
+print(group._master_port)
+"""
+
+
+def test_ranks_meet_at_a_port_that_the_kernel_gives_to_no_connection(verl: Parent) -> None:
+    """On an H100 with ten runs one of these ports was taken between the choice and the ranks' start."""
+    chosen = {int(said(verl, PORTS, PPO_TUI_RUN="7f3a21bc")) for _ in range(2)}
+    assert len(chosen) == 2 and all(20_000 <= port < 30_000 for port in chosen)
+    assert int(said(verl, PORTS)) > 30_000, "outside a run veRL asks the kernel"
+    several = PORTS.replace("[{}]", "[{}] * 2")
+    assert int(said(verl, several, PPO_TUI_RUN="7f3a21bc")) > 30_000

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -27,6 +28,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Note, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir, create
+from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.process import ProcessId, run_processes
 from launcher.record.standstill import Facts, RayView, Seen, Stack, Standstill
 from launcher.record.state import RunState
@@ -35,6 +37,7 @@ from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.supervise.stalls import stacks
 from launcher.runs.supervise.stalls.activity import Patience, Stage
+from launcher.runs.supervise.stalls.collectives import standing
 from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.looking import look
 from launcher.runs.supervise.stalls.report import report
@@ -106,6 +109,79 @@ def test_a_busy_run_gets_certain_reasons_alone() -> None:
     assert reason(moving, absent, busy=True) is None, "it was elsewhere 3 s before"
 
 
+STOPPED = Facts.from_json(json.loads((DATA / "stalls/gpu_stopped.json").read_text())["facts"])
+SPINNING = next(each for each in STOPPED.processes if each.ranks == (0, 2))
+"""Rank 0 of two H100, 70 s after rank 1 was stopped: it waits for NCCL with a whole core."""
+
+
+def entry(operation: str, sequence: int, **more: object) -> dict[str, object]:
+    known = {"process_group": ["0", "default_pg"], "profiling_name": operation, "collective_seq_id": sequence}
+    return {**known, "retired": False, "state": "scheduled", **more}
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *nccl: dict[str, object]) -> tuple[dict[str, object], ...]:
+    """What the plugin answers in a torch for GPUs, which has two recorders; gloo's is as on the H100."""
+    gloo = [entry("gloo:all_gather", 91, retired=True)]
+    recorders = {
+        f"_dump_{name}_trace_json": lambda entries=entries: json.dumps({"entries": entries}).encode()
+        for name, entries in (("fr", gloo), ("nccl", nccl))
+    }
+    world = SimpleNamespace(pg_names={"group": "0"}, pg_group_ranks={"group": {0: 0, 1: 1}})
+    monkeypatch.setitem(sys.modules, "torch._C._distributed_c10d", SimpleNamespace(**recorders))
+    monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", SimpleNamespace(_world=world))
+    monkeypatch.setattr(plugin, "ranks", lambda: [0, 2])
+    return tuple({**each, "still": True} for each in plugin.collectives())
+
+
+def test_waits_for_nccl_are_in_a_recorder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host enqueues operations ahead of the GPU: the first that has not ended is the one it waits for."""
+    ended, waited = entry("nccl:all_reduce", 6, state="completed"), entry("nccl:all_reduce", 7)
+    gloo, nccl = answer(monkeypatch, entry("nccl:broadcast", 5), ended, waited, entry("nccl:_all_gather_base", 8))
+    assert gloo["operation"] == "gloo:all_gather" and gloo["state"] == "completed"
+    assert nccl["sequence"] == 7 and nccl["operation"] == "nccl:all_reduce" and nccl["ranks"] == [0, 1]
+    assert answer(monkeypatch, waited, entry("nccl:all_reduce", 8, retired=True))[1]["state"] == "completed"
+
+
+def test_a_rank_asleep_is_named_although_the_other_waits_at_full_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the campaign it was not: the plugin asked gloo's recorder alone."""
+    assert reason(SPINNING, busy=True) is None
+    waits = replace(SPINNING, collectives=answer(monkeypatch, entry("nccl:all_reduce", 40)))
+    frames = ("/root/kit/repo/tests/gpu/hang/asleep.py:21 _wait_while", *SPINNING.stacks[0].frames)
+    asleep = replace(SPINNING, pid=19915, cpu=0.02, ranks=(1, 2), stacks=(Stack("main", frames),))
+    engine = [each for each in STOPPED.processes if each.name == "VLLM::Worker"]
+    tensor_parallel = [replace(each, ranks=(rank, 2)) for rank, each in enumerate(engine)]
+    found = judge(Facts(0.0, processes=(waits, asleep, *tensor_parallel)), busy=True)
+    assert found is not None and found.reason == "collective-missing" and found.words["rank"] == 1
+    assert "pid 19915" in found.evidence[0] and "asleep.py:21" in found.evidence[0]
+    assert reason(waits, replace(asleep, cpu=0.9), busy=True) is None, "it computes and will come"
+    apart = tuple({**each, "ranks": [0]} for each in waits.collectives)
+    assert reason(replace(waits, collectives=apart), asleep, busy=True) is None, "it is not of that group"
+
+
+def test_ranks_that_all_wait_at_full_speed_stand_still_after_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = replace(SPINNING, collectives=answer(monkeypatch, entry("nccl:all_reduce", 40)))
+    both = Facts(0.0, processes=(waits, replace(waits, pid=2, ranks=(1, 2))))
+    assert not standing(both, None) and standing(both, both)
+    assert reason(*both.processes, busy=True) is None and reason(*both.processes) == "collective"
+    later = replace(waits, collectives=answer(monkeypatch, entry("nccl:all_reduce", 41)))
+    assert not standing(replace(both, processes=(later, both.processes[1])), both), "it came one further"
+    working = replace(both, processes=(*both.processes, seen(3, "/home/me/reward.py:3 score", cpu=0.4)))
+    assert not standing(working, working) and not standing(Facts(0.0), Facts(0.0))
+    pair = [
+        replace(each, collectives=answer(monkeypatch, entry(name, 1)))
+        for each, name in zip(both.processes, ("nccl:send 0->1", "nccl:recv 1<-0"), strict=True)
+    ]
+    assert reason(*pair) == "collective", "one sends what the other receives"
+
+
+def test_the_work_of_other_runs_on_the_same_gpus_is_not_the_runs() -> None:
+    """From two H100: others used GPU 0 all the time while a reward function and later a rank were asleep."""
+    lines = (DATA / "stalls/gpu_shared.jsonl").read_text().splitlines()
+    shared = [gpu for line in lines for gpu in MachineSample.from_json(json.loads(line)).gpus if (gpu.util or 0) > 10]
+    assert len(shared) == 26 and not any(gpu.only_of_run for gpu in shared)
+    assert replace(shared[0], used=shared[0].run_used).only_of_run and not GpuSample(0, used=1, util=99).only_of_run
+
+
 def test_tools_and_engines_are_found_in_coroutines() -> None:
     loop = f"{SITE}/verl/experimental/agent_loop/tool_agent_loop.py:310 _call_tool"
     assert reason(Seen(1, "ray::AgentLoopWorker", tasks=(("/home/me/search.py:40 execute", loop),))) == "tool"
@@ -157,6 +233,8 @@ def test_a_busy_run_without_progress_is_looked_at_and_more_rarely_later() -> Non
         if patience.worth_a_look(now, STEP):
             looks.append(now - 100)
     assert looks == [60, 120, 240, 480, 960]
+    short = Stage("rollout", since=100.0, usual=9.0, longest=10.0)
+    assert not Patience(100.0).worth_a_look(119.0, short) and Patience(100.0).worth_a_look(120.0, short)
 
 
 def test_healthy_steps_of_33_attempts_on_gpus_end_in_time_even_if_nothing_was_seen_of_them(tmp_path: Path) -> None:
@@ -182,6 +260,9 @@ def test_the_same_counts_again_are_no_news() -> None:
     news.note(b"\x1b[33m(autoscaler +28s)\x1b[0m Error: no node\n", 7.0)
     news.note(b"\x1b[33m(autoscaler +1m3s)\x1b[0m Error: no node\n", 9.0)
     assert news.at == 7.0
+    counts = b"(SimpleStorageUnit pid=1) Per-operation statistics: PUT_DATA: req_count=183, req/min=22.79"
+    news.note(b"(SimpleStorageUnit pid=1) Time range: last 8.03 minutes; \n" + counts, 10.0)
+    assert news.at == 7.0, "TransferQueue prints its statistics by the clock"
     news.note(b"11-25 15:10:11 replay buffer: pending 2, running 2\n", 11.0)
     assert news.at == 11.0
 
@@ -209,12 +290,13 @@ def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "sub
         ("flock", "lock", "waits for"),
         ("lock", "lock", "hang_lock"),
         ("missing", "collective-missing", "score_slowly"),
+        ("spinning", "collective-missing", "score_slowly"),
         ("killed_rank", "process-stopped", "state T"),
         ("data_loader", "data-loader", "read_from_server"),
     ],
 )
 def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right: str, words: str) -> None:
-    if name in ("missing", "killed_rank", "data_loader"):
+    if name in ("missing", "spinning", "killed_rank", "data_loader"):
         pytest.importorskip("torch")
     pytest.importorskip("filelock")
     (tmp_path / "1").mkdir()

@@ -24,6 +24,7 @@ FOLDER = "stacks"
 SIGNAL = 43  # a real-time signal of Linux, which neither veRL, Ray, vLLM nor SLURM use
 _FRAMES = 100  # of a stack
 _DEEPEST, _MOST = 40, 100  # frames of a coroutine, coroutines
+_RECORDERS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")  # of gloo and of NCCL; a torch for CPUs has no second
 _file: Any = None  # faulthandler writes to its descriptor
 
 
@@ -133,20 +134,33 @@ def tasks() -> list[list[str]]:
 
 
 def collectives() -> list[dict[str, Any]]:
-    """The newest operation of each process group, from torch's flight recorder."""
+    """Of each process group the operation that it waits for, or the last one, from torch's flight recorders.
+
+    NCCL has a recorder of its own, apart from that of gloo. A GPU does the operations of a group one after another,
+    and the host may be far ahead: what comes after one that has not ended waits for it.
+    """
     c10d: Any = sys.modules.get("torch._C._distributed_c10d")
-    dump = getattr(c10d, "_dump_fr_trace_json", None) or getattr(c10d, "_dump_nccl_trace_json", None)
-    if dump is None or not ranks():
+    found: dict[Any, dict[str, Any]] = {}
+    if c10d is None or not ranks():
         return []
-    newest: dict[Any, dict[str, Any]] = {}
-    for entry in json.loads(dump()).get("entries", ()):
-        newest[tuple(entry["process_group"])] = entry
-    return [
-        {
-            "group": group[-1] or group[0],
-            "sequence": entry["collective_seq_id"],
-            "operation": entry["profiling_name"],
-            "state": "completed" if entry.get("retired") else entry["state"],
-        }
-        for group, entry in newest.items()
-    ]
+    members = _members()
+    for dump in [getattr(c10d, name) for name in _RECORDERS if hasattr(c10d, name)]:
+        for entry in json.loads(dump()).get("entries", ()):
+            group, operation = entry["process_group"], entry["profiling_name"]
+            state = "completed" if entry.get("retired") else entry["state"]
+            key = (*group, operation.partition(":")[0])
+            if key not in found or "completed" in (state, found[key]["state"]):
+                found[key] = {
+                    "group": group[-1] or group[0],
+                    "sequence": entry["collective_seq_id"],
+                    "operation": operation,
+                    "state": state,
+                    "ranks": members.get(group[0], []),
+                }
+    return list(found.values())
+
+
+def _members() -> dict[str, list[int]]:
+    """The ranks of each group, by its name."""
+    world: Any = sys.modules["torch.distributed.distributed_c10d"]._world
+    return {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in world.pg_names.items()}

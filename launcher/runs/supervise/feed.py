@@ -180,7 +180,7 @@ class Feed:
         if sample is not None:
             gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
             fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
-            self.stalls.gpu_busy = any((gpu.util or 0) > _GPU_IDLE and gpu.run_used for gpu in sample.gpus)
+            self.stalls.gpu_busy = any((gpu.util or 0) > _GPU_IDLE and gpu.only_of_run for gpu in sample.gpus)
             self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)

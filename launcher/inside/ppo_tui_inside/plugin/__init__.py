@@ -8,7 +8,7 @@ import submodules of it, and no name from its top level except `__version__`.
 * checkpoints.py: a run saves a checkpoint on request, and continues from one with its own settings.
 * defects.py: LoRA with a critic, and the trainer separate_async.
 * polling.py: finished rollouts are noticed within 0.2 s instead of 2 s.
-* side_by_side.py: runs on one host or one Ray cluster do not take each other's weights and prompts.
+* side_by_side.py: runs on one host or one Ray cluster do not take each other's weights, prompts and ports.
 * spans.py: what each process does when, as lines in the run's folder.
 * cpu.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
 """

@@ -1,4 +1,4 @@
-"""Names of their own for runs that share a host or a Ray cluster.
+"""Names and ports of their own for runs that share a host or a Ray cluster.
 
 veRL hands new weights to vLLM through a socket in /tmp that is named after Ray's job id. Each run starts its own Ray,
 whose first job has the same id as every other's, so two runs on one host share the name. The sender deletes the file
@@ -8,11 +8,19 @@ module of both ends requires vLLM, so it is changed when veRL imports it.
 TransferQueue (0.1.11, `interface.py: init`) looks for its controller by one name in one namespace of the cluster. A
 second run would find that of the first, ignore its own settings and read the other's prompts. The namespace gets a
 suffix that all processes of a run can compute: a digest of where the run writes its metrics.
+
+The ranks of a worker group meet at a port that veRL asks the kernel for and gives back (`single_controller/ray/base.py:
+get_master_addr_port`). They bind it half a minute later, once they have imported veRL. In the meantime a connection of
+another run may get it, and the start fails. So veRL looks from a random port on, below those that the kernel gives to
+connections. On a cluster of several nodes veRL's choice stays: a firewall between them may count on it.
 """
 
 import functools
 import hashlib
 import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,12 +31,15 @@ METRICS = "VERL_FILE_LOGGER_PATH"  # each attempt of a run has its own
 _TRANSFER = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 _ENDS = ("BucketedWeightSender", "BucketedWeightReceiver")
 _SOCKET, _NAMESPACE = "/rl-colocate-zmq-", "transfer_queue"  # what all runs share
+_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # the ports that Linux gives to connections
+_PORTS, _LOOKED_AT = (20_000, 30_000), 200  # above those of Ray's workers; ports that a search looks at
 
 
 def install() -> None:
     """Patches veRL; does nothing outside a run of ppo-tui, and in versions of veRL without these modules."""
     if os.environ.get(RUN):
         after_import(_TRANSFER, separate_sockets)
+        after_import("verl.single_controller.ray.base", separate_ports)
     if os.environ.get(METRICS):
         after_import("transfer_queue.interface", separate_queue)
 
@@ -47,6 +58,32 @@ def _renaming(init: Any, run: str) -> Any:
         init(self, zmq_handle.replace(_SOCKET, f"{_SOCKET}{run}-", 1), *args, **kwargs)
 
     return with_own_socket
+
+
+def separate_ports(module: ModuleType) -> None:
+    """Makes a worker group look for the port of its ranks where no connection takes it."""
+    group = getattr(module, "RayWorkerGroup", None)
+    choose = getattr(group, "_get_master_addr_port", None)
+    if choose is None:
+        return
+
+    @functools.wraps(choose)
+    def with_own_port(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("master_port_range", ()) is None and len(module.ray.nodes()) == 1:
+            kwargs["master_port_range"] = ports()
+        return choose(*args, **kwargs)
+
+    group._get_master_addr_port = with_own_port
+
+
+def ports() -> list[int] | None:
+    """The first port to look at and the end; None where the kernel gives nearly all ports to connections."""
+    with suppress(OSError, ValueError, IndexError):
+        first, end = _PORTS[0], min(_PORTS[1], int(_GIVEN.read_text().split()[0]))
+        if end - first > _LOOKED_AT:
+            start = first + secrets.randbelow(end - first - _LOOKED_AT)
+            return [start, start + _LOOKED_AT]
+    return None
 
 
 def separate_queue(module: ModuleType) -> None:

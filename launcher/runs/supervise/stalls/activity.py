@@ -31,7 +31,6 @@ UNUSUAL = 2.0  # times the usual time of a stage
 LEAST = 20.0  # seconds of a stage, at least
 UNPASSED = 120.0  # seconds without any activity in a stage that was never passed
 SLOWEST = 1.2  # times the longest time of a stage so far
-BUSY = 60.0  # seconds after which a busy run is looked at, and again after twice the time
 
 
 @dataclass
@@ -143,13 +142,13 @@ class Patience:
         self.moved = now  # when it last did anything
         self.progressed = now  # when it last printed or reached a stage
         self._longest = 0.0  # longest quiet that ended by itself
-        self._next = BUSY
+        self._next = 0.0  # seconds without progress at which a busy run is looked at again
 
     def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage) -> None:
         """What was seen since the last call; `printed` is when the run last printed."""
         progressed = max(printed or 0.0, stage.since)
         if progressed > self.progressed:
-            self.progressed, self._next = progressed, BUSY
+            self.progressed, self._next = progressed, 0.0
         moved = now if busy else progressed
         if moved > self.moved:
             self._longest = max(self._longest, moved - self.moved)

@@ -1,13 +1,16 @@
 """Ranks that wait in a collective operation, by their stacks and by torch's flight recorder."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from launcher.record.standstill import Facts, Seen
-from launcher.runs.supervise.stalls.evidence import Judgement, activity_of, judged, short, waiting_call
+from launcher.runs.supervise.stalls.evidence import Judgement, activity_of, judged, name, short, waiting_call
 
 _IDLE = 0.05  # cores; a rank that computes will join later
+_KIND = re.compile(r"(?:\w+::)?[A-Za-z]+")  # of `ray::WorkerDict.update` and of `VLLM::Worker_TP0`
+_PAIR = re.compile(r":(?:send|recv)")  # operations of two ranks
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class _Waiting:
     operation: str
     call: str
     own: str | None = None
+    members: Sequence[int] = ()  # of its group, where they are known
 
     @property
     def words(self) -> str:
@@ -28,13 +32,23 @@ class _Waiting:
 
 def collective(facts: Facts, busy: bool) -> Judgement | None:
     """A rank that others wait for, or an operation that does not end."""
-    ranked = [seen for seen in facts.processes if len(seen.ranks) == 2 and seen.ranks[1] > 1]
+    kinds: dict[tuple[str, int], list[Seen]] = {}  # ranks of the trainer and of an engine have the same numbers
+    for seen in facts.processes:
+        if len(seen.ranks) == 2 and seen.ranks[1] > 1:
+            kind = _KIND.match(name(seen))
+            kinds.setdefault((kind[0] if kind else "", seen.ranks[1]), []).append(seen)
+    found = (_among(kinds[kind], kind[1], facts, busy) for kind in sorted(kinds, key=lambda kind: -kind[1]))
+    return next((judgement for judgement in found if judgement is not None), None)
+
+
+def _among(ranked: Sequence[Seen], size: int, facts: Facts, busy: bool) -> Judgement | None:
+    """The same for processes of one kind, `size` of which there should be."""
     inside = {found.seen.ranks[0]: found for seen in ranked if (found := _waiting(seen, busy)) is not None}
     if not inside:
         return None
-    size = max(each.seen.ranks[1] for each in inside.values())
-    here = {seen.ranks[0]: seen for seen in ranked if seen.ranks[1] == size}
     some = next(iter(inside.values()))
+    members = some.members or range(size)
+    here = {seen.ranks[0]: seen for seen in ranked if seen.ranks[0] in members}
     words = [each.words for each in inside.values()]
     words = [*words[:1], f"{len(words) - 1} more ranks wait"] if len(words) > 2 else words
     missing = [seen for rank, seen in sorted(here.items()) if rank not in inside]
@@ -44,11 +58,11 @@ def collective(facts: Facts, busy: bool) -> Judgement | None:
             return None
         evidence = [f"rank {seen.ranks[0]} (pid {seen.pid}) {activity_of(seen)}", *words]
         return judged("collective-missing", evidence, rank=seen.ranks[0], operation=some.operation, pid=seen.pid)
-    gone = sorted(set(range(size)) - set(here))
+    gone = sorted(set(members) - set(here))
     if gone:
         if facts.ray is not None and facts.ray.nodes > 1:  # it may be on another one
             return judged("collective", words, operation=some.operation)
-        evidence = [f"{len(here)} of {size} ranks have a process; rank {gone[0]} has none", *words]
+        evidence = [f"{len(here)} of {len(members)} ranks have a process; rank {gone[0]} has none", *words]
         return judged("collective-lost", evidence, rank=gone[0], operation=some.operation)
     if _differ(list(inside.values())):
         own = [f"rank {rank} called it in {each.own}" for rank, each in inside.items() if each.own]
@@ -58,21 +72,39 @@ def collective(facts: Facts, busy: bool) -> Judgement | None:
 
 
 def _waiting(seen: Seen, busy: bool) -> _Waiting | None:
+    last = _last(seen)
+    members = last.get("ranks") or () if last is not None else ()
     if (found := waiting_call(seen, "collective", busy)) is not None:
         call, own = found
-        return _Waiting(seen, call.rpartition(" ")[2], short(call), own)
-    last = _last(seen)
+        return _Waiting(seen, call.rpartition(" ")[2], short(call), own, members)
     if last is None or not last.get("still"):
         return None
     operation = str(last["operation"]).rpartition(":")[2]
-    return _Waiting(seen, operation, f"{operation} of group {last['group']}")
+    return _Waiting(seen, operation, f"{operation} of group {last['group']}", members=members)
 
 
 def _differ(waiting: Sequence[_Waiting]) -> bool:
     """Whether ranks wait in different operations: by the flight recorder where it has them, or by their stacks."""
     recorded = [_last(each.seen) for each in waiting]
-    known = {(each["sequence"], each["operation"]) for each in recorded if each is not None}
-    return len(known) > 1 if None not in recorded else len({each.operation for each in waiting}) > 1
+    known = [each for each in recorded if each is not None]
+    if len(known) < len(recorded):
+        return len({each.operation for each in waiting}) > 1
+    if len({each["group"] for each in known}) > 1 or all(_PAIR.search(each["operation"]) for each in known):
+        return False  # of several groups a rank may be in any one, and a rank sends what another receives
+    return len({(each["sequence"], each["operation"]) for each in known}) > 1
+
+
+def standing(facts: Facts, before: Facts | None) -> bool:
+    """Whether all that computes are ranks whose operation had not ended at the look before: NCCL waits at full speed,
+    on the CPU and on the GPU.
+    """
+    earlier = {seen.pid: _last(seen) for seen in (before.processes if before is not None else ())}
+    busy = [seen for seen in facts.processes if seen.cpu > _IDLE]
+    return bool(busy) and all((last := _last(seen)) is not None and _same(last, earlier.get(seen.pid)) for seen in busy)
+
+
+def _same(operation: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> bool:
+    return earlier is not None and all(operation[key] == earlier[key] for key in ("group", "sequence", "operation"))
 
 
 def _last(seen: Seen) -> Mapping[str, Any] | None:

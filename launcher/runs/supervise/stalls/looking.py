@@ -67,7 +67,7 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
         if (seen := _process(pid)) is not None:
             doing = second.get(pid, Doing())
             earlier = first.get(pid, doing).stacks or doing.stacks
-            used = (after[pid].cpu - before[pid].cpu) / seconds if pid in before and pid in after else 0.0
+            used = _wanted(before[pid], after[pid]) / seconds if pid in before and pid in after else 0.0
             if seen.state == "D" and (pid not in held or _moved(before.get(pid), after.get(pid))):
                 seen = replace(seen, state="S")  # it waits for a disk that works
             known = first[pid].state if pid in first else None
@@ -84,6 +84,11 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
         kernel=tuple(_kernel(since, missing)),
         missing=tuple(missing),
     )
+
+
+def _wanted(before: Counter, after: Counter) -> float:
+    """Seconds that a process computed, or would have with a free core."""
+    return after.cpu - before.cpu + after.waited - before.waited
 
 
 def _could_run(before: Mapping[int, Counter], after: Mapping[int, Counter], pid: int, seconds: float) -> bool:

@@ -15,6 +15,7 @@ from launcher.record.process import ProcessId
 from launcher.record.standstill import Facts, Standstill
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.stalls.activity import QUIET, Activity, Patience, Stage
+from launcher.runs.supervise.stalls.collectives import standing
 from launcher.runs.supervise.stalls.evidence import Judgement
 from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.looking import look
@@ -33,6 +34,8 @@ _REMEMBERED = 200  # lines
 _TIMES = re.compile(
     rb"\d{4}-\d\d-\d\d|\d\d-\d\d \d|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?|\+\d+[smh]\S*|pid=\d+|0x[0-9a-f]+|\x1b\[[\d;]*m"
 )
+# Statistics that TransferQueue prints every five minutes, whatever the run does.
+_STATISTICS = re.compile(rb"transfer_queue\.utils\.perf_utils|Time range: last |Per-operation statistics: ")
 
 
 class News:
@@ -45,7 +48,7 @@ class News:
     def note(self, chunk: bytes, now: float) -> None:
         """Takes in what was printed; of a long output the end."""
         lines = [_TIMES.sub(b"", line).strip() for line in chunk[-(16 << 10) :].replace(b"\r", b"\n").splitlines()]
-        fresh = [line for line in lines if line and line not in self._seen]
+        fresh = [line for line in lines if line and line not in self._seen and not _STATISTICS.search(line)]
         self._seen.extend(fresh)
         if fresh:
             self.at = now
@@ -130,7 +133,8 @@ class StallWatch:
         state.patience.note(now, busy=False, printed=self._news.at, stage=self.stage())
         if state.patience.progressed > progressed:
             return
-        judgement = judge(facts, busy=not quiet)
+        judgement = judge(facts, busy=not quiet and not standing(facts, state.facts))
+        state.facts = facts
         if judgement is not None:
             since = state.patience.moved if quiet else progressed
             state.quiet, self.found = quiet, _standstill(judgement, since, stage)
@@ -167,6 +171,7 @@ class _Looking:
     def __init__(self, activity: Activity, now: float) -> None:
         self.activity, self.patience = activity, Patience(now)
         self.moving, self.again, self.quiet = 0, False, True
+        self.facts: Facts | None = None  # of the look before
 
 
 def _standstill(judgement: Judgement, since: float, stage: Stage) -> Standstill:
