@@ -146,19 +146,22 @@ def hang_missing() -> None:
     two_ranks("missing", end)
 
 
-def hang_spinning() -> None:
-    """As `hang_missing`, but the other rank asks all the time whether it has come, as NCCL does."""
-    if len(sys.argv) < 5:
-        return two_ranks("spinning")
-    rank = int(sys.argv[3])
-    dist = join(rank, sys.argv[4])
-    grads = collective(dist, rank)
-    if rank == 1:
-        score_slowly()
+def asking(dist: Any, grads: Any) -> None:
+    """Joins a collective and asks all the time whether the others have come, as NCCL does."""
     work = dist.all_reduce(grads, async_op=True)
     while not work.is_completed():
         pass
-    return None
+
+
+def hang_spinning() -> None:
+    """As `hang_missing`, but the other rank asks all the time."""
+
+    def end(rank: int, dist: Any, grads: Any) -> None:
+        if rank == 1:
+            score_slowly()
+        asking(dist, grads)
+
+    two_ranks("spinning", end)
 
 
 def hang_mismatch() -> None:
@@ -389,19 +392,17 @@ def slow_child() -> None:
 
 def slow_late() -> None:
     """A rank that computes for 40 s, while the other one asks all the time whether it has come."""
-    if len(sys.argv) < 5:
-        return two_ranks("slow_late")
-    rank = int(sys.argv[3])
-    dist = join(rank, sys.argv[4])
-    grads = collective(dist, rank)
-    until = time.monotonic() + 40 * rank
-    while time.monotonic() < until:
-        sum(range(200_000))
-        time.sleep(0.02)
-    work = dist.all_reduce(grads, async_op=True)
-    while not work.is_completed():
-        pass
-    return steps() if rank == 0 else None
+
+    def end(rank: int, dist: Any, grads: Any) -> None:
+        until = time.monotonic() + 40 * rank
+        while time.monotonic() < until:
+            sum(range(200_000))
+            time.sleep(0.02)
+        asking(dist, grads)
+        if rank == 0:
+            steps()
+
+    two_ranks("slow_late", end)
 
 
 def slow_step() -> None:
