@@ -56,6 +56,9 @@ SCENES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "CursorScene": ("kl-blowup", "DashboardScreen", ("home", "shift+right")),
     "PresetScene": ("", "RunsScreen", ("G", "k")),
     "RefusedScene": ("", "RunsScreen", ("G", "k", "enter")),
+    "ImportScene": ("", "RunsScreen", ("i",)),
+    "CopyScene": ("", "RunsScreen", ("G", "y")),
+    "DataScene": ("", "RunsScreen", ("a", "d")),
 }
 TRACKERS = (
     TrackedRun("wandb", "https://wandb.ai/a-team/verl-toy/runs/5d0k8c1w"),
@@ -149,6 +152,8 @@ def in_16_colors(svg: str) -> str:
 def main() -> None:
     pages: dict[str, Callable[[], Screen[Any]]] = {"DiagnosisScreen": diagnosed, "ConfirmScreen": confirming}
     ROADS.pop("ConfirmScreen")  # the run has ended
+    for dialog in ("AskScreen", "PasteScreen", "ChooseScreen"):  # the scenes have their real questions
+        MAKERS.pop(dialog)
     MAKERS.update(pages)
     queue.wake_queue = lambda **_: None  # type: ignore[attr-defined,assignment]  # nothing may start
     parser = argparse.ArgumentParser()

@@ -139,7 +139,7 @@ def _room(units: int, need: int, have: int) -> str:
     least = need - units + 1
     if units > 1 and have >= least:
         return f"set {UNITS} to {have - least + 1} or less"
-    return f"set {RAY_CPUS} to {need}: Ray only counts them, and two real CPUs are enough to start"
+    return f"set cluster.cpus to {need}: Ray only counts them, and two real CPUs are enough to start"
 
 
 RULES = (gpus, engines_over_gpus, cpus, addresses)

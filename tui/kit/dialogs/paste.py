@@ -31,7 +31,7 @@ class PasteScreen(Dialog[str | None]):
     The objection of `wrong` is below it. `enter` ends a text that is `whole`; in any other it begins a line.
     """
 
-    HINTS = "enter  after a path    f2  continue    esc  cancel"
+    HINTS = "f2  continue    enter  continue, after a path    esc  cancel"
     BINDINGS = KEYS["paste"]
 
     def __init__(

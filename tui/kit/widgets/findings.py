@@ -134,7 +134,7 @@ def fix_rows(finding: Finding, columns: int) -> list[Row]:
 
 def reference_rows(finding: Finding) -> list[Row]:
     """The reference topic of the finding."""
-    return [[(f"{'':{_INDENT}}", "text"), *row] for row in reference(finding.id)]
+    return [[(f"{'':{_INDENT - 1}}", "text"), *row] for row in reference(finding.id)]
 
 
 def _head(finding: Finding, columns: int) -> tuple[Row, int]:

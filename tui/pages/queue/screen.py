@@ -61,7 +61,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
 
 def _why(turn: Turn) -> str:
     """What it waits for; of a paused one the key that ends that."""
-    return "press space" if turn.entry.paused else turn.waits or "starts next"
+    return "space resumes it" if turn.entry.paused else turn.waits or "starts next"
 
 
 def about_turn(turn: Turn) -> list[Span]:
