@@ -32,7 +32,7 @@ from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests/data/stalls"
-FAULTS = Path(__file__).with_name("stalls_faults.py")
+FAULTS, SLOW = (Path(__file__).with_name(name) for name in ("stalls_faults.py", "stalls_waits.py"))
 AT_ONCE = 4  # hangs
 LIMIT = 300.0  # seconds for a hang to be named
 
@@ -72,13 +72,14 @@ WAITS = ("cpu", "duty", "download", "progress", "child", "late", "step", "first"
 
 
 def started(name: str, folder: Path) -> RunDir:
-    """A run whose driver is a function of stalls_faults.py."""
+    """A run whose driver is a function of stalls_faults.py, or with `slow_` of stalls_waits.py."""
     run, now = create(name.replace("_", "-")), time.time()
     RunInfo(run.id, name, now).write(run.run_yaml)
     attempt = run.add_attempt()
     env = {"VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()), "PYTHONPATH": str(inside.FOLDER)}
     env |= {"PYTHONUNBUFFERED": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-    launch = Launch(argv=[sys.executable, str(FAULTS), name, str(folder)], env=env, unset=[], keys={})
+    script = SLOW if name.startswith("slow_") else FAULTS
+    launch = Launch(argv=[sys.executable, str(script), name, str(folder)], env=env, unset=[], keys={})
     launch.keys.update({"ray_kwargs.ray_init.address": "local"})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)

@@ -345,26 +345,6 @@ async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, hom
         assert list(users()) == []
 
 
-async def test_a_preset_is_tuned_after_a_question(
-    make: SimpleNamespace, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PPO_TUI_PYTHON", str(home / "python"))  # where the first probe fails
-    app = make.app()
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        app.screen.query_one(RunTable).move_to("preset toy-cpu")
-        for key in ("n", "y"):
-            await pilot.press("a", "u")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-            await pilot.press(key)
-            await until(pilot, lambda: isinstance(app.screen, RunsScreen))
-        await until(pilot, lambda: "cannot be used" in message(app))
-        (presets := home / "presets").mkdir(exist_ok=True)
-        (presets / "toy-cpu-tuned.yaml").write_text("extends: toy-cpu\n")
-        await pilot.press("a", "u")
-        await until(pilot, lambda: "toy-cpu-tuned exists already" in message(app))
-
-
 async def test_a_preset_that_was_written_elsewhere_shows_when_one_comes_back(make: SimpleNamespace) -> None:
     app = make.app()
     async with app.run_test(size=HOME) as pilot:

@@ -179,7 +179,7 @@ def test_a_reward_for_the_form_alone_is_named(ppo_tui: Callable[..., object], tm
     assert done.stderr.splitlines()[0] == (  # type: ignore[attr-defined]
         "warning: compute_score of f.py gives 0.500 for a response without an answer (format alone), 1 for a right one"
     )
-    assert "format alone     0.500  50%" in done.stdout  # type: ignore[attr-defined]
+    assert "format alone     0.500  50 %" in done.stdout  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow

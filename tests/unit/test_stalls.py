@@ -3,43 +3,32 @@
 import gzip
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 from console_logs import DATA
-from waiting import wait_for, wait_until
 
-from launcher import inside
 from launcher.health.checklist import Checklist
 from launcher.inside.ppo_tui_inside import stacks as plugin
-from launcher.preset.translate import Launch
 from launcher.record.attempt import LaunchRecord
-from launcher.record.events import Note, read_kind
 from launcher.record.info import RunInfo
-from launcher.record.layout import AttemptDir, RunDir, create
+from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample, MachineSample
-from launcher.record.process import ProcessId, run_processes
+from launcher.record.process import ProcessId
 from launcher.record.standstill import Facts, RayView, Seen, Stack, Standstill
 from launcher.record.state import RunState
-from launcher.runs.act.stop import stop
 from launcher.runs.supervise.failures import FailureLog
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.supervise.stalls import stacks
 from launcher.runs.supervise.stalls.activity import Patience, Stage
 from launcher.runs.supervise.stalls.collectives import standing
 from launcher.runs.supervise.stalls.judging import judge
-from launcher.runs.supervise.stalls.looking import look
 from launcher.runs.supervise.stalls.report import report
 from launcher.runs.supervise.stalls.watch import News, StallWatch
 from launcher.runs.watch.monitor import Monitor, Sink
@@ -49,7 +38,6 @@ SECRET = "abcdef0123456789abcdef0123456789abcdef01"
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 TOY = gzip.decompress((DATA / "logs/cpu-toy.log.gz").read_bytes())
 RECORDED = sorted((DATA / "stalls").glob("*.json"))
-FAULTS = Path(__file__).parents[2] / "experiments/stalls_faults.py"
 SITE = "/opt/venv/lib/python3.11/site-packages"
 WAIT = f"{SITE}/torch/distributed/distributed_c10d.py:3252 all_reduce"
 
@@ -265,158 +253,6 @@ def test_the_same_counts_again_are_no_news() -> None:
     assert news.at == 7.0, "TransferQueue prints its statistics by the clock"
     news.note(b"11-25 15:10:11 replay buffer: pending 2, running 2\n", 11.0)
     assert news.at == 11.0
-
-
-def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "subprocess.Popen[bytes]":
-    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(attempt.metrics), "PYTHONPATH": str(inside.FOLDER)}
-    with attempt.console.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, str(FAULTS), name, str(attempt.path)],
-            env=env,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-    wait_until(lambda: after in attempt.console.read_bytes() or process.poll() is not None, attempt.console.read_bytes)
-    time.sleep(1.5)
-    return process
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "right", "words"),
-    [
-        ("queue", "queue-full", "stalls_faults.py"),
-        ("flock", "lock", "waits for"),
-        ("lock", "lock", "hang_lock"),
-        ("missing", "collective-missing", "score_slowly"),
-        ("spinning", "collective-missing", "score_slowly"),
-        ("killed_rank", "process-stopped", "state T"),
-        ("data_loader", "data-loader", "read_from_server"),
-    ],
-)
-def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right: str, words: str) -> None:
-    if name in ("missing", "spinning", "killed_rank", "data_loader"):
-        pytest.importorskip("torch")
-    pytest.importorskip("filelock")
-    (tmp_path / "1").mkdir()
-    attempt = AttemptDir(tmp_path / "1")
-    process = planted(attempt, name, after=b"step:7" if name == "data_loader" else b"step:5")
-    try:
-        pids = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
-        facts = look(attempt, pids, "rollout", python=sys.executable, since=time.time())
-        found = judge(facts)
-        assert found is not None and found.reason == right, report(facts, attempt.console, tmp_path / "x", None)
-        assert words in " ".join(found.evidence)
-        assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def with_plugin(tmp_path: Path, code: str) -> "subprocess.Popen[bytes]":
-    """A process that has loaded the plugin and runs `code`."""
-    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"), "PYTHONPATH": str(inside.FOLDER)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"from ppo_tui_inside import stacks; stacks.install()\n{code}"], env=env
-    )
-    wait_until((tmp_path / plugin.FOLDER / f"{process.pid}.ask").exists)
-    time.sleep(0.5)
-    return process
-
-
-@pytest.mark.slow
-def test_asking_does_not_harm_a_process_whose_threads_are_busy(tmp_path: Path) -> None:
-    """faulthandler's signal killed a driver of Ray here, so a thread answers instead."""
-    work = "def work():\n  while True: exec('def f(x): return [y for y in range(x)]\\nf(50)', {})\n"
-    threads = "import threading\nfor _ in range(4): threading.Thread(target=work, daemon=True).start()\nwork()"
-    process = with_plugin(tmp_path, work + threads)
-    try:
-        answers = [stacks.ask(tmp_path / plugin.FOLDER, [process.pid])[process.pid] for _ in range(10)]
-        assert process.poll() is None
-        assert any(len(doing.stacks) == 5 and doing.source == "plugin" for doing in answers)
-    finally:
-        process.kill()
-        process.wait()
-
-
-@pytest.mark.slow
-def test_a_process_that_holds_the_interpreter_in_c_answers_by_faulthandler(tmp_path: Path) -> None:
-    process = with_plugin(tmp_path, "import ctypes\ndef stuck(): ctypes.PyDLL(None).sleep(600)\nstuck()")
-    try:
-        folder = tmp_path / plugin.FOLDER
-        assert not stacks.ask(folder, [process.pid])[process.pid].stacks
-        found = stacks.dump(folder, [process.pid])[process.pid]
-        assert found.source == "faulthandler" and any("stuck" in frame for frame in found.stacks[-1].frames)
-        assert process.poll() in (None, 0), "the signal interrupts its sleep"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_the_flight_recorder_is_on_by_the_names_of_the_installed_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.8.0")
-    assert plugin.recorder("/x/")["TORCH_NCCL_TRACE_BUFFER_SIZE"] == "2000"
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.13.0+cpu")
-    assert plugin.recorder("/x/")["TORCH_FR_BUFFER_SIZE"] == "2000"
-
-
-def test_a_process_without_the_plugin_gets_no_signal(tmp_path: Path) -> None:
-    (tmp_path / plugin.FOLDER).mkdir()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        (tmp_path / plugin.FOLDER / f"{process.pid}.txt").touch()  # left by an earlier process of this pid
-        folder = tmp_path / plugin.FOLDER
-        assert stacks.ask(folder, [process.pid]) == {} and stacks.dump(folder, [process.pid]) == {}
-        process.communicate(b"\n")
-        assert process.returncode == 0
-
-
-@pytest.mark.slow
-def test_the_supervisor_names_the_reason_and_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole way: state.json, the files of the attempt, an alert, an event; then the queue is read."""
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    driver = f"""
-import queue, sys, threading, time
-sys.argv = ["x", "none", {str(tmp_path)!r}]
-sys.path.insert(0, {str(FAULTS.parent)!r})
-import stalls_faults
-slots = queue.Queue(1)
-def take():
-    while not (stalls_faults.FOLDER / "go").exists():
-        time.sleep(0.1)
-    slots.get()
-threading.Thread(target=take, daemon=True).start()
-stalls_faults.steps()
-slots.put(1); slots.put(2)
-stalls_faults.steps(200, 0.2)
-"""
-    run, now = create("x"), time.time()
-    heard = tmp_path / "heard.jsonl"
-    listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
-    RunInfo(run.id, "x", now, preset={"health": {"on_alert": [sys.executable, "-c", listen]}}).write(run.run_yaml)
-    attempt = run.add_attempt()
-    env = {"VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()), "PYTHONPATH": str(inside.FOLDER)}
-    write_launch(run, attempt, Launch([sys.executable, "-c", driver], env, [], {}), created=now, run_created=now)
-    spawn_supervisor(run)
-    try:
-        state = wait_for(run, lambda state: state.standstill is not None or not state.live)
-        assert state.standstill is not None and state.standstill.reason == "queue-full", attempt.console.read_text()
-        assert state.stalled and (state.stall or "").startswith("A queue has no free slot (no progress for ")
-        wait_until(attempt.stall.exists)
-        assert "queue.py" in attempt.stall.read_text() and Facts.read(attempt.stall_facts) is not None
-        wait_until(heard.exists)
-        told = [json.loads(line) for line in heard.read_text().splitlines()]
-        assert told[0]["kind"] == "stall" and told[0]["reason"] == "queue-full" and told[0]["evidence"]
-        (tmp_path / "go").touch()
-        wait_for(run, lambda state: state.standstill is None and not state.stalled)
-        over = last_standstill(run)
-        assert over is not None and over.until is not None
-        notes = [note.text for note in read_kind(run.events, Note)]
-        assert notes[0].startswith("the run stands still: A queue") and notes[1].startswith("the run moves again")
-    finally:
-        stop(run, by="test", wait=True)
-        for pid in run_processes(run.id):
-            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_job_that_is_silent_at_its_start_has_the_likely_cause(tmp_path: Path) -> None:

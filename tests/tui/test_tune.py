@@ -1,0 +1,32 @@
+"""`tune` on a preset of the list."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pilots import message, until
+
+from tui.kit.dialogs.choose import ConfirmScreen
+from tui.kit.widgets.lists import RunTable
+from tui.pages.runs.screen import RunsScreen
+
+
+async def test_a_preset_is_tuned_after_a_question(
+    make: SimpleNamespace, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_PYTHON", str(home / "python"))  # where the first probe fails
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        app.screen.query_one(RunTable).move_to("preset toy-cpu")
+        for key in ("n", "y"):
+            await pilot.press("a", "u")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await until(pilot, lambda: "cannot be used" in message(app))
+        (presets := home / "presets").mkdir(exist_ok=True)
+        (presets / "toy-cpu-tuned.yaml").write_text("extends: toy-cpu\n")
+        await pilot.press("a", "u")
+        await until(pilot, lambda: "toy-cpu-tuned exists already" in message(app))
