@@ -96,7 +96,7 @@ class RunsScreen(ListPage[None]):
         if not self.list.runs:
             self.lines.welcome, suggested = await asyncio.to_thread(welcome)
             self._fill()
-            if (key := f"{PRESET}{suggested}") in self.table.keys:
+            if self.whole and (key := f"{PRESET}{suggested}") in self.table.keys:
                 self.table.move_to(key)
         self._looking = False
         self.set_interval(POLL, self._poll)
@@ -128,9 +128,11 @@ class RunsScreen(ListPage[None]):
             self.lines.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
-            made = [key for name in self.presets if name not in known and (key := f"{PRESET}{name}") in self.table.keys]
-            if known and len(made) == 1:
-                self.table.move_to(made[0])
+            if known and self.whole:
+                new = [f"{PRESET}{name}" for name in self.presets if name not in known]
+                made = [key for key in new if key in self.table.keys]
+                if len(made) == 1:
+                    self.table.move_to(made[0])
 
     def on_screen_resume(self) -> None:
         self._poll()
@@ -382,5 +384,5 @@ class RunsScreen(ListPage[None]):
         live = (run.path for run in self.list.runs if run.state.live)
         newest = self.list.runs[0].path if self.list.runs else None
         wanted = f"{RUN}{self.current or next(live, newest)}"
-        if wanted in self.lines.shown:
+        if self.whole and wanted in self.lines.shown:
             self.table.move_to(wanted)
