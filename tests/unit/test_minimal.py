@@ -1,15 +1,14 @@
 """The fewest settings with which a run fails: by real checks, and by small drivers below a real supervisor."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from driven import driven
 
 from launcher.core.errors import UserError
 from launcher.preset.files import LoadedPreset, load
-from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing
@@ -17,7 +16,6 @@ from launcher.record.state import RunState
 from launcher.report import bundle
 from launcher.report import minimal as core
 from launcher.report.minimal import Minimal, minimal, of_finding, shrink
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 NOISE = (
     *("actor.lr=2e-4", "trainer.steps=20", "kl.loss_coef=0.002", "rollout.temperature=0.9"),
@@ -96,13 +94,7 @@ def drives(monkeypatch: pytest.MonkeyPatch) -> None:
         preset = loaded.preset
         code = OTHER if preset.actor.lr == 2e-4 else HANGS
         code = ANSWER if preset.actor.lr == 2e-4 and preset.rollout.temperature == 0.9 else code
-        with appearing("toy-probe", id) as (run, hidden):
-            attempt, now = hidden.add_attempt(), time.time()
-            RunInfo(run.id, "toy-probe", now, preset=loaded.snapshot(), on_cpu=True).write(hidden.run_yaml)
-            launch = Launch([sys.executable, "-u", "-c", code], {}, [], {})
-            write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=None, cwd=run.path)
-        spawn_supervisor(run)
-        return run
+        return driven("toy-probe", loaded, code, id)
 
     monkeypatch.setattr(core, "start", start)
     monkeypatch.setattr(core, "POLL", 0.05)

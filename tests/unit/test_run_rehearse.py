@@ -1,20 +1,17 @@
 """Rehearsals: a small driver in veRL's place, below a real supervisor."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from driven import driven
 
 from launcher.check.finding import REHEARSAL
 from launcher.preset.files import LoadedPreset, load
-from launcher.preset.translate import Launch
-from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, all_runs, appearing
+from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
 from launcher.runs.act import rehearse
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 STEPS = "print('step:1 - critic/score/mean:0.1'); print('step:2 - critic/score/mean:0.2')"
 FAILS = "raise KeyError('answer')"
@@ -34,13 +31,7 @@ def drives(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """What the driver of a rehearsal does."""
 
     def start(loaded: LoadedPreset, **_: Any) -> RunDir:
-        with appearing("toy-rehearsal") as (run, hidden):
-            attempt, now = hidden.add_attempt(), time.time()
-            RunInfo(run.id, "toy-rehearsal", now, preset=loaded.snapshot(), on_cpu=True).write(hidden.run_yaml)
-            launch = Launch([sys.executable, "-u", "-c", code], {}, [], {})
-            write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=None, cwd=run.path)
-        spawn_supervisor(run)
-        return run
+        return driven("toy-rehearsal", loaded, code)
 
     monkeypatch.setattr(rehearse, "start", start)
 
