@@ -93,7 +93,7 @@ def paired(before: Dump, after: Dump) -> Paired:
 
 
 def _shared(prompts: Sequence[list[str]]) -> int:
-    """How many lines all prompts begin with."""
+    """The number of first lines that all prompts share."""
     return sum(1 for _ in takewhile(lambda lines: len(set(lines)) == 1, zip(*prompts, strict=False)))
 
 

@@ -122,7 +122,7 @@ def _kept(config: RunConfig) -> Source:
 
 
 def _dropped(names: tuple[str, ...]) -> Derived:
-    """A share of the generated groups. veRL logs a count only where it is above 0: from the first on, none is 0."""
+    """A share of the generated groups. veRL logs only counts above 0: after the first, a missing one is 0."""
 
     def of(config: RunConfig) -> Source:
         batch, had = config.number(BATCH) or 0.0, False

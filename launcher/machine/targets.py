@@ -7,6 +7,7 @@ URLs hold secrets: they stay in config.yaml, and no error repeats them.
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from launcher.settings import read_alerts
 MAIL = "sendmail:"
 _SENDMAIL = 20.0  # seconds
 _TITLE, _BODY = 120, 2000  # characters
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")  # one that has no value
 
 
 def command(names: Sequence[str]) -> list[str]:
@@ -39,7 +41,7 @@ def send(name: str, target: str, title: str, body: str) -> None:
     """Sends one message. Raises UserError if the target does not accept it."""
     try:
         if target.startswith(MAIL):
-            _mail(os.path.expandvars(target[len(MAIL) :]), title, body)
+            _mail(_expanded(target[len(MAIL) :]), title, body)
         else:
             _notify(_expanded(target), title, body)
     except UserError as error:
@@ -107,8 +109,8 @@ def _notify(url: str, title: str, body: str) -> None:
 def _expanded(target: str) -> str:
     """The target with the values of the variables that it names."""
     found = os.path.expandvars(target)
-    if "${" in found:
-        raise UserError(f"the variable {found.split('${', 1)[1].split('}', 1)[0]} is not set")
+    if missing := _VARIABLE.search(found):
+        raise UserError(f"the variable {missing[1]} is not set", f"export {missing[1]} before ppo-tui starts")
     return found
 
 

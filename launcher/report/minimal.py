@@ -1,4 +1,4 @@
-"""The fewest settings with which a run fails on the toy: by a finding of the preflight, or by short runs."""
+"""Finds the fewest settings that make a run fail on the toy, by preflight findings or by short runs."""
 
 from __future__ import annotations
 

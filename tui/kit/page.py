@@ -146,7 +146,7 @@ class Page(Offers, Screen[ResultT]):
 
     @property
     def scrolled(self) -> VerticalScroll:
-        """The widget that the keys for scrolling move."""
+        """The widget that scrolling keys move."""
         return self.query_one(VerticalScroll)
 
     def action_scroll(self, lines: int) -> None:

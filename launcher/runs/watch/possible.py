@@ -1,4 +1,4 @@
-"""Decides which actions a run allows now, and why not the others; commands, keys, palette and help share it."""
+"""The actions that a run allows now, and the reason against each other one, for commands, keys, palette and help."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum

@@ -128,7 +128,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
 
 
 def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
-    """A curve of samples as its highest values above its lowest; as its mean if it is not memory."""
+    """Two curves for memory, the highest and lowest samples; one for other values, their mean."""
     assert isinstance(curve.points, Held)
     series = curve.points.series
 

@@ -76,7 +76,7 @@ class StallWatch:
         self._thread.start()
 
     def ask(self) -> None:
-        """STALL-1 rose: what the processes do is written down, whatever the activity says."""
+        """Records what the processes do, even if the run seems active: STALL-1 rose."""
         self._asked = True
 
     def close(self) -> None:
