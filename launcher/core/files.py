@@ -12,8 +12,8 @@ _PATIENCE = 1 << 23  # bytes that wait for room on a disk; further lines are dro
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Replaces a file: a temporary one, fsync, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Replaces a file: a temporary one of this thread, fsync, rename."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(content)
