@@ -1,4 +1,4 @@
-"""`tune` on a preset of the list."""
+"""`tune` and `enter` on a preset of the list."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +8,7 @@ from pilots import message, until
 
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.lists import RunTable
+from tui.pages.launch.screen import LaunchScreen
 from tui.pages.runs.screen import RunsScreen
 
 
@@ -30,3 +31,16 @@ async def test_a_preset_is_tuned_after_a_question(
         (presets / "toy-cpu-tuned.yaml").write_text("extends: toy-cpu\n")
         await pilot.press("a", "u")
         await until(pilot, lambda: "toy-cpu-tuned exists already" in message(app))
+
+
+async def test_two_enters_open_one_launch_page(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        app.screen.query_one(RunTable).move_to("preset toy-cpu")
+        app.simulate_key("enter")
+        app.simulate_key("enter")  # in one read, as over a slow link
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        await pilot.pause(0.5)
+        assert sum(isinstance(screen, LaunchScreen) for screen in app.screen_stack) == 1

@@ -193,7 +193,7 @@ class RunsScreen(ListPage[None]):
             self.in_worker(partial(open_elsewhere, self, name, run, cluster, read_only=self.read_only), "start")
         elif self.read_only:
             self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
-        else:
+        elif not self._doing("start"):  # a second `enter` would open a second page
             self._start(event.key.removeprefix(PRESET))
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -304,7 +304,7 @@ class RunsScreen(ListPage[None]):
     def action_tune(self) -> None:
         from tui.pages.runs.preset_actions import tune_preset
 
-        if any(worker.group == "tune" and worker.is_running for worker in self.workers):
+        if self._doing("tune"):
             self.notify("A preset is being tuned")
         elif (name := self._chosen_preset) is not None:
             self.in_worker(partial(tune_preset, self.app, name), "tune")
@@ -337,6 +337,9 @@ class RunsScreen(ListPage[None]):
 
     def _show_run(self, run: Path) -> None:
         navigation(self.app).show_run(run, self, read_only=self.read_only)
+
+    def _doing(self, group: str) -> bool:
+        return any(worker.group == group and worker.is_running for worker in self.workers)
 
     @work(exclusive=True, group="start")
     async def _start(self, preset: str) -> None:
