@@ -6,6 +6,7 @@ Every version of veRL is checked against the requirements of its own package met
 import contextlib
 import http.client
 import os
+import shlex
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
@@ -141,6 +142,7 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
     yield from _engine(env, use)
     yield from _attention(env, use)
     yield from _trackers(env, use)
+    yield from _bytecode(env)
     yield from _ours()
 
 
@@ -276,6 +278,16 @@ def _unreachable(url: str) -> str | None:
     except OSError as error:
         return str(getattr(error, "reason", error)) or type(error).__name__
     return None
+
+
+def _bytecode(env: VerlEnv) -> Iterator[Finding]:
+    """SW-13: packages without bytecode, as in images with PYTHONDONTWRITEBYTECODE. About ten processes of a run import
+    torch, most of them one after another.
+    """
+    if env.uncompiled is not None:
+        message = f"packages in {env.uncompiled} have no bytecode: a start takes minutes longer"
+        fix = f"run `{shlex.quote(env.python)} -m compileall -q -j 0 {shlex.quote(str(env.uncompiled))}`"
+        yield of_software.warning("SW-13", message, fix)
 
 
 def _ours() -> Iterator[Finding]:

@@ -39,10 +39,15 @@ if torch and torch.origin:
     try: cuda = re.search(r"^cuda\\b[^=]*= *'([^']+)'", open(
         os.path.join(os.path.dirname(torch.origin), "version.py")).read(), re.M)
     except OSError: pass
+def uncompiled(spec):
+    if not spec or not spec.origin or os.path.exists(u.cache_from_source(spec.origin)): return None
+    own = os.path.dirname(spec.origin)
+    return os.path.dirname(own) if sys.dont_write_bytecode or not os.access(own, os.W_OK) else None
 def folder(spec): return (list(spec.submodule_search_locations or []) or [None])[0] if spec else None
 print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) for n in sys.argv[1:]},
   "verl": folder(found), "sglang": folder(u.find_spec("sglang")),
-  "requires": (m.requires("verl") or []) if version("verl") else [], "cuda": cuda and cuda[1]}))
+  "requires": (m.requires("verl") or []) if version("verl") else [], "cuda": cuda and cuda[1],
+  "uncompiled": uncompiled(torch)}))
 """
 
 
@@ -51,7 +56,8 @@ class VerlEnv:
     """An interpreter and the packages installed for it.
 
     `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
-    CUDA version that torch was built for ("13.0"), or None; `sglang_path` is SGLang's folder.
+    CUDA version that torch was built for ("13.0"), or None; `sglang_path` is SGLang's folder. `uncompiled` is the
+    folder of packages that have no bytecode and never get it: each process compiles them.
     """
 
     python: str
@@ -61,6 +67,7 @@ class VerlEnv:
     requires: tuple[str, ...] = ()
     cuda: str | None = None
     sglang_path: Path | None = None
+    uncompiled: Path | None = None
 
     @property
     def verl(self) -> str | None:
@@ -94,8 +101,11 @@ def probe(python: str) -> VerlEnv:
             "set PPO_TUI_PYTHON or the preset's 'python' to the Python that has veRL",
         ) from None
     packages = {name: version for name, version in answer["packages"].items() if version}
-    verl, sglang = (Path(answer[name]) if answer[name] else None for name in ("verl", "sglang"))
-    return VerlEnv(path, answer["python"], packages, verl, tuple(answer["requires"]), answer["cuda"], sglang)
+    verl, sglang, uncompiled = (
+        Path(answer[name]) if answer[name] else None for name in ("verl", "sglang", "uncompiled")
+    )
+    requires, cuda = tuple(answer["requires"]), answer["cuda"]
+    return VerlEnv(path, answer["python"], packages, verl, requires, cuda, sglang, uncompiled)
 
 
 def of(python: str | None, own: Path | None = None) -> VerlEnv:

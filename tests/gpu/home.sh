@@ -10,7 +10,7 @@ done
 PPO_TUI_HOME=$KIT/home timeout 40 "$KIT/app/bin/ppo-tui" report list-numbers --to "$KIT/results/so-far.html" 2> /dev/null
 cp "$KIT/log" "$OUT/log.txt"
 cd "$KIT" && tar -cz --exclude=runs.tgz results early.log 2> /dev/null | split -b 15000000 - "$OUT/results.tgz."
-find home*/runs home*/queue -type f -size -8M \( -not -path '*/samples/*' -o -path '*list-numbers*' \) \
+find home*/runs home*/queue home*/presets -type f -size -8M \( -not -path '*/samples/*' -o -path '*list-numbers*' \) \
     -not -path '*/checkpoints/*' -not -path '*/protected/*' -not -path '*/best/*' -not -path '*/hydra/*' -print0 |
     tar -cz --null -T - 2> /dev/null | split -b 15000000 - "$OUT/runs.tgz."
 ls -la "$OUT"

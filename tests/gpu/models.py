@@ -1,6 +1,6 @@
 """Models of the presets' sizes with random weights, for their memory, and data for steps of equal work.
 
-    PYTHONPATH=$KIT/site python3 models.py $KIT          the models
+    PYTHONPATH=$KIT/site python3 models.py $KIT [NAME]   the models, or one of them
     python3 models.py $KIT tasks                         sums and lists of numbers, for a model of 135M
 
 Makes $KIT/qwen-0.5b and $KIT/qwen-1.5b, the shapes of Qwen2.5-0.5B and 1.5B with the tokenizer of $KIT/model.
@@ -13,7 +13,7 @@ import gzip
 import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas
@@ -79,12 +79,12 @@ def _write(kit: Path, name: str, split: str, asked: Iterator[tuple[list[str], st
     pandas.DataFrame(rows).to_parquet(kit / f"{name}-{split}.parquet")
 
 
-def main(kit: Path) -> None:
+def main(kit: Path, names: Sequence[str]) -> None:
     import torch
     from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
     tokenizer = AutoTokenizer.from_pretrained(kit / "model")
-    for name, shape in SHAPES.items():
+    for name in names or SHAPES:
         config = Qwen2Config(
             vocab_size=151936,
             max_position_embeddings=32768,
@@ -93,7 +93,7 @@ def main(kit: Path) -> None:
             eos_token_id=tokenizer.eos_token_id,
             bos_token_id=tokenizer.bos_token_id,
             dtype="bfloat16",
-            **shape,
+            **SHAPES[name],
         )
         with torch.device("cuda"):
             model = Qwen2ForCausalLM(config).to(torch.bfloat16)
@@ -109,4 +109,4 @@ if __name__ == "__main__":
         sums(Path(sys.argv[1]))
         lists(Path(sys.argv[1]))
     else:
-        main(Path(sys.argv[1]))
+        main(Path(sys.argv[1]), sys.argv[2:])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign import GROUPS, SHIPPED, SHORT
+from tuned import COURSE
 
 from experiments import HOST
 
@@ -33,6 +34,7 @@ WATCHING = (
 
 KILLED = ("run", "killed", "at step", "failed after", "cause", "adopted or retried", "GPU MiB, processes left")
 HUNG = ("run", "hang", "reason", "title", "noticed after", "moved again", "stop", "GPU MiB, processes left")
+TUNED = ("run", "settings", "tok/s", "peak GiB", "end")
 SLOW = ("run", "s/step", "advice", "predicted (interval)", "proof: before, after", "saved (interval)", "side by side")
 
 
@@ -63,6 +65,12 @@ def main(folder: Path) -> None:
     table(HUNG, chain.from_iterable(_hung(run) for run in runs if "hung" in run))
     print("\n## Slow on purpose\n")
     table(SLOW, (_slow(run) for run in runs if "time" in run))
+    print("\n## Tuned\n")
+    tuned = [run for run in runs if run["name"].startswith(("grid-", "tuned-"))]
+    table(
+        TUNED,
+        chain(*(map(_probe, each["tune"].get("probes", ())) for each in results if "tune" in each), map(_point, tuned)),
+    )
     print("\n## Queue\n")
     queued = [run for run in runs if {"waited", "skipped", "not_reached"} & run.keys()]
     table(("run", "GPUs", "begun", "ended", "skipped"), map(_queued, queued))
@@ -70,6 +78,18 @@ def main(folder: Path) -> None:
     for run in runs:
         if "resume" in run:
             print(f"\n## Resume ({run['name']})\n\n{_resume(run['resume'])}")
+
+
+def _probe(probe: dict[str, Any]) -> Sequence[object]:
+    speed = probe["tokens_per_second"]
+    return probe["run"], "of `tune`", speed and round(speed), round((probe["peak"] or 0) / GIB, 1), probe["failed"]
+
+
+def _point(run: dict[str, Any]) -> Sequence[object]:
+    figures = run.get("figures", {})
+    settings = " ".join(each for each in run["settings"] if each not in COURSE)
+    most = max(figures.get("peaks", {}).values(), default=None)
+    return run["name"], settings, figures.get("tokens_per_second"), most, run.get("diagnosis", {}).get("cause")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

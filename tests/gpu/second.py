@@ -1,6 +1,7 @@
 """How the second campaign goes: side by side as long as there is memory, the cluster beside them, then the queue."""
 
 import json
+import os
 import subprocess
 import threading
 import time
@@ -11,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
+import judged
 import psutil
+import tuned
 from campaign import (
     CARDS,
     JOINED,
@@ -49,6 +52,9 @@ def conduct_all(gpus: int, names: Sequence[str]) -> None:
     if "third" in names:
         third(gpus, names[1:])
         return
+    if "fourth" in names:
+        fourth(names[1:])
+        return
     everything = tuple(range(min(gpus, 2)))
     cards = chosen(CARDS, names) if gpus > 1 else []
     with ThreadPoolExecutor(len(SIDE_BY_SIDE) + 2) as pool:
@@ -81,6 +87,24 @@ def third(gpus: int, names: Sequence[str] = ()) -> None:
         the_queue(chosen(QUEUED, names))
 
 
+CORES = 12  # for what is measured on the first GPU, beside the judged runs
+
+
+def fourth(names: Sequence[str] = ()) -> None:
+    """`tuned.py` on the first GPU, `judged.py` on the second one; each has cores of its own."""
+
+    def on(cores: list[int], work: Callable[[], None]) -> None:
+        os.sched_setaffinity(0, cores)  # of this thread, and of all that it starts
+        work()
+
+    every = sorted(os.sched_getaffinity(0))
+    works = {"tuned": (every[:CORES], tuned.all_of_it), "judged": (every[CORES:], lambda: judged.judged(1))}
+    with watched_memory(), ThreadPoolExecutor(len(works)) as pool:
+        going = [pool.submit(on, *work) for name, work in works.items() if not names or name in names]
+        for each in going:
+            each.result()
+
+
 @contextmanager
 def watched_memory() -> Iterator[None]:
     """memory.csv: MiB in use and utilization of every GPU, four times a second."""
@@ -98,6 +122,11 @@ def watched_memory() -> Iterator[None]:
 
 def rehearse(names: Sequence[str]) -> None:
     """The same on the CPU, where one run at a time is enough."""
+    if "fourth" in names:
+        for name, work in (("tuned", tuned.rehearse), ("judged", judged.rehearse)):
+            if not names[1:] or name in names:
+                work()
+        return
     if "third" in names:
         for experiment in chosen(REHEARSED_THIRD, names[1:]):
             conduct(experiment, at_home(experiment, Lane()))

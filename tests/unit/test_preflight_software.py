@@ -4,6 +4,8 @@ import dataclasses
 import http.server
 import json
 import os
+import shlex
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -137,6 +139,26 @@ def test_trackers(judged: Callable[..., list[Finding]], tmp_path: Path) -> None:
     (only,) = judged(wandb)
     assert only.id == "SW-9" and "WANDB_MODE: offline" in only.fix and "wandb login" in only.fix
     assert judged(dataclasses.replace(wandb, env={"WANDB_MODE": "offline"})) == []
+
+
+def test_packages_without_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in images that set PYTHONDONTWRITEBYTECODE: the start is slow until somebody compiles them."""
+    torch = tmp_path / "torch" / "__init__.py"
+    torch.parent.mkdir()
+    torch.write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(verl_env, "probe", verl_env.probe.__wrapped__)
+
+    def found() -> list[Finding]:
+        return [each for each in software.check_packages(sys.executable, USE) if each.id == "SW-13"]
+
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    assert found() == []  # the first run writes it
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (only,) = found()
+    assert only.level == "warning" and str(tmp_path) in only.message
+    subprocess.run(shlex.split(only.fix.partition("`")[2].rstrip("`")), check=True)
+    assert found() == []
 
 
 def test_a_tracker_without_a_network(judged: Callable[..., list[Finding]], tmp_path: Path) -> None:

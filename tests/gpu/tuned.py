@@ -1,0 +1,128 @@
+"""`ppo-tui tune` in 24 GB against a grid by hand, and hangs of two GPUs.
+
+Two cards of 24 GB (card/sitecustomize.py) share the first GPU: one is tuned and then trains 30 steps, on the other one
+the points of the grid run one after another. Their steps take turns (hang/turns.py), so only their starts overlap.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from campaign import CARD, PAIRS
+from conduct import KIT, RESULTS, Experiment, conduct, left, mark
+from harm import hanging
+from host import PPO_TUI, Lane, ppo_tui, told
+
+from experiments import REWARDED
+
+HERE = Path(__file__).parent
+PRESET = str(HERE / "card-0.5b.yaml")
+START, LAST = 200.0, 480.0  # seconds: a start, and the 30 steps with theirs
+BOTH = (*PAIRS, "trainer.gpus=2", "cluster.cpus=12", "env.VERL_USE_EXTERNAL_MODULES=asleep")
+HANGS = Experiment(
+    "hang-ranks",
+    REWARDED,
+    (*BOTH, f"reward.path={HERE}/hang/asleep.py", "reward.function=score"),
+    step=1,
+    patience=1000,
+    at=4,
+    first=hanging("rank", "reward"),
+    gpus=(1, 0),  # the rank that waits in NCCL keeps its GPU busy: not the one that is measured
+)
+COURSE = (  # of the probes of `tune`
+    "rollout.ignore_eos=true",
+    "trainer.save_every=-1",
+    "trainer.validate_every=-1",
+    "trainer.validate_first=false",
+)
+TOKENS = ("actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
+ADAM = ("actor.optimizer_offload=true", "critic.optimizer_offload=true")
+
+
+def _point(share: float, tokens: int, *more: str) -> Sequence[str]:
+    return (f"rollout.gpu_memory_utilization={share}", *(f"{name}={tokens}" for name in TOKENS), *more)
+
+
+GRID: Sequence[Sequence[str]] = (  # what somebody would try by hand, the likely best ones first
+    _point(0.4, 16384),
+    _point(0.3, 16384),
+    _point(0.4, 8192),
+    _point(0.5, 16384, *ADAM),
+    _point(0.3, 8192),
+    _point(0.6, 20480, *ADAM),
+)
+
+
+def card(gpus: tuple[int, ...], name: str) -> Lane:
+    """A card of 24 GB with a home of its own, as far as there is a GPU."""
+    if not gpus:
+        return Lane(more=(("PPO_TUI_HOME", str(KIT / f"home-{name}")),))
+    path = os.pathsep.join([f"{HERE}/card", f"{KIT}/flash", os.environ["PYTHONPATH"]])
+    more = {"PPO_TUI_HOME": f"{KIT}/home-{name}", "CARD_MIB": str(CARD), "CARD_LANE": name, "PYTHONPATH": path}
+    return Lane(gpus, tuple(more.items()))
+
+
+def tuned(gpus: tuple[int, ...], preset: str = PRESET, steps: int = 30, last: float = LAST, probes: int = 6) -> None:
+    """Tunes the preset while there is time for that many steps afterwards, and takes them."""
+    lane = card(gpus, "tune")
+    began = time.time()
+    words = ["tune", preset, "--name", "card-tuned", "--force", "--json", "--probes"]
+    with (RESULTS / "tune.log").open("w") as log:
+        asked = [PPO_TUI, *words, str(probes)]
+        with subprocess.Popen(asked, env=lane.env(), stdout=subprocess.PIPE, stderr=log, text=True) as process:
+            while process.poll() is None and left() > last:
+                time.sleep(1)
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=90)[0]
+    if process.returncode:  # what was measured in time
+        listed = told(lane, "runs")
+        states = [each.get("state") for each in (listed if isinstance(listed, list) else [listed])]
+        probes = sum(state in ("finished", "failed") for state in states)
+        mark(f"tune: {probes} probes in time, the last one {states[0]}")
+        done = ppo_tui(lane, *words, str(max(1, probes)))
+        said = done.stdout or done.stderr
+    found: dict[str, Any] = json.loads(said) if said.startswith("{") else {"said": said[-3000:]}
+    (RESULTS / "tune.json").write_text(json.dumps({"seconds": round(time.time() - began), "tune": found}, indent=1))
+    mark(f"tune: {found.get('best', 'no preset')}")
+    if "preset" in found:
+        settings = (*COURSE, f"trainer.steps={steps}")
+        conduct(Experiment("tuned-long", found["preset"], settings, patience=max(60.0, left())), lane)
+
+
+def grid(gpus: tuple[int, ...], preset: str = PRESET, points: Sequence[Sequence[str]] = GRID) -> None:
+    lane = card(gpus, "grid")
+    for number, point in enumerate(points, 1):
+        if left() > START:
+            settings = (*COURSE, "trainer.steps=3", *point)
+            conduct(Experiment(f"grid-{number}", preset, settings, patience=max(60.0, min(500.0, left()))), lane)
+
+
+def hung(lane: Lane, experiment: Experiment = HANGS) -> None:
+    conduct(experiment, lane)
+
+
+def all_of_it() -> None:
+    """On two GPUs, until the time is up."""
+    with ThreadPoolExecutor(3) as pool:
+        going = [pool.submit(hung, Lane(HANGS.gpus))]
+        while not (KIT / "one-question.parquet").exists() and left() > 0:  # which models.py makes last
+            time.sleep(1)
+        going += [pool.submit(tuned, (0,)), pool.submit(grid, (0,))]
+        for each in going:
+            each.result()
+
+
+def rehearse() -> None:
+    """The same on the CPU with `toy-cpu`; both runs train in turns."""
+    turns = ("env.VERL_USE_EXTERNAL_MODULES=turns", f"env.TURNS={KIT}/turn")
+    with ThreadPoolExecutor(2) as pool:
+        going = [pool.submit(tuned, (), "toy-cpu", 4, 0.0, 2), pool.submit(grid, (), "toy-cpu", [turns, turns])]
+        for each in going:
+            each.result()
