@@ -69,7 +69,7 @@ BASE = (
     "model.use_remove_padding=false",  # there is no flash-attn on the host
     "data.max_prompt_length=128",
     "data.max_response_length=96",
-    "actor.ppo_max_token_len_per_gpu=1536",
+    "actor.ppo_max_token_len_per_gpu=1024",
 )
 GROUPED = (*BASE, "recipe=grpo", *GROUPS, "actor.lr=1.5e-5")
 WITH_CRITIC = (
@@ -78,7 +78,7 @@ WITH_CRITIC = (
     "actor.ppo_mini_batch_size=8",
     "actor.lr=2e-5",
     "critic.lr=5e-5",
-    "critic.ppo_max_token_len_per_gpu=1536",
+    "critic.ppo_max_token_len_per_gpu=1024",
 )
 
 
@@ -308,7 +308,8 @@ def _room(row: Row, going: Sequence[Run], lane: Lane) -> bool:
         return True
     young = HOST_GB * sum(run.age < YOUNG for run in going)
     free = psutil.virtual_memory().available / 1e9
-    return free > HOST_GB + young + SPARE_GB and row.gib + sum(run.row.gib for run in going) <= MOST_GIB
+    taken = max(lane.memory()[0] / 1024, sum(run.row.gib for run in going))
+    return free > HOST_GB + young + SPARE_GB and row.gib + taken <= MOST_GIB
 
 
 if __name__ == "__main__":
