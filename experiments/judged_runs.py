@@ -17,9 +17,10 @@ import gzip
 import hashlib
 import json
 import math
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +36,7 @@ from bank import VOCABULARY, rounded, write
 
 HALF, LEAST_STEPS = "judged", 5
 SHOWN, LONGEST = 6, 400  # answers of a step, characters of one
+NUMBER = re.compile(r"-?\d+")
 
 
 def neutral(name: str) -> str:
@@ -89,15 +91,26 @@ class Judged:
         return found
 
     def right(self, step: int) -> float:
-        """The share of right answers, by the reward function's own account."""
-        found = [row["acc"] for row in self.answers.get(step, ()) if isinstance(row.get("acc"), (int, float))]
+        """The share of right answers: what follows the mark, whatever the reward function of the run made of it."""
+        found = [_is_right(row) for row in self.answers.get(step, ())]
         return sum(found) / len(found) if found else math.nan
+
+    def cut(self, data: Mapping[str, float]) -> float:
+        """The share of answers that reached the limit; veRL counts those that are as long as the longest one."""
+        reached = data.get("response_length/max", 0.0) >= self.config.get("data.max_response_length", math.inf)
+        return data.get("response_length/clip_ratio", math.nan) if reached else 0.0
 
     def spread(self, step: int) -> float:
         """The standard deviation of the rewards."""
         found = [row["score"] for row in self.answers.get(step, ()) if isinstance(row.get("score"), (int, float))]
         mean = sum(found) / len(found) if found else math.nan
         return math.sqrt(sum((each - mean) ** 2 for each in found) / len(found)) if found else math.nan
+
+
+def _is_right(row: Mapping[str, Any]) -> bool:
+    truth = str(row.get("gts")).split()
+    _, mark, after = str(row.get("output")).rpartition("####")
+    return bool(mark or len(truth) > 1) and NUMBER.findall(after)[: len(truth)] == truth
 
 
 def _value(text: str) -> Any:
@@ -132,7 +145,6 @@ COLUMNS: Sequence[Column] = (
     ("adv_max", ("critic/advantages/max",)),
     ("len", ("response_length/mean",)),
     ("len_max", ("response_length/max",)),
-    ("cut", ("response_length/clip_ratio",)),
     ("prompt", ("prompt_length/mean",)),
     ("p_min", ("prompt_length/min",)),
     ("p_max", ("prompt_length/max",)),
@@ -153,10 +165,10 @@ COLUMNS: Sequence[Column] = (
 def table(run: Judged) -> Iterator[str]:
     """A line for each step; columns without a value are left out."""
     shown = [column for column in COLUMNS if any(_shown(data, column) for _, _, data in run.steps)]
-    heads = ["step", "right", "sd", *(head for head, _ in shown)]
+    heads = ["step", "right", "sd", "cut", *(head for head, _ in shown)]
     lines = [heads]
     for number, _, data in run.steps:
-        own = [str(number), _short(run.right(number)), _short(run.spread(number))]
+        own = [str(number), _short(run.right(number)), _short(run.spread(number)), _short(run.cut(data))]
         lines.append([*own, *(_shown(data, column) for column in shown)])
     widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
     for line in lines:

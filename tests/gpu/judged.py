@@ -30,7 +30,7 @@ PLACES, LEAST = 12, 16  # runs at once; steps without which no run makes room fo
 GROUPED_GIB, CRITIC_GIB, MOST_GIB = 5.4, 7.9, 73.0  # GiB of the GPU that a run takes, with a critic, and all of them
 HOST_GB, SPARE_GB, YOUNG = 16, 36, 200.0  # GB of the host: of a run, left to others; seconds in which it takes them
 APART = 2.0  # seconds between two starts
-CROWDED = 600.0  # seconds before the end from which a run makes room
+CROWDED = 540.0  # seconds before the end from which a run makes room
 LATEST = 320.0  # seconds before the end at which the last one begins
 STUCK = 480.0  # seconds without a first step
 CONSOLE = 900_000  # bytes of a console that come home
@@ -197,7 +197,8 @@ REHEARSED: Sequence[Row] = tuple(
     Row(name, fault, odd, (*TOY, f"reward.function={function}"), steps, preset="toy-cpu")
     for name, fault, odd, function, steps in (
         ("toy-reversed", "reward with the wrong sign from step 15", "", "reversed_later", 18),
-        ("toy-plain", "", "rewards from -10 to 0", "below_zero", 6),
+        ("toy-below-zero", "", "rewards from -10 to 0", "below_zero", 6),
+        ("toy-constant", "the same reward for all answers from step 12", "", "constant_later", 18),
     )
 )
 

@@ -38,9 +38,7 @@ def results(tmp_path: Path) -> Path:
             data = {"critic/score/mean": reward, "actor/kl_loss": kl, "actor/lr": 1e-5, "timing_s/step": 8.0}
             lines.append(json.dumps({"step": step, "data": data}))
             answers += [
-                json.dumps(
-                    {"step": step, "input": f"{n} + 1", "output": str(n), "gts": "1", "score": reward, "acc": n % 2}
-                )
+                json.dumps({"step": step, "input": f"{n} + 1", "output": f"#### {n}", "gts": "1", "score": reward})
                 for n in range(4)
             ]
         (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
@@ -71,8 +69,8 @@ def test_tables_name_neither_the_run_nor_its_settings(
     said = capsys.readouterr().out
     assert said.count("## ") == 2 and "calm" not in said and "1e-05" in said and "grpo" not in said
     lines = said.split("## " + home.neutral("broken"))[1].splitlines()
-    assert lines[1].split()[:4] == ["step", "right", "sd", "reward"]
-    assert lines[8].split()[:4] == ["7", "0.5", "0", "0.01"]
+    assert lines[1].split()[:5] == ["step", "right", "sd", "cut", "reward"]
+    assert lines[8].split()[:5] == ["7", "0.25", "0", "0", "0.01"]
 
 
 def test_the_rules_stand_beside_the_verdicts(
