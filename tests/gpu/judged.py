@@ -27,7 +27,7 @@ from experiments import REWARDED
 
 REWARDS = f"reward.path={KIT}/repo/tests/gpu/rewards.py"
 PLACES, LEAST = 12, 16  # runs at once; steps without which no run makes room for the next one
-GROUPED_GIB, CRITIC_GIB, MOST_GIB = 5.4, 7.9, 73.0  # GiB of the GPU that a run takes, with a critic, and all of them
+GROUPED_GIB, CRITIC_GIB, MOST_GIB = 6.1, 7.4, 76.0  # GiB of the GPU that a run takes, with a critic, and all of them
 HOST_GB, SPARE_GB, YOUNG = 16, 36, 200.0  # GB of the host: of a run, left to others; seconds in which it takes them
 APART = 2.0  # seconds between two starts
 CROWDED = 540.0  # seconds before the end from which a run makes room
@@ -63,8 +63,11 @@ BASE = (
     "trainer.save_every=-1",
     "trainer.steps=80",
     "rollout.gpu_memory_utilization=0.02",
-    "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=402653184",
+    "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=301989888",
     "rollout.enforce_eager=true",
+    "rollout.max_num_seqs=96",  # vLLM tries out so many at its start, with all their logits
+    "rollout.max_num_batched_tokens=2048",
+    "rollout.update_weights_bucket_megabytes=256",
     "rollout.free_cache_engine=false",  # vLLM's sleep fails when another run takes memory at that moment
     "model.use_remove_padding=false",  # there is no flash-attn on the host
     "data.max_prompt_length=128",
@@ -79,6 +82,8 @@ WITH_CRITIC = (
     "actor.lr=2e-5",
     "critic.lr=5e-5",
     "critic.ppo_max_token_len_per_gpu=1024",
+    "actor.optimizer_offload=true",
+    "critic.optimizer_offload=true",
 )
 
 
@@ -106,7 +111,6 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
         *("data.max_prompt_length=24", "data.filter_overlong_prompts=false", "data.truncation=left"),
         steps=20,
     ),
-    _fault("outliers", "reward of 1000 for one in 50 answers", _reward("outliers"), steps=20, base=WITH_CRITIC),
     _odd(
         "below-zero",
         "rewards from -10 to 0, RLOO with groups of 5",
@@ -117,15 +121,6 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
     _fault("weight-decay", "weight decay 1000", "actor.weight_decay=1000", steps=18),
     _fault("constant", "the same reward for all answers from step 12", _reward("constant_later"), steps=24),
     _odd("short-limit", "response limit 16, of which 5 are needed", "data.max_response_length=16"),
-    _odd("critic-warm-up", "8 steps of the critic alone", "trainer.critic_warmup=8", steps=24, base=WITH_CRITIC),
-    _fault(
-        "many-passes",
-        "clip range 5 with 4 passes, learning rate 4e-5",
-        *("actor.clip_ratio=5", "actor.ppo_epochs=4", "actor.lr=4e-5"),
-        *("data.train_batch_size=8", "actor.ppo_mini_batch_size=4"),
-        steps=20,
-    ),
-    _fault("one-question", "one question only", f"data.train={KIT}/same-train.parquet"),
     _odd(
         "lora",
         "LoRA of rank 16, learning rate 1e-4",
@@ -133,6 +128,15 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
         *("model.lora_rank=16", "model.lora_alpha=16", "model.target_modules=all-linear"),
         steps=24,
     ),
+    _fault("one-question", "one question only", f"data.train={KIT}/same-train.parquet"),
+    _fault(
+        "many-passes",
+        "clip range 5 with 4 passes, learning rate 4e-5",
+        *("actor.clip_ratio=5", "actor.ppo_epochs=4", "actor.lr=4e-5"),
+        *("data.train_batch_size=8", "actor.ppo_mini_batch_size=4"),
+        steps=20,
+    ),
+    _fault("outliers", "reward of 1000 for one in 50 answers", _reward("outliers"), steps=20, base=WITH_CRITIC),
     _odd(
         "cosine",
         "cosine from 3e-5 to 0 in 26 steps, gradients clipped at 0.1",
@@ -143,12 +147,12 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
     _fault("noise", "random reward", _reward("noise"), steps=24),
     _odd("growing", "responses that are meant to grow", _reward("explained"), steps=26),
     _fault("wrong-labels", "80 % wrong labels", _reward("wrong_labels"), steps=24),
+    _odd("critic-warm-up", "8 steps of the critic alone", "trainer.critic_warmup=8", steps=24, base=WITH_CRITIC),
+    _odd("sparse", "reward for the right number only", _reward("sparse"), steps=26),
+    _fault("marks", "reward that is gamed by repeating ####", _reward("marks")),
     _odd(
         "discounted", "gamma 0.99, lambda 0.9", "advantage.gamma=0.99", "advantage.lam=0.9", base=WITH_CRITIC, steps=24
     ),
-    _odd("sparse", "reward for the right number only", _reward("sparse"), steps=26),
-    _fault("marks", "reward that is gamed by repeating ####", _reward("marks")),
-    _fault("frozen-critic", "learning rate of the critic 0", "critic.lr=0", base=WITH_CRITIC),
     _odd(
         "mixed",
         "two tasks",
@@ -158,8 +162,8 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
     ),
     _odd("validated", "validation at each step", *("trainer.validate_every=1", "data.val_max_samples=32"), steps=20),
     _odd("hot", "temperature 1.2", "rollout.temperature=1.2", steps=20),
+    _fault("frozen-critic", "learning rate of the critic 0", "critic.lr=0", base=WITH_CRITIC),
     _odd("thousandth", "rewards from 0 to 0.001", _reward("thousandth"), steps=20),
-    _fault("half-gamma", "gamma 0.5", "advantage.gamma=0.5", steps=20, base=WITH_CRITIC),
     _odd(
         "no-kl",
         "no KL, two passes over one mini-batch",
@@ -172,6 +176,7 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
         *("data.train_batch_size=4", "actor.ppo_mini_batch_size=4", "rollout.n=16"),
         steps=20,
     ),
+    _fault("half-gamma", "gamma 0.5", "advantage.gamma=0.5", steps=20, base=WITH_CRITIC),
     # if there is room
     _odd(
         "gspo-three",
@@ -188,7 +193,7 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
 )
 TOY = (
     REWARDS,
-    "trainer.steps=60",
+    "trainer.steps=20",
     "trainer.validate_first=false",
     "trainer.validate_every=-1",
     "trainer.save_every=-1",
@@ -277,22 +282,32 @@ def judged(gpu: int | None, rows: Sequence[Row] = ROWS, places: int = PLACES) ->
     lane = Lane() if gpu is None else Lane((gpu,))
     waiting, going = list(rows), list[Run]()
     again = {row.name for row in rows}
-    while left() > 0 and (waiting or going):
-        for run in [each for each in going if each.over(bool(waiting))]:
-            going.remove(run)
-            run.end()
-            if not run.steps and run.row.name in again and left() > LATEST:
-                again.remove(run.row.name)
-                waiting.append(replace(run.row, name=f"{run.row.name}-again"))
-        if waiting and left() < LATEST and gpu is not None:
-            mark(f"judged: no time for {[row.name for row in waiting]}")
-            waiting.clear()
-        if waiting and len(going) < places and _room(waiting[0], going, lane):
-            _begin(waiting.pop(0), lane, going)
-        time.sleep(APART)
-    for run in going:
-        run.end()
+    try:
+        while left() > 0 and (waiting or going):
+            for run in [each for each in going if each.over(bool(waiting))]:
+                going.remove(run)
+                _end(run)
+                if not run.steps and run.row.name in again and left() > LATEST:
+                    again.remove(run.row.name)
+                    waiting.append(replace(run.row, name=f"{run.row.name}-again"))
+            if waiting and left() < LATEST:
+                mark(f"judged: no time for {[row.name for row in waiting]}")
+                waiting.clear()
+            if waiting and len(going) < places and _room(waiting[0], going, lane):
+                _begin(waiting.pop(0), lane, going)
+            time.sleep(APART)
+    finally:
+        for run in going:
+            _end(run)
     mark("judged: done")
+
+
+def _end(run: Run) -> None:
+    """Ends a run; what cannot be kept of it ends nothing else."""
+    try:
+        run.end()
+    except OSError as error:
+        mark(f"{run.id}: {error}")
 
 
 def _begin(row: Row, lane: Lane, going: list[Run]) -> None:
@@ -309,7 +324,9 @@ def _room(row: Row, going: Sequence[Run], lane: Lane) -> bool:
         return True
     young = HOST_GB * sum(run.age < YOUNG for run in going)
     free = psutil.virtual_memory().available / 1e9
-    taken = max(lane.memory()[0] / 1024, sum(run.row.gib for run in going))
+    taken = sum(run.row.gib for run in going)
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        taken = max(taken, lane.memory()[0] / 1024)
     return free > HOST_GB + young + SPARE_GB and row.gib + taken <= MOST_GIB
 
 
