@@ -108,7 +108,7 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
     _fault(
         "prompts-cut",
         "prompts cut to 24 of 53 tokens",
-        *("data.max_prompt_length=24", "data.filter_overlong_prompts=false", "data.truncation=left"),
+        *("data.max_prompt_length=24", "data.filter_overlong_prompts=false"),
         steps=20,
     ),
     _odd(
