@@ -13,6 +13,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +59,30 @@ class BankRun:
         return self.before[-1][0] if self.before else 0
 
 
+@cache
+def _manifest() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((BANK / "manifest.json").read_text())
+    return found
+
+
+def about(name: str) -> dict[str, Any]:
+    """What the manifest says of a run."""
+    found: dict[str, Any] = _manifest()["runs"][name]
+    return found
+
+
 def runs(half: str) -> list[BankRun]:
-    manifest = json.loads((BANK / "manifest.json").read_text())
+    manifest = _manifest()
     bank = {
         name: BankRun(
             name,
-            about["fault"],
-            about["strength"],
-            about["config"] if about.get("alone") else manifest["config"] | about["config"],
-            about.get("vocabulary", VOCABULARY),
+            said["fault"],
+            said["strength"],
+            said["config"] if said.get("alone") else manifest["config"] | said["config"],
+            said.get("vocabulary", VOCABULARY),
         )
-        for name, about in manifest["runs"].items()
-        if about["half"] == half
+        for name, said in manifest["runs"].items()
+        if said["half"] == half
     }
     for row in pq.read_table(BANK / "metrics.parquet").to_pylist():
         if (run := bank.get(row.pop("run"))) is not None:

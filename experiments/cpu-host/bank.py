@@ -249,7 +249,7 @@ def pack(folder: Path, to: Path) -> None:
             "config": {key: value for key, value in keys.items() if common.get(key, ...) != value}
             | {key: None for key in common if key not in keys},
         } | ({"parent": run.parent, "at": FORKED_AT} if run.parent else {})
-    _write(rows, kept, to)
+    write(rows, kept, to)
 
 
 def add(campaign: Path, to: Path, called: str = "") -> None:
@@ -288,7 +288,7 @@ def add(campaign: Path, to: Path, called: str = "") -> None:
                 "config": {k: value for k, value in attempt.read_launch().keys.items() if "/kit/" not in str(value)},
                 "alone": True,  # nothing of what the toy's runs have in common holds for it
             }
-    _write(rows, kept, to)
+    write(rows, kept, to)
 
 
 def _steps(attempt: AttemptDir) -> list[StepRecord]:
@@ -297,7 +297,7 @@ def _steps(attempt: AttemptDir) -> list[StepRecord]:
 
 
 def _rows(name: str, steps: Iterable[StepRecord]) -> list[dict[str, Any]]:
-    return [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
+    return [{"run": name, "step": each.step, "t": each.t, **rounded(each.data)} for each in steps]
 
 
 def _trials(result: Mapping[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
@@ -311,7 +311,7 @@ def _parted(setting: str) -> tuple[str, str, str]:
     return setting.partition("=")
 
 
-def _write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> None:
+def write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> None:
     """Adds these runs to the bank; its other runs stay."""
     manifest = json.loads((to / "manifest.json").read_text())
     manifest["runs"] = dict(sorted((manifest["runs"] | kept).items()))
@@ -327,7 +327,7 @@ def _write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> Non
     pq.write_table(table, to / "metrics.parquet", compression="zstd", compression_level=19)
 
 
-def _rounded(data: Mapping[str, float]) -> dict[str, float]:
+def rounded(data: Mapping[str, float]) -> dict[str, float]:
     """Rounds to six digits, which halves the file."""
     return {key: float(f"{value:.6g}") for key, value in data.items()}
 

@@ -6,14 +6,15 @@
 Makes $KIT/qwen-0.5b and $KIT/qwen-1.5b, the shapes of Qwen2.5-0.5B and 1.5B with the tokenizer of $KIT/model.
 A random model never ends an answer, so each has the full length: the worst case for the memory. In
 $KIT/one-question.parquet is the first row of train.parquet again and again. What a model of 135M can learn within
-minutes: sums-train.parquet and sums-test.parquet, and lists-*.parquet, which ask for the numbers in questions of GSM8K.
+minutes: sums-*.parquet, same-*.parquet with one question of them, and lists-*.parquet, which ask for the numbers in
+questions of GSM8K.
 """
 
 import gzip
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas
@@ -45,12 +46,13 @@ SHOWN = (  # two examples before each question: a model of this size follows the
 
 
 def sums(kit: Path) -> None:
-    """Sums of two numbers below 50, in veRL's schema: 2,048 rows to train on and 128 others."""
+    """Sums of two numbers below 50, in veRL's schema: 2,048 rows to train on, 128 others, and one again and again."""
     pairs = [(a, b) for a in range(2, 50) for b in range(2, 50)]
     random.Random(0).shuffle(pairs)
     for split, chosen in (("train", pairs[:2048]), ("test", pairs[-128:])):
-        rows = (([f"What is {a} + {b}? {ASKED}"], str(a + b)) for a, b in chosen)
+        rows = [([f"What is {a} + {b}? {ASKED}"], str(a + b)) for a, b in chosen]
         _write(kit, "sums", split, rows)
+        _write(kit, "same", split, rows[:1] * len(rows))
 
 
 def lists(kit: Path) -> None:
@@ -64,7 +66,7 @@ def lists(kit: Path) -> None:
         _write(kit, "lists", split, rows)
 
 
-def _write(kit: Path, name: str, split: str, asked: Iterator[tuple[list[str], str]]) -> None:
+def _write(kit: Path, name: str, split: str, asked: Iterable[tuple[list[str], str]]) -> None:
     """Prompts, which are turns of user and assistant, with their answers, in veRL's schema."""
     rows = [
         {

@@ -1,0 +1,151 @@
+"""The health rules on the runs that a reader had judged before any rule ran: false alarms, share found and delay.
+
+.venv/bin/python bench/health_judged.py [--write]
+
+The runs are those of tests/gpu/judged.py, in the bank as `judged`; experiments/judged_runs.py describes the verdicts in
+tests/data/bank/verdicts.toml. `--write` puts the tables into docs/evidence/health.md.
+
+A *harmful* run has the verdict `harmed` or `meaningless`. In one that is `faulty-harmless`, a flag is neither right nor
+wrong. The delay counts from the step of the verdict, and is negative for a flag before it.
+"""
+
+import argparse
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import tomllib
+from health_bank import BANK, DOCUMENT, BankRun, about, alarms, interval, per_thousand, runs, table
+
+from launcher.record.levels import Level
+
+MARKS = ("<!-- judged -->", "<!-- end of judged -->")
+HEAD = "## Runs that were judged before any rule ran"
+VERDICTS = BANK / "verdicts.toml"
+SOON = 10  # steps after the verdict within which a harmful run should be found
+Kind = Literal["healthy", "harmed", "meaningless", "faulty-harmless"]
+HARMFUL = ("harmed", "meaningless")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A run, its verdict, and its flags at each level or above."""
+
+    run: BankRun
+    verdict: Kind
+    step: int | None
+    flags: Mapping[Level, Sequence[tuple[int, str]]]
+
+    @property
+    def harmful(self) -> bool:
+        return self.verdict in HARMFUL
+
+    def delay(self, least: Level = Level.WARN) -> int | None:
+        """Steps from that of the verdict to the first flag."""
+        flags = self.flags[least]
+        return flags[0][0] - (self.step or 0) if flags else None
+
+
+def judgements() -> list[Judgement]:
+    """All judged runs of the bank. Raises KeyError for one without a verdict."""
+    verdicts = tomllib.loads(VERDICTS.read_text())
+    found = []
+    for run in runs("judged"):
+        said = verdicts[about(run.name)["id"]]
+        found.append(Judgement(run, said["verdict"], said.get("step"), alarms(run)))
+    return found
+
+
+def of_healthy(all_runs: Sequence[Judgement]) -> list[str]:
+    """False alarms by rule and level."""
+    healthy = [each for each in all_runs if each.verdict == "healthy"]
+    steps = sum(len(each.run.steps) for each in healthy)
+    counts = {
+        level: Counter(rule for each in healthy for _, rule in each.flags[level])
+        for level in (Level.CRITICAL, Level.WARN)
+    }
+
+    def rate(count: int) -> str:
+        return f"{count}: {per_thousand(count, steps)}"
+
+    rows: list[list[object]] = [
+        [rule, *(rate(counts[level][rule]) for level in counts)] for rule in sorted(counts[Level.WARN])
+    ]
+    rows.append(["**all rules**", *(rate(counts[level].total()) for level in counts)])
+    touched = sum(bool(each.flags[Level.WARN]) for each in healthy)
+    return [
+        f"{len(healthy)} runs that the reader found healthy, {steps} steps; {touched} of them had a WARN or worse.",
+        "",
+        *table(("rule", "CRITICAL", "WARN or worse"), rows),
+    ]
+
+
+def of_harmful(all_runs: Sequence[Judgement]) -> list[str]:
+    """How many were found, and how soon."""
+    harmful = [each for each in all_runs if each.harmful]
+    if not harmful:
+        return ["No run was harmful.", ""]
+    delays = [delay for each in harmful if (delay := each.delay()) is not None]
+    critical = [delay for each in harmful if (delay := each.delay(Level.CRITICAL)) is not None]
+    soon = sum(delay <= SOON for delay in delays)
+    found = [
+        ("found at WARN or worse", len(delays)),
+        (f"at most {SOON} steps after the verdict's step", soon),
+        ("found at CRITICAL", len(critical)),
+    ]
+    rows = [(what, f"{count} of {len(harmful)} ({_share(count, len(harmful))})") for what, count in found]
+    for what, those in (("WARN", delays), ("CRITICAL", critical)):
+        if those:
+            rows.append(
+                (
+                    f"delay to {what}, median (least to most)",
+                    f"{statistics.median(those):g} ({min(those)} to {max(those)})",
+                )
+            )
+    return [f"{len(harmful)} harmful runs.", "", *table(("harmful runs", "result"), rows)]
+
+
+def _share(count: int, of: int) -> str:
+    low, high = interval(count, of)
+    return f"{100 * count / of:.0f} %, 95 % interval {100 * low:.0f} to {100 * high:.0f} %"
+
+
+def each_run(all_runs: Sequence[Judgement]) -> list[str]:
+    """A line for each run."""
+    rows = []
+    for each in sorted(all_runs, key=lambda each: (each.verdict, each.run.name)):
+        planted = about(each.run.name)
+        delay = each.delay() if each.harmful else None
+        rows.append(
+            (
+                each.run.name.removeprefix("judged "),
+                planted["fault"] or f"healthy: {planted['odd']}",
+                len(each.run.steps),
+                each.verdict + (f" from step {each.step}" if each.step else ""),
+                *(_first(each.flags[level]) for level in (Level.WARN, Level.CRITICAL)),
+                "–" if delay is None else f"{delay:+d}",
+            )
+        )
+    return table(("run", "planted", "steps", "verdict", "first WARN", "first CRITICAL", "delay"), rows)
+
+
+def _first(flags: Sequence[tuple[int, str]]) -> str:
+    return f"step {flags[0][0]} ({flags[0][1]})" if flags else "–"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compares the health rules with a reader's verdicts.")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
+    asked: Any = parser.parse_args()
+    found = judgements()
+    text = "\n".join([HEAD, "", *of_healthy(found), *of_harmful(found), *each_run(found)])
+    print(text)
+    if asked.write:
+        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
+        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""The runs of tests/gpu/judged.py: tables for a reader who judges them, and then their place in the bank.
+
+    judged_runs.py tables RESULTS [ID ...]  the metrics of each run under a neutral id, without its name or settings
+    judged_runs.py answers RESULTS ID STEP  some answers of one step
+    judged_runs.py add RESULTS FOLDER       adds the runs with five steps or more to FOLDER, as tests/data/bank has them
+
+RESULTS is the folder `results/judged` of a campaign. The verdicts go into FOLDER/verdicts.toml, a table for each id,
+and are committed before bench/health_judged.py runs the rules:
+
+    [3f2a]
+    verdict = "harmed"  # healthy, harmed, meaningless, or faulty-harmless
+    step = 12           # the first step at which a careful person would have stopped it; none if healthy
+    why = "reward 0.4 to 0.1 in six steps while the KL doubles each step"
+"""
+
+import gzip
+import hashlib
+import json
+import math
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from launcher.metrics.records import parse_object, read_metrics, trains
+from launcher.metrics.responses import PREFIX, ResponseFigures
+
+sys.path.append(str(Path(__file__).parent / "cpu-host"))
+from bank import VOCABULARY, rounded, write
+
+HALF, LEAST_STEPS = "judged", 5
+SHOWN, LONGEST = 6, 400  # answers of a step, characters of one
+NUMBER = re.compile(r"-?\d+")
+
+
+def neutral(name: str) -> str:
+    """What a run is called before it is judged."""
+    return hashlib.sha256(name.removesuffix("-again").encode()).hexdigest()[:4]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One run that came home."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        return neutral(self.folder.name)
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """Its row in judged.py with the command."""
+        found: dict[str, Any] = json.loads((self.folder / "command.json").read_text())
+        return found
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The veRL keys of its command, without paths of the host."""
+        words = [word.lstrip("+").partition("=") for word in self.about["argv"] if "=" in word]
+        return {key: _value(text) for key, _, text in words if "/" not in text}
+
+    @cached_property
+    def answers(self) -> dict[int, list[dict[str, Any]]]:
+        """veRL's dump of each step."""
+        found = defaultdict[int, list[dict[str, Any]]](list)
+        path = self.folder / "answers.jsonl.gz"
+        for line in gzip.decompress(path.read_bytes()).splitlines() if path.exists() else ():
+            if (row := parse_object(line)) is not None and "step" in row:
+                found[row["step"]].append(row)
+        return found
+
+    @cached_property
+    def steps(self) -> list[tuple[int, float, dict[str, float]]]:
+        """Number, seconds from the first step, and the metrics of each step, with those that ppo-tui itself adds."""
+        found, t, figures = list[tuple[int, float, dict[str, float]]](), 0.0, ResponseFigures()
+        for line in (self.folder / "metrics.jsonl").read_bytes().splitlines():
+            record = parse_object(line)
+            data = read_metrics(record and record.get("data"))
+            if record is None or not trains(data):
+                continue
+            t += data.get("timing_s/step", 0.0)
+            said = figures.of(self.answers.get(record["step"], ()))
+            found.append((record["step"], t, data | {f"{PREFIX}{key}": value for key, value in said.items()}))
+        return found
+
+    def right(self, step: int) -> float:
+        """The share of right answers: what follows the mark, whatever the reward function of the run made of it."""
+        found = [_is_right(row) for row in self.answers.get(step, ())]
+        return sum(found) / len(found) if found else math.nan
+
+    def cut(self, data: Mapping[str, float]) -> float:
+        """The share of answers that reached the limit; veRL counts those that are as long as the longest one."""
+        reached = data.get("response_length/max", 0.0) >= self.config.get("data.max_response_length", math.inf)
+        return data.get("response_length/clip_ratio", math.nan) if reached else 0.0
+
+    def spread(self, step: int) -> float:
+        """The standard deviation of the rewards."""
+        found = [row["score"] for row in self.answers.get(step, ()) if isinstance(row.get("score"), (int, float))]
+        mean = sum(found) / len(found) if found else math.nan
+        return math.sqrt(sum((each - mean) ** 2 for each in found) / len(found)) if found else math.nan
+
+
+def _is_right(row: Mapping[str, Any]) -> bool:
+    truth = str(row.get("gts")).split()
+    _, mark, after = str(row.get("output")).rpartition("####")
+    return bool(mark or len(truth) > 1) and NUMBER.findall(after)[: len(truth)] == truth
+
+
+def _value(text: str) -> Any:
+    """A value of a command line as Hydra reads it; unlike YAML, JSON takes 1e-05 for a number."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return yaml.safe_load(text)
+
+
+def judged(results: Path) -> Iterator[Judged]:
+    """The runs that took enough steps, in the order of their ids; of two starts the second one."""
+    found = {}
+    for path in sorted(results.iterdir(), key=lambda path: path.name):
+        if (path / "metrics.jsonl").exists() and len((run := Judged(path)).steps) >= LEAST_STEPS:
+            found[run.id] = run
+    yield from (found[each] for each in sorted(found))
+
+
+Column = tuple[str, Sequence[str]]  # head, and the metrics of which the first one there is shown
+COLUMNS: Sequence[Column] = (
+    ("reward", ("critic/score/mean",)),
+    ("min", ("critic/score/min",)),
+    ("max", ("critic/score/max",)),
+    ("valid", ()),
+    ("kl_ref", ("actor/reward_kl_penalty", "actor/kl_loss")),
+    ("ppo_kl", ("actor/ppo_kl",)),
+    ("entropy", ("actor/entropy", "actor/entropy_loss")),
+    ("grad", ("actor/grad_norm",)),
+    ("lr", ("actor/lr",)),
+    ("clipped", ("actor/pg_clipfrac",)),
+    ("adv_max", ("critic/advantages/max",)),
+    ("len", ("response_length/mean",)),
+    ("len_max", ("response_length/max",)),
+    ("prompt", ("prompt_length/mean",)),
+    ("p_min", ("prompt_length/min",)),
+    ("p_max", ("prompt_length/max",)),
+    ("expl_var", ("critic/vf_explained_var",)),
+    ("v_loss", ("critic/vf_loss",)),
+    ("v_clip", ("critic/vf_clipfrac",)),
+    ("c_grad", ("critic/grad_norm",)),
+    ("p_diff", ("training/rollout_probs_diff_mean",)),
+    ("d_kl", ("rollout_corr/kl",)),
+    ("no_diff", (f"{PREFIX}unvaried_groups",)),
+    ("repeat", (f"{PREFIX}repetition",)),
+    ("alike", (f"{PREFIX}near_equal",)),
+    ("tok/s", ("perf/throughput",)),
+    ("sec", ("timing_s/step",)),
+)
+
+
+def table(run: Judged) -> Iterator[str]:
+    """A line for each step; columns without a value are left out."""
+    shown = [column for column in COLUMNS if any(_shown(data, column) for _, _, data in run.steps)]
+    heads = ["step", "right", "sd", "cut", *(head for head, _ in shown)]
+    lines = [heads]
+    for number, _, data in run.steps:
+        own = [str(number), _short(run.right(number)), _short(run.spread(number)), _short(run.cut(data))]
+        lines.append([*own, *(_shown(data, column) for column in shown)])
+    widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
+    for line in lines:
+        yield " ".join(word.rjust(width) for word, width in zip(line, widths, strict=True))
+
+
+def _shown(data: dict[str, float], column: Column) -> str:
+    head, keys = column
+    if head == "valid":
+        keys = [key for key in data if key.startswith("val-core/")]
+    return next((_short(data[key]) for key in keys if key in data), "")
+
+
+def _short(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3g}"
+
+
+def print_tables(results: Path, ids: Sequence[str]) -> None:
+    for run in judged(results):
+        if not ids or run.id in ids:
+            print(f"## {run.id}", *table(run), "", sep="\n")
+
+
+def print_answers(results: Path, wanted: str, step: int) -> None:
+    run = next(run for run in judged(results) if run.id == wanted)
+    for row in run.answers[step][:SHOWN]:
+        print(f"reward {row.get('score')}  truth {row.get('gts')}", str(row["input"])[-LONGEST:], sep="\n")
+        print("---", str(row["output"])[:LONGEST], "=====", sep="\n")
+
+
+def add(results: Path, to: Path) -> None:
+    """Adds them to the bank."""
+    rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
+    for run in judged(results):
+        about, name = run.about, f"{HALF} {run.folder.name.removesuffix('-again')}"
+        rows += [{"run": name, "step": step, "t": t, **rounded(data)} for step, t, data in run.steps]
+        kept[name] = {
+            "half": HALF,
+            "fault": about["fault"],
+            "strength": "",
+            "odd": about["odd"],
+            "id": run.id,
+            "steps": len(run.steps),
+            "vocabulary": VOCABULARY,
+            "settings": [word for word in about["settings"] if "/" not in word],
+            "config": run.config,
+            "alone": True,  # nothing of what the toy's runs have in common holds for it
+        }
+    write(rows, kept, to)
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "tables": lambda words: print_tables(Path(words[0]), words[1:]),
+    "answers": lambda words: print_answers(Path(words[0]), words[1], int(words[2])),
+    "add": lambda words: add(Path(words[0]), Path(words[1])),
+}
+
+if __name__ == "__main__":
+    COMMANDS[sys.argv[1]](sys.argv[2:])
