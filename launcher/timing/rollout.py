@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from launcher.record.spans import Span
-from launcher.timing.anatomy import TRAINER, StepTime
+from launcher.record.spans import TRAINER, Span
+from launcher.timing.anatomy import StepTime
 from launcher.timing.evidence import Evidence, Prediction, Row
 from launcher.timing.limits import decoding
 from launcher.timing.stages import GENERATE, REWARD, ROLLOUT

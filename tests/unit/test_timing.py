@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 import span_runs
 from console_logs import DATA
@@ -17,7 +18,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample
-from launcher.record.spans import Span, SpanTail
+from launcher.record.spans import Span, SpanTail, TimerTail
 from launcher.record.state import RunState
 from launcher.timing.anatomy import StepTime, step_times
 from launcher.timing.limits import limits, peak
@@ -27,6 +28,7 @@ from launcher.timing.stages import OF_SPAN, OF_TIMER, STAGES
 from launcher.timing.words import limit_line
 from tui.kit.drawing.glyphs import SIGNS
 
+START = span_runs.START
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -122,6 +124,23 @@ def test_only_the_end_of_a_large_file_is_read_at_first(run: RunDir) -> None:
     )
     assert 15_000 < sum(span.lane == "process_2" for span in SpanTail(attempt).read()) < 20_000
     assert sum(span.lane == "process_2" for span in SpanTail(attempt, whole=True).read()) == 30_000
+
+
+def test_the_timer_that_runs_is_found_among_the_files(run: RunDir) -> None:
+    attempt = run.attempt(1)
+    timers = TimerTail(attempt)
+    span_runs.write_spans(attempt, [Span("actor_update", "rank_0", START)])
+    assert timers.read() is None
+    trainer = attempt.spans / "host-2.jsonl"
+    lines = [Span("step", "trainer", START, None, 3), Span("gen", "trainer", START + 1, None, 3)]
+    trainer.write_bytes(b"".join(orjson.dumps(span.to_json()) + b"\n" for span in lines))
+    assert timers.read() == lines[1]
+    with trainer.open("ab") as file:
+        file.write(b'{"name":"gen","lane":"trainer","start":%f,"end":%f}\n{"name":"re' % (START + 1, START + 2))
+    assert timers.read() is None
+    with trainer.open("ab") as file:
+        file.write(b'f","lane":"trainer","start":%f,"step":3}\n' % (START + 2))
+    assert (found := timers.read()) is not None and found.name == "ref"
 
 
 def test_reading_as_it_is_written_is_reading_at_once(run: RunDir) -> None:
