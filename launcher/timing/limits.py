@@ -83,7 +83,8 @@ def limits(
     rollout, update = stages.get(ROLLOUT, 0.0) + stages.get(TAIL, 0.0), stages.get(UPDATE, 0.0)
     speeds = _rate(generated, rollout), _rate(total, update)
     known = peak(gpu) if gpu else None
-    missing = "no GPU on record" if not gpu else "the GPU is not in the table" if known is None else ""
+    nothing = "no GPU on record" if gpus != 0 else "no GPU"
+    missing = nothing if not gpu else "the GPU is not in the table" if known is None else ""
     if known is None or model is None or not gpus:
         logged = (metrics.get(VERL_MFU) or None) if gpus != 0 else None  # 0 where veRL does not know the GPU
         why = missing or ("the model is not here, and the log has no size of it" if gpus else "no settings on record")

@@ -192,8 +192,8 @@ class Timing:
             if info.preset is None:
                 return None, None
             self._config = configuration(info.preset)
-            if self._attempt:
-                self._model = size_of(str(self._config.get(MODEL_PATH)), self._attempt.console)
+            attempt = self._attempt or self.run.last_attempt()
+            self._model = size_of(str(self._config.get(MODEL_PATH)), attempt.console if attempt else None)
         return self._config, self._model
 
     def _why(self) -> str:

@@ -32,11 +32,13 @@ class Size:
         return cls(model.parameters, model.sizes.layers, model.sizes.query, model.sizes.kv)
 
 
-def size_of(path: str, console: Path) -> Size | None:
+def size_of(path: str, console: Path | None) -> Size | None:
     """The model `path` of a run with this console; None where neither of them says it."""
     with contextlib.suppress(OSError, UserError):
         if found := facts(path):
             return Size.of(found)
+    if console is None:
+        return None
     with contextlib.suppress(OSError), console.open("rb") as file:
         for name, count, scale in _COUNT.findall(file.read(_HEAD)):
             if _CRITIC not in name:
