@@ -13,7 +13,7 @@ from launcher.check.finding import Change
 from launcher.check.subject import Subject
 from launcher.preset.flow import Passes, flow
 from launcher.preset.schema import FIELDS
-from launcher.verl.config import ACTOR, UTILISATION
+from launcher.verl.config import UTILISATION
 
 SHARE = "rollout.gpu_memory_utilization"
 _STEP, _LEAST, _MOST = 0.1, 0.1, 0.9  # of the engine's share
@@ -21,10 +21,8 @@ _FAR = 6  # powers of two from the preset, up or down
 _BOLD = 2  # up from the preset in the first probe
 _SAME = 0.02  # relative: a gain that two equal runs may differ by
 _FULL = 0.97  # of a GPU's memory: more of it may be too much in a later step
-_TOKENS = ("actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
-_LOG_PROBS = ("rollout.log_prob_max_token_len_per_gpu", "ref.log_prob_max_token_len_per_gpu")
-_ROWS = ("actor.ppo_micro_batch_size_per_gpu", "critic.ppo_micro_batch_size_per_gpu")
-_LOG_PROB_ROWS = ("rollout.log_prob_micro_batch_size_per_gpu", "ref.log_prob_micro_batch_size_per_gpu")
+_TOKENS, _MICRO = "ppo_max_token_len_per_gpu", "ppo_micro_batch_size_per_gpu"
+_LOG_PROB_TOKENS, _LOG_PROB = "log_prob_max_token_len_per_gpu", "log_prob_micro_batch_size_per_gpu"
 _OFFLOADS = ((), ("optimizer_offload",), ("param_offload", "optimizer_offload"))
 
 
@@ -64,7 +62,6 @@ class Space:
 
     def __init__(self, subject: Subject) -> None:
         self.subject, self.flow = subject, flow(subject)
-        self.dynamic = subject.flag(f"{ACTOR}.use_dynamic_bsz", False)
         found = memory.estimate(subject)
         engine = found is not None and found.plan.utilisation is not None and found.plan.kv_cache is None
         share = subject.number(UTILISATION) if engine else None
@@ -144,24 +141,31 @@ class Space:
         return all(phase.gpu_high <= found.gpu_total for phase in found.phases)
 
     def _batches(self, power: int) -> dict[str, int]:
-        """The micro-batches or token budgets, each within its limits."""
+        """The micro-batches or token budgets, each within its limits; a budget beyond all tokens counts as all."""
         sizes = {}
-        for field, most in self._limits():
-            size = self.subject.get(FIELDS[field].key)
-            if isinstance(size, int):
-                wanted = int(size * 2.0**power)
-                sizes[field] = _within(wanted, self.flow.longest, most) if self.dynamic else _divisor(wanted, most)
+        for field, rows, tokens in self._limits():
+            size = self.subject.get(FIELDS[field].key) or tokens
+            if not isinstance(size, int):
+                continue
+            if not tokens:
+                sizes[field] = _divisor(int(size * 2.0**power), rows)
+                continue
+            most = rows * self.flow.longest
+            wanted = _within(int(min(size, most) * 2.0**power), self.flow.longest, most)
+            if wanted != min(size, most):
+                sizes[field] = wanted
         return sizes
 
-    def _limits(self) -> Iterator[tuple[str, int]]:
-        """The fields of batches that this preset uses, each with the largest useful value."""
-        rows = [_rows(each) for each in (self.flow.actor, self.flow.critic or self.flow.actor)]
-        fields, passes = (_TOKENS, _LOG_PROBS) if self.dynamic else (_ROWS, _LOG_PROB_ROWS)
-        unit = self.flow.longest if self.dynamic else 1
-        yield from (
-            (field, most * unit) for field, most in zip(fields, rows, strict=True) if field.split(".")[0] in self.names
-        )
-        yield from ((field, _rows(self.flow.log_probs) * unit) for field in passes)
+    def _limits(self) -> Iterator[tuple[str, int, int | None]]:
+        """The fields of batches that veRL reads from this preset, with the most responses and, if it counts tokens, the
+        present budget. From 0.8 on it counts tokens for the critic whatever the actor does.
+        """
+        for name in self.names:
+            passes = self.flow.critic if name == "critic" and self.flow.critic else self.flow.actor
+            yield f"{name}.{_TOKENS if passes.tokens else _MICRO}", _rows(passes), passes.tokens
+        other = self.flow.log_probs
+        for name in ("rollout", "ref"):
+            yield f"{name}.{_LOG_PROB_TOKENS if other.tokens else _LOG_PROB}", _rows(other), other.tokens
 
     def _offload(self) -> int:
         on = [key for key in _OFFLOADS[-1] if self.subject.get(FIELDS[f"actor.{key}"].key)]

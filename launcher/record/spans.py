@@ -3,6 +3,7 @@
 `ppo_tui_inside.plugin.spans` writes them, one file per process and the older one next to it.
 """
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,10 @@ from launcher.core.tail import LineTail
 from launcher.record.json import RARE, Record
 from launcher.record.layout import AttemptDir
 
+TRAINER = "trainer"  # its lane
+STEP = "step"  # its timer around a step
 _NEWEST = 1 << 20  # bytes of each file that are read at first: some steps
+_RUNNING = 1 << 16  # bytes with the begin of the timer that runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,41 @@ class SpanTail:
         except OSError:
             return []
         return [path for path in paths if path.suffix == ".jsonl" or (self.whole and path.suffix == ".old")]
+
+
+class TimerTail:
+    """Follows the trainer's timers of one attempt, which are in a file of their own."""
+
+    def __init__(self, attempt: AttemptDir) -> None:
+        self._folder = attempt.spans
+        self._others: set[Path] = set()  # of ranks, replicas and workers
+        self._tail: LineTail | None = None
+        self._open: dict[tuple[str, float], Span] = {}
+
+    def read(self) -> Span | None:
+        """The innermost timer that runs, apart from the one of the whole step."""
+        tail = self._tail = self._tail or self._found()
+        while tail and (lines := tail.read()):
+            for span in filter(None, map(Span.from_line, lines)):
+                if span.end is not None:
+                    self._open.pop((span.name, span.start), None)
+                elif span.name != STEP:
+                    self._open[span.name, span.start] = span
+        return next(reversed(self._open.values()), None)
+
+    def _found(self) -> LineTail | None:
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob("*.jsonl"):
+                if path in self._others:
+                    continue
+                with path.open("rb") as file:
+                    first = file.readline()
+                if (span := Span.from_line(first)) is None:
+                    continue
+                if span.lane == TRAINER:
+                    return LineTail(path, max(0, _size(path) - _RUNNING))
+                self._others.add(path)
+        return None
 
 
 def _size(path: Path) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from launcher.record.spans import Span
+from launcher.record.spans import STEP, TRAINER, Span
 from launcher.timing.stages import (
     AGENT,
     GENERATE,
@@ -21,14 +21,12 @@ from launcher.timing.stages import (
     OTHER,
     REWARD,
     ROLLOUT,
-    STEP,
     TAIL,
     VALIDATION,
     WAITING,
     ordered,
 )
 
-TRAINER = "trainer"
 KINDS = (TRAINER, "rank", "replica", "agent", "reward")
 _TAIL = 0.25  # of the most requests that a replica had at once: while it has fewer, and no more come, it is the tail
 _CALL = 0.01  # seconds between two calls of a reward function, which are those of its worker

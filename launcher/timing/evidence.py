@@ -5,11 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.check.models import ModelFacts
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import FIELDS
 from launcher.record.layout import RunDir
 from launcher.timing.anatomy import StepTime
+from launcher.timing.size import Size
+from launcher.verl.config import GPUS, NODES
+
+
+def gpus_of(config: EffectiveConfig) -> int:
+    """GPUs of a run, or its processes on a CPU."""
+    return (config.whole(GPUS) or 1) * (config.whole(NODES) or 1)
 
 
 @dataclass(frozen=True)
@@ -35,13 +41,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Recent whole steps with their metrics, the settings of the run, and the memory of its GPU."""
+    """Recent whole steps with their metrics, the settings of the run, and its GPU: name and memory."""
 
     run: RunDir
     steps: Sequence[StepTime]
     figures: Mapping[int, Mapping[str, float]]
     config: EffectiveConfig
-    model: ModelFacts | None
+    model: Size | None
+    gpu: str = ""
     gpu_gb: float | None = None
 
     def value(self, field_name: str) -> Any:
@@ -52,6 +59,11 @@ class Evidence:
         """The value of a field that is a positive number."""
         value = self.value(field_name)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+    @property
+    def gpus(self) -> int:
+        """All that the run has."""
+        return gpus_of(self.config)
 
     @property
     def seconds(self) -> float:

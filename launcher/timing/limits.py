@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.check.models import ModelFacts
 from launcher.core.tables import read_tables, record
+from launcher.timing.size import Size
 from launcher.timing.stages import ROLLOUT, TAIL, UPDATE
 
 _BYTES = 2  # of a weight, key or value: bfloat16
+VERL_MFU = "perf/mfu/actor"
 FORMULAS = {
     "mfu": "update tokens x (6 N + 12 L H Q T) / (update seconds x GPUs x FLOPs of one)",
     "mbu": "(longest response x groups x weights + keys and values) / (rollout seconds x bandwidth)",
@@ -43,7 +44,7 @@ class Gpu:
 class Limits:
     """Tokens per second of a step's parts, and what share of the GPU's limit they use; None where it is unknown.
 
-    `gpu` is the name as NVML has it, "" without one. `why` says what is missing.
+    `gpu` is the name as NVML has it, "" without one. `why` says what is missing; `mfu` may then be the one of veRL.
     """
 
     gpu: str
@@ -65,14 +66,14 @@ def peak(name: str) -> Gpu | None:
 def limits(
     metrics: Mapping[str, float],
     stages: Mapping[str, float],
-    model: ModelFacts | None,
+    model: Size | None,
     gpu: str,
-    gpus: int,
+    gpus: int | None,
     sequences: int | None,
     at_once: int | None,
     tensor_parallel: int = 1,
 ) -> Limits:
-    """Of one step with these metrics and seconds by stage, on `gpus` GPUs of this name.
+    """Of one step with these metrics and seconds by stage, on `gpus` GPUs of this name: 0 on a CPU, None if unknown.
 
     `sequences` are the responses of a step and `at_once` those that an engine takes at a time (None: all).
     """
@@ -82,20 +83,33 @@ def limits(
     rollout, update = stages.get(ROLLOUT, 0.0) + stages.get(TAIL, 0.0), stages.get(UPDATE, 0.0)
     speeds = _rate(generated, rollout), _rate(total, update)
     known = peak(gpu) if gpu else None
-    missing = "no GPU" if not gpu else "the GPU is not in the table" if known is None else ""
+    nothing = "no GPU on record" if gpus != 0 else "no GPU"
+    missing = nothing if not gpu else "the GPU is not in the table" if known is None else ""
     if known is None or model is None or not gpus:
-        return Limits(gpu, *speeds, why=missing or "the size of the model is unknown")
-    sizes, prompt = model.sizes, metrics.get("prompt_length/mean", 0.0)
-    attention = 12 * sizes.layers * sizes.heads * sizes.head_dim * (prompt + responses)
+        logged = (metrics.get(VERL_MFU) or None) if gpus != 0 else None  # 0 where veRL does not know the GPU
+        why = missing or ("the model is not here, and the log has no size of it" if gpus else "no settings on record")
+        return Limits(gpu, *speeds, mfu=logged, source=f"veRL ({VERL_MFU})" if logged else "", why=why)
+    prompt = metrics.get("prompt_length/mean", 0.0)
+    attention = 12 * model.layers * model.query * (prompt + responses)
     done = total * (6 * model.parameters + attention)
     mfu = _share(done, update * gpus * known.flops)
     engines = max(1, gpus // max(tensor_parallel, 1))
     groups = math.ceil((sequences or 0) / engines / at_once) if at_once else 1
     longest = metrics.get("response_length/max", math.nan)
     weights = longest * max(groups, 1) * model.parameters * _BYTES * engines
-    cache = generated * (prompt + responses / 2) * 2 * sizes.layers * sizes.kv * _BYTES
+    cache = generated * (prompt + responses / 2) * 2 * model.layers * model.kv * _BYTES
     mbu = _share(weights + cache, rollout * gpus * known.bandwidth)
     return Limits(gpu, *speeds, mfu=mfu, mbu=mbu, source=known.source)
+
+
+def decoding(model: Size, gpu: str, sequences: float, context: float, tensor_parallel: int = 1) -> float | None:
+    """Seconds that an engine takes at least for one more token of each sequence: for its memory or for its FLOPs."""
+    known = peak(gpu) if gpu else None
+    if known is None:
+        return None
+    cache = sequences * context * 2 * model.layers * model.kv
+    moved = (model.parameters + cache) * _BYTES / known.bandwidth
+    return max(moved, 2 * model.parameters * sequences / known.flops) / max(tensor_parallel, 1)
 
 
 def _rate(tokens: float, seconds: float) -> float | None:

@@ -10,11 +10,11 @@ from launcher.record.spans import Span
 from launcher.runs.watch.responses import dumps, read
 from launcher.timing.anatomy import StepTime
 from launcher.timing.evidence import Evidence, Prediction, Row
-from launcher.timing.stages import GENERATE, MICRO_BATCHES, OF_SPAN, ROLLOUT, TAIL
-from launcher.verl.config import BATCH, GPUS, NODES, TENSOR, N
+from launcher.timing.rollout import PROCESSES, graphs, groups, rollout, scores
+from launcher.timing.stages import MICRO_BATCHES, OF_SPAN, ROLLOUT, TAIL
+from launcher.verl.config import N
 
 _TIMES = 8  # how much larger micro-batches may become at once
-_PROCESSES = 4  # times as many processes
 _HUNG = 4  # times the usual time of a stage: what takes longer is a hang
 _NICE = (5, 10, 20, 50, 100)  # steps between two checkpoints or validations
 _WORTH = 0.03  # of a step: what may remain of them
@@ -28,9 +28,9 @@ _LINK = 25e9  # bytes per second between GPU and host: PCIe 4.0 x16, measured
 def spread(row: Row, evidence: Evidence) -> Prediction | None:
     """Work of a few processes in more: each takes its part of the time, apart from veRL's own and a hang."""
     now = int(evidence.number(row.key) or 1)
-    if evidence.config.on_cpu and now >= _PROCESSES:  # they would compete with the training for its cores
+    if evidence.config.on_cpu and now >= PROCESSES:  # they would compete with the training for its cores
         return None
-    wanted = now * _PROCESSES
+    wanted = now * PROCESSES
     times = evidence.stage(row.stage)
     most = _HUNG * statistics.median(times)
     saved = []
@@ -61,7 +61,7 @@ def micro(row: Row, evidence: Evidence) -> Prediction | None:
         return None
     most = now * _headroom(evidence)
     if row.mini and (mini := evidence.number(row.mini)) is not None:
-        responses = mini * (evidence.config.whole(N) or 1) / _gpus(evidence)
+        responses = mini * (evidence.config.whole(N) or 1) / evidence.gpus
         most = min(most, responses)
     wanted = int(now)
     while wanted * 2 <= most:
@@ -159,13 +159,15 @@ def limit(row: Row, evidence: Evidence) -> Prediction | None:
         return None
     saved = []
     for step in evidence.steps:
-        ends = sorted(span.end - step.start for span in step.spans if span.name in GENERATE and span.end is not None)
-        spent = step.stages.get(ROLLOUT, 0.0) + step.stages.get(TAIL, 0.0)
-        if not ends:
+        found = rollout(step)
+        if found is None:
             return None
+        ended = sorted(found.ended)
+        spent = step.stages.get(ROLLOUT, 0.0) + step.stages.get(TAIL, 0.0)
         own = evidence.figures.get(step.step, {}).get("response_length/max", longest)
-        if ends[-1] - ends[0] > _SPREAD * spent:  # a response that ends makes room: only the last ones are waited for
-            saved.append(ends[-1] - ends[int(_KEPT * (len(ends) - 1))])
+        if ended[-1] - ended[0] > _SPREAD * spent:  # a response that ends makes room: only the last ones are waited for
+            whole = ended[int(_KEPT * (len(ended) - 1))]
+            saved.append(found.scored() - found.scored(min(each, whole) for each in ended))
         else:  # an engine that answers a batch as a whole
             saved.append(spent * max(0.0, 1 - wanted / own) if own else 0.0)
     return Prediction(str(wanted), saved)
@@ -186,29 +188,12 @@ def share(row: Row, evidence: Evidence) -> Prediction:
     return Prediction(row.to, evidence.stage(row.stage))
 
 
-def groups(row: Row, evidence: Evidence) -> Prediction | None:
-    """Responses that an engine takes one group after another, all at once."""
-    now, batch = evidence.number(row.key), evidence.config.whole(BATCH)
-    if now is None or batch is None:
-        return None
-    engines = max(1, _gpus(evidence) // (evidence.config.whole(TENSOR) or 1))
-    each = math.ceil(batch * (evidence.config.whole(N) or 1) / engines)
-    count = math.ceil(each / now)
-    if count < 2:
-        return None
-    return Prediction(str(each), [seconds * (1 - 1 / count) for seconds in evidence.stage(row.stage)])
-
-
 def moved(row: Row, evidence: Evidence) -> Prediction | None:
     """Bytes that would not move between GPU and host."""
     if evidence.model is None:
         return None
-    seconds = evidence.model.parameters * row.bytes / _gpus(evidence) / _LINK
+    seconds = evidence.model.parameters * row.bytes / evidence.gpus / _LINK
     return Prediction(row.to, [min(seconds, each) for each in evidence.stage(row.stage)])
-
-
-def _gpus(evidence: Evidence) -> int:
-    return (evidence.config.whole(GPUS) or 1) * (evidence.config.whole(NODES) or 1)
 
 
 def _headroom(evidence: Evidence) -> float:
@@ -222,5 +207,5 @@ def _headroom(evidence: Evidence) -> float:
 
 
 PREDICTORS: Mapping[str, Callable[[Row, Evidence], Prediction | None]] = {
-    each.__name__: each for each in (spread, less_often, micro, budget, limit, share, groups, moved)
+    each.__name__: each for each in (spread, scores, less_often, micro, budget, limit, share, groups, graphs, moved)
 }

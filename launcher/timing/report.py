@@ -1,6 +1,5 @@
 """The time of a run's steps: from its spans, or roughly from veRL's timers where it has none."""
 
-import contextlib
 import math
 import statistics
 import time
@@ -8,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.check.models import ModelFacts, facts
-from launcher.core.errors import UserError
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import STEP as WHOLE
 from launcher.preset.effective import EffectiveConfig
@@ -20,10 +17,11 @@ from launcher.record.spans import Span, SpanTail
 from launcher.runs.watch.run_settings import last_settings
 from launcher.timing.advice import Advice, best
 from launcher.timing.anatomy import StepTime, closed, step_times
-from launcher.timing.evidence import Evidence
+from launcher.timing.evidence import Evidence, gpus_of
 from launcher.timing.limits import FORMULAS, Limits, limits
+from launcher.timing.size import Size, size_of
 from launcher.timing.stages import OF_TIMER, OTHER, ordered
-from launcher.verl.config import BATCH, ENGINE, GPUS, MODEL_PATH, NODES, TENSOR, N
+from launcher.verl.config import BATCH, ENGINE, MODEL_PATH, TENSOR, N
 
 RECENT = 20  # steps that are "usual", and that the advice is made from
 _KEPT = 60  # steps whose spans stay in memory
@@ -102,7 +100,7 @@ class Timing:
         self._open: list[Span] = []
         self._now: StepTime | None = None
         self._config: EffectiveConfig | None = None
-        self._model: ModelFacts | None = None
+        self._model: Size | None = None
         self._advice: tuple[object, Advice | None] = (None, None)
 
     def poll(self, live: bool) -> bool:
@@ -156,7 +154,7 @@ class Timing:
         usual = {name: statistics.median(each.get(name, 0.0) for each in others) for name in stages} if others else {}
         config, model = self._settings()
         sequences = (config.whole(BATCH) or 0) * (config.whole(N) or 1) if config else None
-        gpus = (config.whole(GPUS) or 1) * (config.whole(NODES) or 1) if config else 0
+        gpus = None if config is None else 0 if config.on_cpu else gpus_of(config)
         engine = config is not None and config.text(ENGINE) in ("vllm", "sglang")
         at_once = config.whole(_SEQUENCES) if config and engine else None
         parallel = (config.whole(TENSOR) or 1) if config else 1
@@ -183,19 +181,19 @@ class Timing:
             return None
         key = tuple(each.step for each in recent)
         if self._advice[0] != key:
-            memory = gpu.total / 1e9 if gpu and gpu.total else None
+            name, memory = (gpu.name, gpu.total / 1e9 if gpu.total else None) if gpu else ("", None)
             figures = {each.step: _at(series, each.step) for each in recent}
-            self._advice = key, best(Evidence(self.run, recent, figures, config, model, memory))
+            self._advice = key, best(Evidence(self.run, recent, figures, config, model, name, memory))
         return self._advice[1]
 
-    def _settings(self) -> tuple[EffectiveConfig | None, ModelFacts | None]:
+    def _settings(self) -> tuple[EffectiveConfig | None, Size | None]:
         if self._config is None:
             info = last_settings(self.run)[0]
             if info.preset is None:
                 return None, None
             self._config = configuration(info.preset)
-            with contextlib.suppress(OSError, UserError):
-                self._model = facts(str(self._config.get(MODEL_PATH)))
+            attempt = self._attempt or self.run.last_attempt()
+            self._model = size_of(str(self._config.get(MODEL_PATH)), attempt.console if attempt else None)
         return self._config, self._model
 
     def _why(self) -> str:

@@ -9,7 +9,6 @@ from launcher.core.tables import read_tables, record
 ROLLOUT, TAIL, REWARD, AGENT = "rollout", "tail", "reward", "agent"
 CRITIC, UPDATE, SYNC, CHECKPOINT, VALIDATION = "critic", "update", "sync", "checkpoint", "validation"
 OTHER, WAITING = "other", "waiting"
-STEP = "step"  # the timer around a step
 MICRO_BATCHES = "micro_batches"  # a span inside the others
 
 

@@ -10,9 +10,11 @@ from launcher.timing.limits import Limits
 def limit_line(limits: Limits) -> str:
     """Tokens per second and the shares of the GPU's limits: `rollout 19.6k tokens/s, MBU 31 %; update ...`."""
     rollout, update = f"rollout {_rate(limits.rollout_tokens)}", f"update {_rate(limits.update_tokens)}"
-    if limits.why:
+    if not limits.why:
+        return f"{rollout}, MBU {_share(limits.mbu)}; {update}, MFU {_share(limits.mfu)}"
+    if limits.mfu is None:
         return f"{rollout}; {update}; MFU, MBU unknown: {limits.why}"
-    return f"{rollout}, MBU {_share(limits.mbu)}; {update}, MFU {_share(limits.mfu)}"
+    return f"{rollout}; {update}, MFU {_share(limits.mfu)} by veRL; MBU unknown: {limits.why}"
 
 
 def advice_line(advice: Advice | None) -> str:
@@ -44,4 +46,4 @@ def _rate(tokens: float | None) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "unknown" if share is None else f"{100 * share:.0f} %"
+    return "unknown" if share is None else f"{number(100 * share, 2)} %"

@@ -15,15 +15,18 @@ DATA = Path(__file__).parent.parent / "data" / "spans"
 START = 1_800_000_000.0
 
 
-def recorded() -> list[Span]:
-    """The spans of six steps of the CPU toy, with two validations and two checkpoints."""
-    lines = gzip.decompress((DATA / "toy.spans.jsonl.gz").read_bytes()).splitlines()
+def recorded(name: str = "toy") -> list[Span]:
+    """The spans of six steps of the CPU toy, with two validations and two checkpoints.
+
+    `h100-*` are four whole steps of runs of the GPU suite with a slow setting, and the steps around them in part.
+    """
+    lines = gzip.decompress((DATA / f"{name}.spans.jsonl.gz").read_bytes()).splitlines()
     return [span for line in lines if (span := Span.from_line(line)) is not None]
 
 
-def recorded_steps() -> list[StepRecord]:
+def recorded_steps(name: str = "toy") -> list[StepRecord]:
     """The metrics of the same steps."""
-    lines = gzip.decompress((DATA / "toy.steps.jsonl.gz").read_bytes()).splitlines()
+    lines = gzip.decompress((DATA / f"{name}.steps.jsonl.gz").read_bytes()).splitlines()
     return [record for line in lines if (record := StepRecord.from_line(line)) is not None]
 
 

@@ -15,6 +15,7 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
+from launcher.record.spans import Span
 from launcher.record.state import RunState
 from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.run_checklist import checklist_maker
@@ -159,6 +160,39 @@ def test_a_phase_is_timed_from_the_last_step_and_measured_by_the_steps_before() 
     state = state_of(monitor, 251.0)
     assert state.phase == "rollout" and state.phase_since == 250.0
     assert state.phase_usual is not None and 0.5 < state.phase_usual < 3.0, "median of timing_s/gen"
+
+
+def test_a_timer_that_runs_is_measured_by_itself_and_not_by_the_whole_step() -> None:
+    heard = Heard()
+    monitor = make(heard)
+    for step in (*range(41), 42):  # a step every second
+        monitor.feed_console(TOY[: TOY.index(b"step:1 -")] if step == 0 else line(step), 100.0 + step)
+        monitor.collect(100.0 + step)
+    since, usual, longest = monitor.stage
+    assert since == 142.0 and usual == 1.0 and longest == 2.0, "no mark shows the parts of a step on a CPU"
+    monitor.feed_timer(Span("gen", "trainer", 142.5))
+    monitor.feed_console(line(43), 143.0)  # the line of the step before comes late
+    monitor.collect(143.0)
+    assert monitor.phase == "rollout" and monitor.stage[0] == 142.5
+    monitor.feed_timer(Span("ref", "trainer", 144.0))
+    since, usual, longest = monitor.stage
+    assert since == 144.0 and usual is not None and 0.01 < usual < 0.6 and usual <= (longest or 0), "of timing_s/ref"
+    state = state_of(monitor, 145.0)
+    assert state.phase == "update" and state.phase_since == 144.0
+    assert state.phase_usual is not None and state.phase_usual > 2 * usual, "log-probabilities, values, updates"
+    monitor.feed_timer(Span("testing", "trainer", 146.0))
+    since, usual, _ = monitor.stage
+    assert monitor.phase == "validate" == heard.phases[-1] and since == 146.0 and usual == pytest.approx(2.0, abs=0.5)
+    monitor.feed_timer(Span("dump_rollout_generations", "trainer", 148.0))
+    assert monitor.phase == "validate" and monitor.stage == (148.0, None, None), "never passed before"
+    for step in (44, 45):  # without further spans
+        monitor.feed_console(line(step), 150.0 + step)
+    assert monitor.phase == "rollout" and monitor.phase_since == 195.0 and monitor.stage[1] == 1.0
+
+
+def line(step: int) -> bytes:
+    begin = TOY.index(b"step:%d -" % step)
+    return TOY[begin : TOY.index(b"\n", begin) + 1]
 
 
 _KILLED = b"""Traceback (most recent call last):

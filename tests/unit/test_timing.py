@@ -1,12 +1,15 @@
 """Where the time of a step goes, from recorded spans of the CPU toy and made-up ones of several GPUs."""
 
+import gzip
 import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 import span_runs
+from console_logs import DATA
 
 from launcher.check.models import facts
 from launcher.metrics.store import SeriesStore
@@ -15,14 +18,17 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample
-from launcher.record.spans import Span, SpanTail
+from launcher.record.spans import Span, SpanTail, TimerTail
 from launcher.record.state import RunState
 from launcher.timing.anatomy import StepTime, step_times
 from launcher.timing.limits import limits, peak
 from launcher.timing.report import NO_SPANS, SWITCHED_OFF, Timing, rough
+from launcher.timing.size import Size, size_of
 from launcher.timing.stages import OF_SPAN, OF_TIMER, STAGES
+from launcher.timing.words import limit_line
 from tui.kit.drawing.glyphs import SIGNS
 
+START = span_runs.START
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -120,6 +126,23 @@ def test_only_the_end_of_a_large_file_is_read_at_first(run: RunDir) -> None:
     assert sum(span.lane == "process_2" for span in SpanTail(attempt, whole=True).read()) == 30_000
 
 
+def test_the_timer_that_runs_is_found_among_the_files(run: RunDir) -> None:
+    attempt = run.attempt(1)
+    timers = TimerTail(attempt)
+    span_runs.write_spans(attempt, [Span("actor_update", "rank_0", START)])
+    assert timers.read() is None
+    trainer = attempt.spans / "host-2.jsonl"
+    lines = [Span("step", "trainer", START, None, 3), Span("gen", "trainer", START + 1, None, 3)]
+    trainer.write_bytes(b"".join(orjson.dumps(span.to_json()) + b"\n" for span in lines))
+    assert timers.read() == lines[1]
+    with trainer.open("ab") as file:
+        file.write(b'{"name":"gen","lane":"trainer","start":%f,"end":%f}\n{"name":"re' % (START + 1, START + 2))
+    assert timers.read() is None
+    with trainer.open("ab") as file:
+        file.write(b'f","lane":"trainer","start":%f,"step":3}\n' % (START + 2))
+    assert (found := timers.read()) is not None and found.name == "ref"
+
+
 def test_reading_as_it_is_written_is_reading_at_once(run: RunDir) -> None:
     attempt, spans = run.attempt(1), sorted(span_runs.recorded(), key=lambda span: span.end or span.start)
     whole = Timing(run, whole=True)
@@ -158,7 +181,7 @@ def test_mfu_and_mbu_by_hand() -> None:
     stages = {"rollout": 4.0, "tail": 1.0, "update": 2.0}
     h100 = peak("NVIDIA H100 80GB HBM3")
     assert h100 is not None and (h100.flops, h100.bandwidth) == (989e12, 3.35e12)
-    told = limits(metrics, stages, model, "NVIDIA H100 80GB HBM3", 2, 1000, 250)
+    told = limits(metrics, stages, Size.of(model), "NVIDIA H100 80GB HBM3", 2, 1000, 250)
     sizes = model.sizes
     assert (told.rollout_tokens, told.update_tokens) == (20_000, 75_000)
     flops = 150_000 * (6 * model.parameters + 12 * sizes.layers * sizes.heads * sizes.head_dim * 150)
@@ -166,6 +189,31 @@ def test_mfu_and_mbu_by_hand() -> None:
     weights = 200 * 2 * model.parameters * 2 * 2  # tokens, groups of 250, parameters, bytes, engines
     cache = 100_000 * (50 + 50) * 2 * sizes.layers * sizes.kv * 2
     assert told.mbu == pytest.approx((weights + cache) / (5 * 2 * 3.35e12))
+
+
+def test_the_size_of_a_model_that_is_elsewhere_is_in_the_log(tmp_path: Path) -> None:
+    known = size_of("/gone", DATA / "logs" / "gone.log")
+    assert known is None
+    console = tmp_path / "console.log"
+    console.write_bytes(gzip.decompress((DATA / "logs" / "learning.log.gz").read_bytes()))
+    smol = facts("HuggingFaceTB/SmolLM2-135M", {})
+    assert smol is not None and size_of("/root/kit/model", console) == Size.of(smol)
+    console.write_text(
+        "(W pid=1) Qwen2ForTokenClassification contains 14.00B parameters\nBig contains 14.77B parameters\n"
+    )
+    assert size_of("/root/kit/model", console) == Size(14_770_000_000)
+
+
+def test_without_a_model_or_gpu_the_mfu_is_the_one_of_verl() -> None:
+    metrics, stages = {"perf/mfu/actor": 0.31, "perf/total_num_tokens": 1000.0}, {"update": 2.0}
+    told = limits(metrics, stages, None, "", 8, None, None)
+    assert (told.mfu, told.mbu, told.why) == (0.31, None, "no GPU on record")
+    assert (
+        limit_line(told) == "rollout – tokens/s; update 500 tokens/s, MFU 31 % by veRL; MBU unknown: no GPU on record"
+    )
+    assert limits(metrics, stages, None, "", 0, None, None).mfu is None, "veRL's figure for a CPU means nothing"
+    told = limits(metrics, stages, None, "NVIDIA H200", 8, None, None)
+    assert told.why == "the model is not here, and the log has no size of it"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +242,7 @@ def test_gpus_are_known_by_their_names(name: str, flops: float | None) -> None:
     found = peak(name)
     assert (found and found.flops) == flops
     if flops is None:
-        told = limits({}, {"update": 1.0}, facts("Qwen/Qwen2.5-0.5B", {}), name, 1, None, None)
+        told = limits({}, {"update": 1.0}, None, name, 1, None, None)
         assert (told.mfu, told.mbu, told.why) == (None, None, "the GPU is not in the table")
 
 
@@ -207,7 +255,8 @@ def test_stages_have_signs_and_no_timer_has_two() -> None:
 def test_the_command_prints_what_the_page_shows(run: RunDir, ppo_tui: Command) -> None:
     done = ppo_tui("time", "1550", "--step", "4")
     assert done.returncode == 0, done.stderr
-    assert "step 4: 3.28 s" in done.stdout and "rank 0" in done.stdout and "MFU, MBU unknown: no GPU" in done.stdout
+    assert "step 4: 3.28 s" in done.stdout and "rank 0" in done.stdout
+    assert "MFU, MBU unknown: no GPU" in done.stdout
     told = json.loads(ppo_tui("time", "1550", "--json").stdout)
     assert (told["step"], told["source"], told["lanes"][1]["lane"]) == (6, "spans", "rank 0")
     assert sum(told["stages"].values()) == pytest.approx(told["seconds"], abs=0.01)

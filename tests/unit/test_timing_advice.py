@@ -1,5 +1,6 @@
 """The setting that would save most: by made-up steps whose gain is known, and the proof of it."""
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import span_runs
 
+from launcher.check.models import facts
 from launcher.compare.faster import COMPARED, STEPS, Plan, prove
 from launcher.core.errors import UserError
 from launcher.preset.files import load
@@ -19,6 +21,7 @@ from launcher.timing.advice import Advice, best, rows
 from launcher.timing.anatomy import step_times
 from launcher.timing.evidence import Evidence
 from launcher.timing.predictors import PREDICTORS
+from launcher.timing.size import Size
 from launcher.timing.stages import STAGES
 
 START = span_runs.START
@@ -43,16 +46,18 @@ def made_up(
 ) -> list[Span]:
     """Steps of the toy: 1 s of rollout, then the seconds of rewards or agent loops, 1 s of update or micro-batches.
 
-    In step `hung`, the reward takes a minute more.
+    The rewards are eight calls, one after another. In step `hung`, the last one takes a minute more.
     """
     luck, at, spans = random.Random(0), START, list[Span]()
     for step in range(1, count + 1):
         begun = at
-        spans.append(Span("hf_generate", "replica_0", at, at + 1))
-        scored = reward + 60 * (step == hung)
+        spans += [Span("hf_generate", "replica_0", at, at + 1)] * 8
+        scored = 0.0
+        for place in range(8 if reward else 0):
+            hangs = 60 * (step == hung and place == 7)
+            spans.append(Span("reward", "process_9", at + 1 + scored, at + 1 + scored + reward / 8 + hangs))
+            scored += reward / 8 + hangs
         end = at + 1 + scored + agent
-        if reward:
-            spans.append(Span("reward", "process_9", at + 1, at + 1 + scored))
         spans.append(Span("session", "process_8", at, end))
         spans.append(Span("gen", "trainer", at, end, step))
         at = end
@@ -121,6 +126,79 @@ def test_a_gpu_run_with_a_tail_is_advised_to_overlap_and_keeps_its_graphs() -> N
     eager = best(evidence(span_runs.made_up(12), "rollout.enforce_eager=true", preset="gsm8k-0.5b-8gpu"))
     names = [each.id for each in (eager, *eager.others)] if eager else []
     assert "eager" in names and eager is not None and "eager" not in [each.id for each in found.others if found]
+
+
+SUITE = (  # the settings of tests/gpu that the advice depends on
+    "data.train_batch_size=64", "data.max_response_length=96", "actor.ppo_mini_batch_size=32",
+    "actor.ppo_max_token_len_per_gpu=2048", "rollout.enforce_eager=true", "rollout.agent_workers=1", "reward.workers=1",
+    "trainer.validate_every=-1", "trainer.save_every=-1",
+)  # fmt: skip
+
+
+def h100(name: str, *settings: str) -> Evidence:
+    """A run of the GPU suite with a slow setting."""
+    spans, logged = span_runs.recorded(f"h100-{name}"), span_runs.recorded_steps(f"h100-{name}")
+    steps = [each for each in step_times(spans) if 1 < each.step < 6]
+    config = configuration(load("gsm8k-format-reward", (*SUITE, *settings)).snapshot())
+    model = facts("HuggingFaceTB/SmolLM2-135M", {})
+    assert model is not None and len(steps) == 4
+    figures = {record.step: record.data for record in logged}
+    return Evidence(
+        RunDir(Path("/nowhere")), steps, figures, config, Size.of(model), "NVIDIA H100 80GB HBM3", gpu_gb=85.5
+    )
+
+
+def test_an_eager_engine_is_slower_by_what_the_bandwidth_does_not_need() -> None:
+    found = best(h100("eager"))
+    setting, saved = told(found)
+    assert setting == "rollout.enforce_eager=false" and saved == pytest.approx(1.33, rel=0.3)  # 28 to 14 ms per token
+    assert found is not None and "actor.ppo_max_token_len_per_gpu=4096" in [each.setting for each in found.others]
+
+
+def test_sequences_one_after_another_would_take_as_long_as_the_longest_of_them() -> None:
+    found = best(h100("sequences", "rollout.max_num_seqs=4"))
+    setting, saved = told(found)
+    assert setting == "rollout.max_num_seqs=64" and saved == pytest.approx(16.6, rel=0.15)
+    assert found is not None and found.low < 16.6 < found.high
+    assert "rollout.max_num_seqs" not in [each.setting for each in found.others]
+
+
+def test_calls_that_sleep_save_only_the_time_without_a_free_place() -> None:
+    setting, saved = told(best(h100("reward")))  # 64 calls of 3 s, 32 at a time; the longest response takes 2.9 s
+    assert setting == "reward.workers=4" and saved == pytest.approx(1.2, rel=0.3)
+
+
+def on_one_processor(comes: Sequence[float], work: float) -> list[float]:
+    """When calls end that get the same part of a processor each."""
+    left, ends, now = dict.fromkeys(range(len(comes)), work), [0.0] * len(comes), 0.0
+    while left:
+        begun = [place for place in left if comes[place] <= now]
+        following = min((at for place, at in enumerate(comes) if place in left and at > now), default=math.inf)
+        least = min((left[place] for place in begun), default=math.inf) * len(begun)
+        passed = min(following - now, least)
+        now += passed
+        for place in begun:
+            left[place] -= passed / len(begun)
+            if left[place] < 1e-9:
+                ends[place] = now
+                del left[place]
+    return ends
+
+
+@pytest.mark.parametrize(("busy", "expected"), [(False, 0.0), (True, 3.0)])
+def test_calls_that_share_a_processor_divide_all_of_their_time(busy: bool, expected: float) -> None:
+    luck, spans = random.Random(0), list[Span]()
+    for step in range(1, 8):
+        at = START + 10 * step
+        comes = sorted(luck.uniform(0, 1) for _ in range(16))
+        ends = on_one_processor(comes, 0.3) if busy else [each + 4 for each in comes]
+        for each, end in zip(comes, ends, strict=True):
+            spans.append(Span("hf_generate", "replica_0", at, at + each))
+            spans.append(Span("reward", "process_9", at + each, at + end))
+        spans.append(Span("gen", "trainer", at, at + max(ends), step))
+        spans.append(Span("step", "trainer", at, at + max(ends), step))
+    found = best(evidence(spans))
+    assert (found.saved if found else 0.0) == pytest.approx(expected, abs=0.6)
 
 
 def test_a_healthy_step_gets_no_advice() -> None:

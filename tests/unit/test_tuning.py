@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,12 @@ def test_a_gpu_that_is_almost_full_is_not_recommended() -> None:
     assert best_of([roomy, Measured(Point(2), "c", 151.0, 70 * GIB, 80 * GIB)]) is roomy, "a gain of 1 % is noise"
 
 
+ROWS = (
+    *("actor.ppo_micro_batch_size_per_gpu", "critic.ppo_micro_batch_size_per_gpu"),
+    *("rollout.log_prob_micro_batch_size_per_gpu", "ref.log_prob_micro_batch_size_per_gpu"),
+)
+
+
 def test_micro_batches_stay_even_and_within_a_mini_batch() -> None:
     space = Space(subject(load("toy-cpu", ["actor.ppo_micro_batch_size_per_gpu=4", "actor.ppo_mini_batch_size=24"])))
     assert [space.change(Point(power))["actor.ppo_micro_batch_size_per_gpu"] for power in (-3, -1, 1, 2, 3)] == [
@@ -90,6 +97,17 @@ def test_micro_batches_stay_even_and_within_a_mini_batch() -> None:
         *(12, 24),
     ]
     assert space.change(Point(0)) == {}
+
+
+def test_only_fields_that_this_verl_reads_are_set() -> None:
+    settings = ["actor.use_dynamic_bsz=false", *(f"{field}=16" for field in ROWS)]
+    found = subject(load("gsm8k-0.5b-24gb", settings))
+    changed = Space(found).change(Point(-1))
+    assert changed["critic.ppo_max_token_len_per_gpu"] == 8192 and set(changed) == {
+        *(field for field in ROWS if not field.startswith("critic")),
+        "critic.ppo_max_token_len_per_gpu",
+    }
+    assert set(Space(replace(found, version="0.7.1")).change(Point(-1))) == set(ROWS)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ Part: TypeAlias = Literal[
     "retry",
     "rules",
     "scores",
+    "spans",
     "stalls",
     "state",
     "steps",

@@ -16,6 +16,7 @@ from launcher.record.events import Action, EventLog, LevelChange, Note, read_kin
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId
+from launcher.record.spans import TimerTail
 from launcher.record.state import RunState
 from launcher.runs.supervise.adoption import CatchingUp
 from launcher.runs.supervise.alerts import Behind, StopRule
@@ -98,6 +99,7 @@ class Feed:
         behind = Behind(run, of.id, alerts.stop_behind)
         self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"), behind.reason)
         self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
+        self._timers = TimerTail(attempt)
         self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
         self.behind = False
         self._hung = False  # that sampling hangs was told
@@ -152,6 +154,9 @@ class Feed:
                 break
         if self._past and self.catching_up and not self.behind:
             self._past.until = clock.now()
+        if not self.catching_up:
+            with self._guard("spans"):
+                self.monitor.feed_timer(self._timers.read())
         for error in self.monitor.checklist.take_errors():
             with self._guard("rules"):
                 raise error

@@ -6,8 +6,8 @@ The supervisor runs it live; `import`, `replay` and `health` run the same code o
 import dataclasses
 import shlex
 import statistics
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.console import reader as console
@@ -19,6 +19,7 @@ from launcher.metrics.records import StepRecord, parse_record
 from launcher.metrics.timing import ROLLOUT
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
+from launcher.record.spans import Span
 from launcher.record.state import Rollout, RunState, TrackedRun
 
 RECENT = 20  # steps whose durations carry the ETA
@@ -26,14 +27,18 @@ _PAUSE = 10  # times the median: longer is a pause, not the pace
 
 _ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
 
-# veRL prints no marker inside a step; what its phases took is in the figures of the steps before.
-_TIMINGS = {
-    "rollout": tuple(f"timing_s/{name}" for name in ROLLOUT),
-    "reward": ("timing_s/reward",),
-    "update": ("timing_s/update_critic", "timing_s/update_actor"),
-    "validate": ("timing_s/testing",),
-    "save": ("timing_s/save_checkpoint",),
+# veRL prints few marks inside a step: the trainer's spans show the timer that runs, the figures of earlier steps what
+# each of them takes.
+_TIMERS = {
+    "rollout": ROLLOUT,
+    "reward": ("reward",),
+    "update": ("old_log_prob", "ref", "values", "adv", "update_critic", "update_actor"),
+    "validate": ("testing",),
+    "save": ("save_checkpoint",),
 }
+_MARKED = ("update", "validate", "save")
+_PHASE_OF = {timer: phase for phase, timers in _TIMERS.items() for timer in timers}
+_TIMING = "timing_s/"
 
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
@@ -95,7 +100,10 @@ class Monitor:
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
         self._last_t: float | None = None
-        self._taken: dict[str, deque[float]] = {phase: deque(maxlen=RECENT) for phase in _TIMINGS}
+        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by phase and timer
+        self._timer: Span | None = None
+        self._timed = False  # the trainer's spans show where the run is
+        self._lines = 0  # step lines since the last timer began: spans end where their folder is full
 
     def history(self, records: list[StepRecord]) -> None:
         """Feeds the steps of earlier attempts to the checklist, so that its baselines continue."""
@@ -125,6 +133,17 @@ class Monitor:
             record = parse_record(line)
             if record is not None:
                 self._merger.file(*record, now)
+
+    def feed_timer(self, timer: Span | None) -> None:
+        """Takes in the timer of the trainer that runs now, by its spans."""
+        if timer is not None and timer != self._timer:
+            self._timed, self._lines = True, 0
+            phase = _PHASE_OF.get(timer.name)
+            if phase == "validate" and not self._begun:
+                phase = "validate-first"
+            if phase is not None:
+                self._enter(phase, timer.start)
+        self._timer = timer
 
     def close(self, now: float) -> list[StepRecord]:
         """Ends the input and releases waiting steps."""
@@ -192,9 +211,16 @@ class Monitor:
         return self._last_t, statistics.median(self._durations), max(self._durations)
 
     @property
-    def phase_longest(self) -> float | None:
-        """The most seconds that the present phase took in the recent steps; None where they do not have it."""
-        return max(self._taken.get(self.phase) or (), default=None)
+    def stage(self) -> tuple[float | None, float | None, float | None]:
+        """Since when the run does what it does, and the median and the most seconds that this took in recent steps.
+
+        It is the timer that runs, or else a phase whose begin a line marks, or else the whole step.
+        """
+        if self._timer is not None:
+            return self._timer.start, *_usual(self._taken.get(_TIMING + self._timer.name))
+        if self.phase in _MARKED and (taken := self._taken.get(self.phase)):
+            return self.phase_since, *_usual(taken)
+        return self.pace or (self.phase_since, None, None)
 
     def stall(self) -> str | None:
         """The message of STALL-1 if its flag is up."""
@@ -207,13 +233,18 @@ class Monitor:
                 if self._restarted and event.step <= self._printed:
                     self._start_over()
                 self._begun, self._restarted, self._printed = True, False, event.step
-                self.phase_since = now  # the next step's rollout, of which no line tells
+                self._lines += 1
+                if self._timed and self._lines > 1:
+                    self._timer, self._timed, self.phase = None, False, "rollout"
+                if not self._timed:
+                    self.phase_since = now  # the next step's rollout, of which no line tells
                 self._three_decimals = event.three_decimals
                 self._merger.console(event.step, event.data, event.offset + self._passed, now)
                 self.rollout = None
             case console.PhaseChange():
                 self._restarted = self._restarted or (self._begun and event.phase == "ray")
-                self._enter(event.phase, now)
+                if not (self._timed and event.phase in _TIMERS):
+                    self._enter(event.phase, now)
             case console.Progress():
                 self.total = event.total
             case console.TotalSteps():
@@ -287,10 +318,17 @@ class Monitor:
             if self._last_t is not None and record.t > self._last_t:
                 self._durations.append(record.t - self._last_t)
             self._last_t, self.step = record.t, record.step
-            for phase, keys in _TIMINGS.items():
-                seconds = sum(record.data.get(key, 0.0) for key in keys)
-                if seconds > 0:  # neither missing nor nan
-                    self._taken[phase].append(seconds)
+            timings = {key: value for key, value in record.data.items() if key.startswith(_TIMING) and value > 0}
+            for phase, timers in _TIMERS.items():
+                timings[phase] = sum(timings.get(_TIMING + timer, 0.0) for timer in timers)
+            for key, seconds in timings.items():
+                if seconds > 0:
+                    self._taken[key].append(seconds)
             changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)
             self._sink.health(changes, record.t)
         return records
+
+
+def _usual(taken: Sequence[float] | None) -> tuple[float | None, float | None]:
+    """Median and maximum."""
+    return (statistics.median(taken), max(taken)) if taken else (None, None)

@@ -153,16 +153,15 @@ class StallWatch:
             write_atomic(self._attempt.stall, text.encode())
 
     def stage(self) -> Stage:
-        """Where the run is and what is usual there; between steps the whole step where no line marks its parts."""
+        """Where the run is and what is usual there."""
         monitor = self._monitor
-        since, pace = monitor.phase_since or self._launch.created or 0.0, monitor.pace
-        if monitor.step is None or (pace is None and monitor.phase in STAGES):
+        begun = self._launch.created or 0.0
+        if monitor.step is None or (monitor.pace is None and monitor.phase in STAGES):
             usual = self._usual
             known = usual.spans.get(monitor.phase) if usual is not None and usual.starts else None
-            return Stage(monitor.phase, since, known[1] if known else None)
-        if monitor.phase in ("update", "validate", "save") and monitor.phase_usual is not None:
-            return Stage(monitor.phase, since, monitor.phase_usual, monitor.phase_longest)
-        return Stage(monitor.phase, pace[0], pace[1], pace[2]) if pace is not None else Stage(monitor.phase, since)
+            return Stage(monitor.phase, monitor.phase_since or begun, known[1] if known else None)
+        since, usually, longest = monitor.stage
+        return Stage(monitor.phase, since or begun, usually, longest)
 
 
 class _Looking:
