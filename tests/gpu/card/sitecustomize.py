@@ -22,7 +22,7 @@ def _loaded(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # NVML's own code looks for itself there
     spec.loader.exec_module(module)
     return module
 
@@ -32,8 +32,7 @@ def _nvml() -> Any:
     if "_card_nvml" not in sys.modules:
         found = importlib.util.find_spec("pynvml")
         path = found.origin if found and found.origin else f"{os.environ['KIT']}/site/vllm/third_party/pynvml.py"
-        sys.modules["_card_nvml"] = module = _loaded("_card_nvml", Path(path))
-        module.nvmlInit()
+        _loaded("_card_nvml", Path(path)).nvmlInit()
     return sys.modules["_card_nvml"]
 
 
