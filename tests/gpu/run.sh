@@ -3,7 +3,7 @@
 #
 #   tests/gpu/run.sh [NAME ...]  on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit)
 #   FLASH=1 tests/gpu/run.sh ... the same with flash-attn, its kernels by PyTorch (flash_attn_2_cuda.py)
-#   tests/gpu/run.sh second [third | fourth]  a campaign, until $KIT/t0 (when the host was there) is 23 minutes ago
+#   tests/gpu/run.sh second [third | fourth NAME ...]  a campaign, until $KIT/t0 (when the host was there) is 23 minutes ago
 #   tests/gpu/run.sh rehearse [second [NAME ...]]  the same flow on this machine's CPU with toy-cpu, in about ten minutes
 #
 # Results, as they come: $KIT/results/*.json, captures/*.txt and runs.tgz; `python tests/gpu/report.py` makes

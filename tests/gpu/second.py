@@ -87,21 +87,24 @@ def third(gpus: int, names: Sequence[str] = ()) -> None:
         the_queue(chosen(QUEUED, names))
 
 
-CORES = 12  # for what is measured on the first GPU, beside the judged runs
+CORES = 12  # for what has the first GPU, beside the judged runs
 
 
-def fourth(names: Sequence[str] = ()) -> None:
-    """`tuned.py` on the first GPU, `judged.py` on the second one; each has cores of its own."""
+def fourth(names: Sequence[str]) -> None:
+    """`tuned`, which has both GPUs, or `hung` on both and `judged` on the second one; each has cores of its own."""
 
     def on(cores: list[int], work: Callable[[], None]) -> None:
         os.sched_setaffinity(0, cores)  # of this thread, and of all that it starts
         work()
 
     every = sorted(os.sched_getaffinity(0))
-    works = {"tuned": (every[:CORES], tuned.all_of_it), "judged": (every[CORES:], lambda: judged.judged(1))}
-    with watched_memory(), ThreadPoolExecutor(len(works)) as pool:
-        going = [pool.submit(on, *work) for name, work in works.items() if not names or name in names]
-        for each in going:
+    works = {
+        "tuned": (every, tuned.all_of_it),
+        "hung": (every[:CORES], tuned.hung),
+        "judged": (every[CORES:], lambda: judged.judged(1)),
+    }
+    with watched_memory(), ThreadPoolExecutor(len(names)) as pool:
+        for each in [pool.submit(on, *works[name]) for name in names]:
             each.result()
 
 

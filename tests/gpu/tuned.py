@@ -1,7 +1,8 @@
-"""`ppo-tui tune` in 24 GB against a grid by hand, and hangs of two GPUs.
+"""`ppo-tui tune` in 24 GB and on a whole GPU against a grid by hand, and hangs of two GPUs.
 
 Two cards of 24 GB (card/sitecustomize.py) share the first GPU: one is tuned and then trains 30 steps, on the other one
-the points of the grid run one after another. Their steps take turns (hang/turns.py), so only their starts overlap.
+the points of the grid run one after another. Their steps take turns (hang/turns.py), so only their starts overlap. On
+the second GPU both follow each other.
 """
 
 import json
@@ -23,7 +24,7 @@ from experiments import REWARDED
 
 HERE = Path(__file__).parent
 PRESET = str(HERE / "card-0.5b.yaml")
-START, LAST = 200.0, 480.0  # seconds: a start, and the 30 steps with theirs
+START, LAST, GRIDDED = 200.0, 480.0, 480.0  # seconds: a start; the 30 steps with theirs; a grid on the whole GPU
 BOTH = (*PAIRS, "trainer.gpus=2", "cluster.cpus=12", "env.VERL_USE_EXTERNAL_MODULES=asleep")
 HANGS = Experiment(
     "hang-ranks",
@@ -45,6 +46,9 @@ TOKENS = ("actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
 ADAM = ("actor.optimizer_offload=true", "critic.optimizer_offload=true")
 
 
+WHOLE = "whole"  # the home of the second GPU, which is no card of 24 GB
+
+
 def _point(share: float, tokens: int, *more: str) -> Sequence[str]:
     return (f"rollout.gpu_memory_utilization={share}", *(f"{name}={tokens}" for name in TOKENS), *more)
 
@@ -60,20 +64,24 @@ GRID: Sequence[Sequence[str]] = (  # what somebody would try by hand, the likely
 
 
 def card(gpus: tuple[int, ...], name: str) -> Lane:
-    """A card of 24 GB with a home of its own, as far as there is a GPU."""
-    if not gpus:
-        return Lane(more=(("PPO_TUI_HOME", str(KIT / f"home-{name}")),))
-    path = os.pathsep.join([f"{HERE}/card", f"{KIT}/flash", os.environ["PYTHONPATH"]])
-    more = {"PPO_TUI_HOME": f"{KIT}/home-{name}", "CARD_MIB": str(CARD), "CARD_LANE": name, "PYTHONPATH": path}
+    """A card of 24 GB with a home of its own, as far as there is a GPU; or the whole one."""
+    more = {"PPO_TUI_HOME": f"{KIT}/home-{name}"}
+    if name != WHOLE:
+        more["TURNS"] = f"{KIT}/turn"
+    if gpus:
+        paths = [f"{KIT}/flash", os.environ["PYTHONPATH"]]
+        if name != WHOLE:
+            paths.insert(0, f"{HERE}/card")
+            more |= {"CARD_MIB": str(CARD), "CARD_LANE": name}
+        more["PYTHONPATH"] = os.pathsep.join(paths)
     return Lane(gpus, tuple(more.items()))
 
 
-def tuned(gpus: tuple[int, ...], preset: str = PRESET, steps: int = 30, last: float = LAST, probes: int = 6) -> None:
+def tuned(lane: Lane, name: str, preset: str = PRESET, steps: int = 30, last: float = LAST, probes: int = 6) -> None:
     """Tunes the preset while there is time for that many steps afterwards, and takes them."""
-    lane = card(gpus, "tune")
     began = time.time()
     words = ["tune", preset, "--name", "card-tuned", "--force", "--json", "--probes"]
-    with (RESULTS / "tune.log").open("w") as log:
+    with (RESULTS / f"tune-{name}.log").open("w") as log:
         asked = [PPO_TUI, *words, str(probes)]
         with subprocess.Popen(asked, env=lane.env(), stdout=subprocess.PIPE, stderr=log, text=True) as process:
             while process.poll() is None and left() > last:
@@ -89,40 +97,56 @@ def tuned(gpus: tuple[int, ...], preset: str = PRESET, steps: int = 30, last: fl
         done = ppo_tui(lane, *words, str(max(1, probes)))
         said = done.stdout or done.stderr
     found: dict[str, Any] = json.loads(said) if said.startswith("{") else {"said": said[-3000:]}
-    (RESULTS / "tune.json").write_text(json.dumps({"seconds": round(time.time() - began), "tune": found}, indent=1))
+    (RESULTS / f"tune-{name}.json").write_text(
+        json.dumps({"seconds": round(time.time() - began), "tune": found}, indent=1)
+    )
     mark(f"tune: {found.get('best', 'no preset')}")
     if "preset" in found:
         settings = (*COURSE, f"trainer.steps={steps}")
-        conduct(Experiment("tuned-long", found["preset"], settings, patience=max(60.0, left())), lane)
+        patience = max(60.0, left())
+        conduct(Experiment(f"tuned-{name}", found["preset"], settings, patience=patience), lane)
 
 
-def grid(gpus: tuple[int, ...], preset: str = PRESET, points: Sequence[Sequence[str]] = GRID) -> None:
-    lane = card(gpus, "grid")
+def grid(lane: Lane, name: str, preset: str = PRESET, points: Sequence[Sequence[str]] = GRID) -> None:
     for number, point in enumerate(points, 1):
         if left() > START:
             settings = (*COURSE, "trainer.steps=3", *point)
-            conduct(Experiment(f"grid-{number}", preset, settings, patience=max(60.0, min(500.0, left()))), lane)
+            patience = max(60.0, min(500.0, left()))
+            conduct(Experiment(f"grid-{name}-{number}", preset, settings, patience=patience), lane)
 
 
-def hung(lane: Lane, experiment: Experiment = HANGS) -> None:
-    conduct(experiment, lane)
+def hung() -> None:
+    """On two GPUs, beside other runs."""
+    conduct(HANGS, Lane(HANGS.gpus))
 
 
 def all_of_it() -> None:
-    """On two GPUs, until the time is up."""
+    """On two GPUs that nothing else has, until the time is up."""
+    while not (KIT / "one-question.parquet").exists() and left() > 0:  # which models.py makes last
+        time.sleep(1)
+
+    def whole() -> None:
+        lane = card((1,), WHOLE)
+        tuned(lane, "80", last=LAST + GRIDDED)
+        grid(lane, "80")
+
     with ThreadPoolExecutor(3) as pool:
-        going = [pool.submit(hung, Lane(HANGS.gpus))]
-        while not (KIT / "one-question.parquet").exists() and left() > 0:  # which models.py makes last
-            time.sleep(1)
-        going += [pool.submit(tuned, (0,)), pool.submit(grid, (0,))]
+        going = [
+            pool.submit(tuned, card((0,), "tune"), "24"),
+            pool.submit(grid, card((0,), "grid"), "24"),
+            pool.submit(whole),
+        ]
         for each in going:
             each.result()
 
 
 def rehearse() -> None:
     """The same on the CPU with `toy-cpu`; both runs train in turns."""
-    turns = ("env.VERL_USE_EXTERNAL_MODULES=turns", f"env.TURNS={KIT}/turn")
+    turns = ("env.VERL_USE_EXTERNAL_MODULES=turns",)
     with ThreadPoolExecutor(2) as pool:
-        going = [pool.submit(tuned, (), "toy-cpu", 4, 0.0, 2), pool.submit(grid, (), "toy-cpu", [turns, turns])]
+        going = [
+            pool.submit(tuned, card((), "tune"), "24", "toy-cpu", 4, 0.0, 2),
+            pool.submit(grid, card((), "grid"), "24", "toy-cpu", [turns, turns]),
+        ]
         for each in going:
             each.result()
