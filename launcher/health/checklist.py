@@ -1,6 +1,7 @@
 """The checklist: feeds every rule, keeps the rows, reports what changed."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from operator import methodcaller
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -18,7 +19,7 @@ from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
-from launcher.record.levels import Level
+from launcher.record.levels import N_A, OK, WARM, WARN, Level
 
 
 class _Entry:
@@ -29,12 +30,12 @@ class _Entry:
         self.rule, self.data = rule, rules()[rule.id]
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
-        self.raw = Level.OK  # what the rule said last
+        self.raw = OK  # what the rule said last
         reason = rule.not_applicable() if limits.enabled else "disabled in the settings"
         self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
-            self.state.set(0, Level.N_A, reason)
+            self.state.set(0, N_A, reason)
 
     def ask(
         self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None
@@ -45,17 +46,17 @@ class _Entry:
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
-        self.raw, self.rule.flagged = Level.OK, before > Level.OK
+        self.raw, self.rule.flagged = OK, before > OK
         try:
             reading = judge(self.rule)
-            if reading is None and logged is not None and before < Level.OK:
+            if reading is None and logged is not None and before < OK:
                 reading = _missing(self.rule, logged)
             if reading is not None:
                 state.push(step, reading)
                 self.raw = reading.raw
         except Exception as error:
             self.off, self.error = True, error
-            state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
+            state.set(step, N_A, f"rule failed: {type(error).__name__}: {error}")
         return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, state.message)
 
     def check(self, config: RunConfig, logged: Set[str]) -> Check:
@@ -63,7 +64,7 @@ class _Entry:
         state, rule = self.state, self.rule
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
-        limits, reading = rule.limits, state.reading if state.level >= Level.OK else None
+        limits, reading = rule.limits, state.reading if state.level >= OK else None
         return Check(
             rule=rule.id,
             name=self.data.title,
@@ -86,8 +87,8 @@ def _missing(rule: Rule, logged: Set[str]) -> Reading:
     """Why a rule that has never judged cannot judge this step either."""
     for group in rule.needs:
         if logged.isdisjoint(group):
-            return Reading(Level.N_A, f"{group[0]} is not logged")
-    return Reading(Level.WARM, "waiting for a finite value")
+            return Reading(N_A, f"{group[0]} is not logged")
+    return Reading(WARM, "waiting for a finite value")
 
 
 class Checklist:
@@ -148,11 +149,11 @@ class Checklist:
         return changes + self._judge(self._others, frame, training)  # these depend on the harm
 
     def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
-        changes = []
+        changes, judge = [], methodcaller("judge", frame)
         for entry in entries:
             if entry.off or not (training or entry.rule.judges_validations):
                 continue
-            change = entry.ask(frame.step, lambda rule: rule.judge(frame), self._logged)
+            change = entry.ask(frame.step, judge, self._logged)
             frame.raw[entry.rule.id] = entry.raw
             if change is not None:
                 changes.append(change)
@@ -165,8 +166,8 @@ class Checklist:
             for entry in reversed(self._harmful)
             if not entry.off and not entry.muted and entry.rule.harms()
         }
-        worst = max(seen, default=Level.OK)
-        return seen[worst] if worst >= Level.WARN else ""
+        worst = max(seen, default=OK)
+        return seen[worst] if worst >= WARN else ""
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[LevelChange]:
         """Judges a line of the log; `line` is its number.

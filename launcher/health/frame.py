@@ -1,7 +1,7 @@
 """One step as the rules get it."""
 
-import math
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from launcher.health import keys
 from launcher.record.levels import Level
@@ -14,7 +14,7 @@ class Frame:
 
     `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
     the unix time at which the step was seen. `raw` collects the raw levels of the rules already judged at
-    this step: some rules build on others.
+    this step: some rules build on others. `bad` are the keys whose value is not finite.
     """
 
     def __init__(
@@ -26,14 +26,22 @@ class Frame:
         self.three_decimals = three_decimals
         self.t = t
         self.raw: dict[str, Level] = {}
+        self.bad = [key for key, value in data.items() if not isfinite(value)]
+        self._figures: Mapping[str, float | None] = data
+        if self.bad or not keys.SCALE.keys().isdisjoint(data):
+            scaled = {key: data[key] * scale for key, scale in keys.SCALE.items() if key in data}
+            self._figures = {**data, **scaled, **dict.fromkeys(self.bad)}
 
     def get(self, names: Sequence[str]) -> float | None:
-        """The value under the first of `names` that is present; None when it is missing or not finite.
+        """The value under the first of `names` that is present, in its present unit; None when missing or not finite.
 
         A non-finite value is NUM-1's to report. The other rules cannot compare it with anything, so they keep
         what they know and wait for the next figure.
         """
-        return first(self.data, names)
+        for name in names:
+            if name in self._figures:
+                return self._figures[name]
+        return None
 
     def same_scores(self) -> bool:
         """Whether all responses of the step are known to have the same score."""
@@ -46,14 +54,3 @@ class Frame:
     def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool:
         top, bottom = self.get(high), self.get(low)
         return top is not None and bottom is not None and top - bottom <= _SAME * max(abs(top), abs(bottom))
-
-
-def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:
-    """The value under the first of `names` that `data` has, in its present unit; None when not finite."""
-    for name in names:
-        if name in data:
-            value = data[name]
-            if name in keys.SCALE:
-                value *= keys.SCALE[name]
-            return value if math.isfinite(value) else None
-    return None

@@ -16,7 +16,7 @@ from launcher.health.metric import Metric
 from launcher.health.settings import Limits
 from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
-from launcher.record.levels import Level
+from launcher.record.levels import CRITICAL, N_A, NOTICE, OK, WARM, WARN, Level
 
 
 class Memory(NamedTuple):
@@ -68,16 +68,16 @@ class Rule:
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
-        values = [frame.get(names) for names in self.needs]
+        values = list(map(frame.get, self.needs))
         reading = None if None in values else self.rate(frame, *values)
         return reading if reading is None else self.with_harm(reading, values[0] if values else None)
 
     def with_harm(self, reading: Reading, x: float | None) -> Reading:
         """Adds the harm to what a change is said to be, and for the state which direction is worse."""
-        if not self.worse or reading.raw < Level.OK:
+        if not self.worse or reading.raw < OK:
             return reading
-        if reading.raw == Level.CRITICAL and self.signals.harm and not rules()[self.id].harm:
-            reading.message += f"; {self.signals.harm}"
+        if reading.raw == CRITICAL and self.signals.harm and not rules()[self.id].harm:
+            reading.ending += f"; {self.signals.harm}"
         if math.isnan(reading.worse):
             reading.worse = self.worse * (x or 0.0)
         return reading
@@ -98,17 +98,20 @@ class Rule:
         """What to try when the rule is on."""
         return rules()[self.id].advice
 
-    def compare(self, message: str, clauses: Clauses, usual_of: Metric | None = None) -> Reading:
+    def compare(
+        self, message: str | Callable[[Reading], str], clauses: Clauses, usual_of: Metric | None = None
+    ) -> Reading:
         """The level by the raise limits and, where they differ and it matters, by the release limits.
 
-        A value of `usual_of` at WARN or worse does not become usual.
+        A value of `usual_of` at WARN or worse does not become usual. The message may be made later, when the models
+        have moved on: it gets what they said at this step.
         """
         raising = releasing = clauses(self.limits.raising)
         raw = hold = worst(raising)
         if self._lets_go_elsewhere and (self.flagged or raw):
             releasing = clauses(self.limits.releasing)
             hold = worst(releasing)
-        if usual_of is not None and raw >= Level.WARN:
+        if usual_of is not None and raw >= WARN:
             usual_of.refuse()
         return Reading(raw, message, hold, raising, releasing)
 
@@ -120,12 +123,12 @@ class Rule:
         levels = _PAYS if pays else _AS_IS
         if not self.signals.harm and self.reward.judged:
             levels = _HARMLESS_AND_PAYS if pays else _HARMLESS
-        return [Rung(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
+        return [(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
 
 
 _AS_IS: Mapping[Level, Level] = {}
-_PAYS = {Level.WARN: Level.NOTICE}
-_HARMLESS = {Level.CRITICAL: Level.WARN}
+_PAYS = {WARN: NOTICE}
+_HARMLESS = {CRITICAL: WARN}
 _HARMLESS_AND_PAYS = {**_PAYS, **_HARMLESS}
 
 
@@ -137,16 +140,16 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
 
 def lasting(reading: Reading) -> Reading:
     """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
-    if reading.raw <= Level.OK:
-        reading.message += LASTING
+    if reading.raw <= OK:
+        reading.ending = LASTING
     return reading
 
 
 def warming(missing: int) -> Reading:
     """Not judged yet: so many more values are needed."""
-    return Reading(Level.WARM, f"needs {missing} more step{'s' if missing != 1 else ''}")
+    return Reading(WARM, f"needs {missing} more step{'s' if missing != 1 else ''}")
 
 
 def not_judged(reason: str) -> Reading:
     """Not applicable, found out from the data."""
-    return Reading(Level.N_A, reason)
+    return Reading(N_A, reason)

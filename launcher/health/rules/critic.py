@@ -1,16 +1,15 @@
 """CRIT-1: the critic of PPO."""
 
 import math
-from collections.abc import Mapping
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Values, ladder, rungs
 from launcher.health.frame import Frame
 from launcher.health.metric import KEPT
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
-from launcher.record.levels import Level
+from launcher.record.levels import CRITICAL, NOTICE, WARN
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
@@ -38,7 +37,14 @@ class CriticFit(Rule):
         if loss.count <= _WARM:
             return warming(_WARM + 1 - loss.count)
         usual = min(loss.usual, loss.before)  # a slow rise
-        message = f"value loss {number(x)} vs usual {number(usual)}"
+
+        def message(reading: Reading) -> str:
+            if reading.raw == reading.raising[0].level:
+                return f"value loss {number(x)} vs usual {number(usual)}"
+            fresh = learns and middle < self.limits.raising["warn.explained"]
+            still = ", but the value loss is still falling" if fresh else ""
+            return f"explained variance {number(middle)}{still}"
+
         nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
         if (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain:
             return self.compare(message, lambda limits: [self._loss(limits, x, usual)], loss)
@@ -46,27 +52,22 @@ class CriticFit(Rule):
         reading = self.compare(
             message, lambda limits: [self._loss(limits, x, usual), self._share(limits, middle, learns)]
         )
-        level = reading.raising[0].level
-        if level >= Level.WARN:
+        if reading.raising[0].level >= WARN:
             loss.refuse()
-        if reading.raw > level:
-            fresh = learns and middle < self.limits.raising["warn.explained"]
-            still = ", but the value loss is still falling" if fresh else ""
-            reading.message = f"explained variance {number(middle)}{still}"
         return reading
 
-    def _loss(self, limits: Mapping[str, float], x: float, usual: float) -> Clause:
+    def _loss(self, limits: Values, x: float, usual: float) -> Clause:
         span = self.reward.span
-        above = rungs(limits, ">", lambda at: max(at("ratio") * usual, at("span") * span * span))
+        above = rungs(limits, ">", lambda at: max(at["ratio"] * usual, at["span"] * span * span))
         return Clause(x, self.weighed(above), metric=keys.VALUE_LOSS, span=POSITIVE)
 
-    def _share(self, limits: Mapping[str, float], middle: float, learns: bool) -> Clause:
+    def _share(self, limits: Values, middle: float, learns: bool) -> Clause:
         """While the value loss falls this is a NOTICE at most.
 
         A fresh critic begins far below zero where rewards hardly vary, and needs longer than 31 steps.
         """
-        most = Level.NOTICE if learns else Level.CRITICAL
-        below = self.weighed([rung for rung in ladder(limits, "explained", "<") if rung.level <= most])
+        most = NOTICE if learns else CRITICAL
+        below = self.weighed([rung for rung in ladder(limits, "explained", "<") if rung[0] <= most])
         return Clause(middle, below, "median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
     def _learns(self) -> bool:

@@ -1,19 +1,19 @@
 """Rules that are rows of rules.toml: figures, taken from the model of a metric, against limits."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter, methodcaller
 
 from launcher.core.format import number
 from launcher.health.catalogue import Figure, RuleData
-from launcher.health.clauses import Clause, Rung, ladder
+from launcher.health.clauses import Clause, Rung, Values, ladder
 from launcher.health.derived import keys_of
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
 from launcher.health.rules.base import Rule, Setup, not_judged, warming
 from launcher.health.state import LASTING, Reading
-from launcher.record.levels import Level
+from launcher.record.levels import WARN
 
 
 class _Value(float):
@@ -43,7 +43,7 @@ class _Compared:
         """What is compared."""
         return self.take(self.metric)
 
-    def clause(self, x: float, limits: Mapping[str, float], rule: Rule) -> Clause:
+    def clause(self, x: float, limits: Values, rule: Rule) -> Clause:
         figure = self.figure
         if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
             x = math.nan
@@ -53,14 +53,14 @@ class _Compared:
         words = "" if figure.take == "size" and self.metric.now >= 0 else figure.words
         return Clause(x, rungs, words, self._keys, self._span, figure.fixed)
 
-    def _rungs(self, limits: Mapping[str, float]) -> list[Rung]:
+    def _rungs(self, limits: Values) -> list[Rung]:
         figure, unit = self.figure, self._unit(self._of_unit) if self._unit else 1.0
         rungs = ladder(limits, figure.limit, figure.side, unit)
         if figure.distance:
-            rungs = [Rung(level, "<=", 1 - value) for level, _, value in rungs]
+            rungs = [(level, "<=", 1 - value) for level, _, value in rungs]
         if figure.swing:
             swings = [unit * self.metric.swing(sigmas, usual=True) for _, _, sigmas in ladder(limits, figure.swing)]
-            rungs = [Rung(level, side, max(x, y)) for (level, side, x), y in zip(rungs, swings, strict=True)]
+            rungs = [(level, side, max(x, y)) for (level, side, x), y in zip(rungs, swings, strict=True)]
         return rungs
 
 
@@ -91,12 +91,10 @@ class Declared(Rule):
             return not_judged(data.constant)
         if first.count < data.after:
             return warming(data.after - first.count)
-        reading = self.compare("", lambda limits: [each.clause(x, limits, self) for each, x in found])
-        if reading.raw:
-            reading.message = self._message(frame, found, reading)
-        else:
-            reading.later = partial(self._message, frame, found, reading)
-        if reading.raw >= Level.WARN:
+        reading = self.compare(
+            partial(self._message, frame, found), lambda limits: [each.clause(x, limits, self) for each, x in found]
+        )
+        if reading.raw >= WARN:
             for each, _ in found:
                 if each.figure.unit.startswith("usual"):
                     each.metric.refuse()

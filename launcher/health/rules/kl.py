@@ -2,16 +2,16 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, Clause, Values, ladder
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
-from launcher.record.levels import SERIOUS, Level
+from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
 _BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
 
@@ -30,27 +30,30 @@ class KlBlowUp(Rule):
     def rate(self, frame: Frame, x: float) -> Reading:
         kl = self._kl
         usual = kl.usual if kl.settled else kl.start
-        against = "" if math.isnan(usual) else f" vs usual {number(usual)}"
-        shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
-        reading = self.compare(f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual), kl)
-        if self.reward.young and reading.raw >= Level.NOTICE:
+
+        def message(reading: Reading) -> str:
+            shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
+            return f"KL {shown}" + ("" if math.isnan(usual) else f" vs usual {number(usual)}")
+
+        reading = self.compare(message, lambda limits: self._clauses(limits, x, usual), kl)
+        if self.reward.young and reading.raw >= NOTICE:
             kl.refuse()
         reading.usual = None if math.isnan(usual) else usual
         return reading
 
-    def _clauses(self, limits: Mapping[str, float], x: float, usual: float) -> Sequence[Clause]:
+    def _clauses(self, limits: Values, x: float, usual: float) -> Sequence[Clause]:
         found = [Clause(x, self.weighed(ladder(limits, "value")), metric=keys.KL, fixed=True)]
         if math.isfinite(usual):
-            warn, critical = (usual * self._kl.swing(limits[f"{name}.sigmas"]) for _, name in SERIOUS)
+            warn, critical = (usual * self._kl.swing(limits.at[name]["sigmas"]) for _, name in SERIOUS)
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
             early = limits["critical.early_ratio"] * max(usual, 0.01)
             rungs = [
-                Rung(Level.WARN, ">", max(limits["warn.ratio"] * usual + limits["warn.offset"], warn)),
-                Rung(Level.CRITICAL, ">", max(limits["critical.jump"], jump, critical)),
-                Rung(Level.CRITICAL, ">", max(limits["critical.early"], early, critical)),
+                (WARN, ">", max(limits["warn.ratio"] * usual + limits["warn.offset"], warn)),
+                (CRITICAL, ">", max(limits["critical.jump"], jump, critical)),
+                (CRITICAL, ">", max(limits["critical.early"], early, critical)),
             ]
             if self.reward.young and not self.signals.harm:  # every policy leaves its reference
-                rungs[0] = rungs[0]._replace(level=Level.NOTICE)
+                rungs[0] = (NOTICE, *rungs[0][1:])
             found.append(Clause(x, self.weighed(rungs, self.reward.rises), metric=keys.KL))
         return found
 
@@ -81,20 +84,23 @@ class UnrewardedDrift(Rule):
         lowest_kl = min(kls)
         lowest = kls.index(lowest_kl)
         rise, gain, steps = kl - lowest_kl, reward - self._past[lowest][1], len(kls) - 1 - lowest
-        message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
-        if rise < self.limits.raising["warn.rise"]:
-            message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
+
+        def message(reading: Reading) -> str:
+            if rise < self.limits.raising["warn.rise"]:
+                return f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
+            return f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
+
         least = max(lowest_kl, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))
 
-    def _clauses(self, limits: Mapping[str, float], rise: float, gain: float, least: float) -> Sequence[Clause]:
+    def _clauses(self, limits: Values, rise: float, gain: float, least: float) -> Sequence[Clause]:
         reward, found = self.reward, []
         gained, rises = reward.gained_slowly, reward.rises
         for level, name in SERIOUS:
-            worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
+            worth = reward.distance(limits.at[name]["gain_span"], limits.at[name]["gain_sigmas"])
             full = reward.room(reward.smooth) < worth  # a reward at its ceiling cannot gain as much
-            at_most = min(level, Level.WARN) if full or gained else level
-            rung = Rung(at_most, ">=", max(limits[f"{name}.rise"], least))
+            at_most = min(level, WARN) if full or gained else level
+            rung = (at_most, ">=", max(limits.at[name]["rise"], least))
             rungs = self.weighed([rung], full or rises or (gained and gain > 0))
             counted = rise if gain < worth else math.nan
             found.append(Clause(counted, rungs, f"KL rise (reward gain < {number(worth)})", span=POSITIVE))

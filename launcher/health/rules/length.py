@@ -1,16 +1,16 @@
 """LEN-1 and TRUNC-1: lengths of responses, and how many are cut off."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder, rungs
+from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, noise_of
 from launcher.health.rules.base import Rule, Setup, lasting, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Level
+from launcher.record.levels import FLAGS, OK, WARN
 
 _FORECAST = 10  # steps that a forecast looks back
 _GROWS, _BEYOND = 0.05, 2  # growth in them that is clear, and in units of the noise
@@ -36,27 +36,29 @@ class ResponseLength(Rule):
         if length.known < FIRST:
             return warming(FIRST + 1 - length.known)
         usual, before = length.usual, length.before
+        when = "in the first steps" if math.isnan(length.ago) else "50 to 100 steps ago"
+
+        def message(reading: Reading) -> str:
+            slow = f", {number(before)} {when}" if reading.raw > reading.raising[0].level else ""
+            return f"mean response {number(x)} tokens vs usual {number(usual)}{slow}"
+
         reading = self.compare(
-            f"mean response {number(x)} tokens vs usual {number(usual)}",
+            message,
             lambda limits: [
                 Clause(x, each, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))
                 for each in (self._quickly(limits, usual), self._slowly(limits, before))
             ],
         )
-        quick = reading.raising[0].level
-        if reading.raw > quick:
-            when = "in the first steps" if math.isnan(length.ago) else "50 to 100 steps ago"
-            reading.message += f", {number(before)} {when}"
-        if quick >= Level.WARN:
+        if reading.raising[0].level >= WARN:
             length.refuse()
         reading.worse = x if x >= usual else -x
         return reading
 
-    def _quickly(self, limits: Mapping[str, float], usual: float) -> Sequence[Rung]:
+    def _quickly(self, limits: Values, usual: float) -> Sequence[Rung]:
         longer = self.weighed(ladder(limits, "longer", ">", unit=usual))
         return [*longer, *self.weighed(ladder(limits, "shorter", "<", unit=usual), self.reward.rises)]
 
-    def _slowly(self, limits: Mapping[str, float], before: float) -> Sequence[Rung]:
+    def _slowly(self, limits: Values, before: float) -> Sequence[Rung]:
         gained = self.reward.gained
         return [
             *self.weighed(ladder(limits, "longer_ago", ">", unit=before), gained),
@@ -82,43 +84,45 @@ class TruncatedResponses(Rule):
         cut = self._cut
         settled = cut.known >= FIRST  # before that nothing is usual yet, but the first steps are known
         before, left = min(cut.low, cut.start), self._left()
+        now, usual = cut.now, cut.usual if settled else before
+
+        def message(reading: Reading) -> str:
+            share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
+            if reading.raw == reading.raising[-1].level > OK:
+                return f"at this rate half of the responses are cut in {max(round(left), 1)} steps (now {share})"
+            aside = f" (usual {known})" if settled else f" ({known} in the first steps)"
+            said = settled or reading.raising[0].level >= WARN
+            return f"{share} of responses reach the length limit{aside if said else ''}"
+
         reading = self.compare(
-            "", lambda limits: [self._rising(limits, before), self._lasting(limits), self._forecast(limits, left)]
+            message, lambda limits: [self._rising(limits, before), self._lasting(limits), self._forecast(limits, left)]
         )
-        risen = reading.raising[0].level >= Level.WARN
-        reading.message = f"{number(100 * cut.now)} % of responses reach the length limit"
-        if reading.raw == reading.raising[-1].level > Level.OK:
-            soon = f"at this rate half of the responses are cut in {max(round(left), 1)} steps"
-            reading.message = f"{soon} (now {number(100 * cut.now)} %)"
-        elif settled or risen:
-            usual = f"usual {number(100 * cut.usual)} %" if settled else f"{number(100 * before)} % in the first steps"
-            reading.message += f" ({usual})"
-        if risen:
+        if reading.raising[0].level >= WARN:
             cut.refuse()
         if not settled:
-            return reading if reading.raw >= Level.WARN else warming(FIRST + 1 - cut.known)
-        high = Clause(cut.now, ladder(self.limits.raising, "lasting", ">")).level > Level.OK
+            return reading if reading.raw >= WARN else warming(FIRST + 1 - cut.known)
+        high = Clause(cut.now, ladder(self.limits.raising, "lasting", ">")).level > OK
         return lasting(reading) if high else reading
 
-    def _rising(self, limits: Mapping[str, float], before: float) -> Clause:
+    def _rising(self, limits: Values, before: float) -> Clause:
         """At once against the usual; slowly since the first steps, or within 100. None while those are missing."""
         cut, found = self._cut, list[Rung]()
         if cut.known >= FIRST:
             noise, usual = cut.noise, cut.usual
             jump = rungs(
-                limits, ">", lambda at: max(at("share"), usual + max(at("distance"), at("sigmas") * noise)), FLAGS
+                limits, ">", lambda at: max(at["share"], usual + max(at["distance"], at["sigmas"] * noise)), FLAGS
             )
             found.extend(jump)
         if math.isfinite(before):
-            found.extend(rungs(limits, ">", lambda at: max(at("level"), before + at("grown"))))
+            found.extend(rungs(limits, ">", lambda at: max(at["level"], before + at["grown"])))
         return Clause(cut.now, found, "share at the limit", keys.TRUNCATED, SHARE)
 
-    def _lasting(self, limits: Mapping[str, float]) -> Clause:
+    def _lasting(self, limits: Values) -> Clause:
         least = self._cut.lowest(5) if self._cut.count >= self._needed else math.nan
         return Clause(least, ladder(limits, "lasting", ">"), "lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
 
     @staticmethod
-    def _forecast(limits: Mapping[str, float], left: float) -> Clause:
+    def _forecast(limits: Values, left: float) -> Clause:
         return Clause(left, ladder(limits, "forecast", "<"), "steps until half are cut, at this rate", span=POSITIVE)
 
     def _left(self) -> float:

@@ -1,15 +1,15 @@
 """MIS-2: a mismatch of rollout engine and trainer that grows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import SHARE, Clause, Rung
+from launcher.health.clauses import SHARE, Clause, Values
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
-from launcher.record.levels import Level
+from launcher.record.levels import NOTICE, OK
 
 _WARM_UP = 8  # steps
 
@@ -35,20 +35,24 @@ class GrowingMismatch(Rule):
         if self._mean.known < _WARM_UP:
             return warming(_WARM_UP - self._mean.known)
         longer = self._length.now / self._length.usual if self._length.usual > 0 else 1.0
-        message = f"probability difference {number(mean)} (usual {number(self._mean.usual)}), highest {number(highest)}"
-        if longer >= self.limits.raising["notice.length"]:
-            message += f", responses {number(longer)} times as long"
+        usual = self._mean.usual
+
+        def message(reading: Reading) -> str:
+            grown = longer >= self.limits.raising["notice.length"]
+            words = f"probability difference {number(mean)} (usual {number(usual)}), highest {number(highest)}"
+            return words + (f", responses {number(longer)} times as long" if grown else "")
+
         reading = self.compare(message, lambda limits: self._clauses(limits, longer))
-        if reading.raw > Level.OK:
+        if reading.raw > OK:
             self._mean.refuse()
             self._highest.refuse()
         return reading
 
-    def _clauses(self, limits: Mapping[str, float], longer: float) -> Sequence[Clause]:
+    def _clauses(self, limits: Values, longer: float) -> Sequence[Clause]:
         top = max(limits["notice.highest"] * self._highest.usual, limits["notice.floor"])
         together = self._mean.now if longer >= limits["notice.length"] else math.nan
-        grown = Rung(Level.NOTICE, ">", max(limits["notice.mean"] * self._mean.usual, limits["notice.least"]))
+        grown = (NOTICE, ">", max(limits["notice.mean"] * self._mean.usual, limits["notice.least"]))
         return [
-            Clause(self._highest.now, [Rung(Level.NOTICE, ">", top)], metric=keys.PROBS_DIFF_MAX, span=SHARE),
+            Clause(self._highest.now, [(NOTICE, ">", top)], metric=keys.PROBS_DIFF_MAX, span=SHARE),
             Clause(together, [grown], "difference while responses grow", keys.PROBS_DIFF, SHARE),
         ]

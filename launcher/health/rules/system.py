@@ -2,18 +2,18 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from launcher.core.format import duration, number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Values, ladder, rungs
 from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
 from launcher.health.rules.base import Memory, Rule, Setup, warming
 from launcher.health.state import Reading
-from launcher.record.levels import Level
+from launcher.record.levels import NOTICE, OK, WARN
 from launcher.verl.config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
@@ -45,18 +45,22 @@ class StepTime(Rule):
         ratio, ago = core / time.usual, core / time.ago
         if cost.known and math.isfinite(cost.now):  # shorter or longer responses are no slow-down
             ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
+
+        def message(reading: Reading) -> str:
+            if reading.raw > reading.raising[0].level:
+                return f"steps take {number(ago)}× the time of 50 to 100 steps ago"
+            return f"steps take {number(ratio)}× the usual time ({number(core)} s)"
+
         reading = self.compare(
-            f"steps take {number(ratio)}× the usual time ({number(core)} s)",
+            message,
             lambda limits: [
                 Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE),
                 Clause(ago, ladder(limits, "ago", ">"), "× the time 50 to 100 steps ago", span=POSITIVE),
             ],
             time,
         )
-        if reading.raw >= Level.WARN:
+        if reading.raw >= WARN:
             cost.refuse()
-        if reading.raw > reading.raising[0].level:
-            reading.message = f"steps take {number(ago)}× the time of 50 to 100 steps ago"
         return reading
 
     def _generated(self, frame: Frame) -> float | None:
@@ -108,25 +112,29 @@ class _MemoryRule(Rule):
         rises = self._rises()
         growth, left = min(rises, default=math.nan), self._left(used, rises)
         outlived = left is not None and self._outlived(frame.step + left)
+        sampled = self._full_for >= _FULL_FOR
+
+        def message(reading: Reading) -> str:
+            words = f"{number(used)} of {number(self._total)} GB {self.words}"
+            if left is not None:
+                words += f", growing; full in about {number(max(0, round(left)))} steps"
+                return words + (", after the last step" if outlived else "")
+            between = sampled and reading.raising[0].level == OK
+            return words + (", but nearly full between steps" if between else "")
+
         reading = self.compare(
-            f"{number(used)} of {number(self._total)} GB {self.words}",
-            lambda limits: self._clauses(limits, used, growth, math.nan if left is None or outlived else left),
+            message, lambda limits: self._clauses(limits, used, growth, math.nan if left is None or outlived else left)
         )
-        if left is not None:
-            reading.message += f", growing; full in about {number(max(0, round(left)))} steps"
-            reading.message += ", after the last step" if outlived else ""
-        elif self._full_for >= _FULL_FOR and reading.raising[0].level == Level.OK:
-            reading.message += ", but nearly full between steps"
         self._full_for = 0.0
         return reading
 
-    def _clauses(self, limits: Mapping[str, float], used: float, growth: float, left: float) -> Sequence[Clause]:
+    def _clauses(self, limits: Values, used: float, growth: float, left: float) -> Sequence[Clause]:
         total = self._total or 0.0
         between = f"seconds above {number(100 * limits['notice.sampled'])} % between steps"
-        creep = Rung(Level.NOTICE, ">", limits["notice.creep"] * total)
+        creep = (NOTICE, ">", limits["notice.creep"] * total)
         found = [
             Clause(used, ladder(limits, "share", unit=total), "GB in use", self.needs[0], (0.0, total), fixed=True),
-            Clause(self._full_for, [Rung(Level.NOTICE, ">=", _FULL_FOR)], between, span=POSITIVE),
+            Clause(self._full_for, [(NOTICE, ">=", _FULL_FOR)], between, span=POSITIVE),
         ]
         if math.isfinite(growth):
             found.append(Clause(growth, [creep], f"smallest growth in {_THIRD} steps"))
@@ -258,9 +266,9 @@ class Stall(Rule):
         reading.message = f"{said} (usual {duration(median(self._gaps))})"
         return reading
 
-    def _silence(self, limits: Mapping[str, float], waited: float) -> Sequence[Clause]:
+    def _silence(self, limits: Values, waited: float) -> Sequence[Clause]:
         if self._last_step is None or not self._gaps:
             return [Clause(waited, ladder(limits, "start", ">"), "seconds without a step", span=POSITIVE)]
         usual, longest = median(self._gaps), max(self._gaps)
-        silent = rungs(limits, ">", lambda at: max(at("median") * usual, at("longest") * longest, at("seconds")))
+        silent = rungs(limits, ">", lambda at: max(at["median"] * usual, at["longest"] * longest, at["seconds"]))
         return [Clause(waited, silent, "seconds since the last step", span=POSITIVE)]

@@ -1,16 +1,16 @@
 """VAL-1, HACK-1 and HACK-2: whether a better training reward is a better model."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import Clause, Rung, ladder, rungs
+from launcher.health.clauses import Clause, Values, ladder, rungs
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.signals import Reward, Validation
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Level
+from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
 
 _AUDITED = 20  # steps from which the audit reward is compared with the first ones
 
@@ -24,13 +24,13 @@ class ValidationDrop(Rule):
     def judge(self, frame: Frame) -> Reading | None:
         validation = self.signals.validation
         if not validation.fresh:
-            return Reading(Level.WARM, "waiting for the first validation") if not validation.count else None
+            return Reading(WARM, "waiting for the first validation") if not validation.count else None
         span, noise = validation.span(self.reward), validation.noise
         drop = validation.drops[-1]
         twice = min(validation.drops) if validation.count >= 3 else 0.0
 
-        def clauses(limits: Mapping[str, float]) -> Sequence[Clause]:
-            notice, *serious = rungs(limits, ">", lambda at: max(at("span") * span, at("sigmas") * noise), FLAGS)
+        def clauses(limits: Values) -> Sequence[Clause]:
+            notice, *serious = rungs(limits, ">", lambda at: max(at["span"] * span, at["sigmas"] * noise), FLAGS)
             return [
                 Clause(drop, [notice], "drop below the best"),
                 Clause(twice, serious, "drop below the best, two in a row"),
@@ -62,18 +62,21 @@ class RewardHacking(Rule):
             return warming(11 - min(reward.known, self._length.known))
         usual, now, usual_length = reward.usual, reward.then(0), self._length.usual
         ratio = length / usual_length if usual_length > 0 else 1.0
-        reading = self.compare("", lambda limits: [self._gamed(limits, now - usual, ratio), self._apart])
-        gamed = reading.raising[0].level
-        if gamed >= Level.WARN:
+
+        def message(reading: Reading) -> str:
+            gamed, apart = (clause.level for clause in reading.raising)
+            if apart and gamed <= WARN:
+                return "training reward rises while validation falls"
+            grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
+            return f"reward {number(usual)} → {number(now)} {grew}"
+
+        reading = self.compare(message, lambda limits: [self._gamed(limits, now - usual, ratio), self._apart])
+        if reading.raising[0].level >= WARN:
             reward.refuse()
             self._length.refuse()
-        grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
-        reading.message = f"reward {number(usual)} → {number(now)} {grew}"
-        if self._apart.level and gamed <= Level.WARN:
-            reading.message = "training reward rises while validation falls"
         return reading
 
-    def _gamed(self, limits: Mapping[str, float], up: float, ratio: float) -> Clause:
+    def _gamed(self, limits: Values, up: float, ratio: float) -> Clause:
         reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
         figure = f"× usual length while the reward rises > {number(rise)}"
@@ -92,7 +95,7 @@ class RewardHacking(Rule):
         lasts = validation.count >= 4 and validation.best_index <= validation.count - 4
         counts = lasts and reward.smooth > validation.best_score + rise
         fallen = validation.best - validation.pair() if counts else math.nan
-        return Clause(fallen, [Rung(Level.WARN, ">", most)], figure)
+        return Clause(fallen, [(WARN, ">", most)], figure)
 
 
 class AuditedReward(Rule):
@@ -116,10 +119,10 @@ class AuditedReward(Rule):
             return warming(_AUDITED - audit.count)
         up, audited = reward.gain, audit.gain
 
-        def apart(limits: Mapping[str, float]) -> Sequence[Clause]:
+        def apart(limits: Values) -> Sequence[Clause]:
             rise = reward.distance(limits["notice.span"], limits["notice.sigmas"])
             figure = f"audit change while the reward rises > {number(rise)}"
             least = limits["notice.audit_sigmas"] * audit.noise
-            return [Clause(audited if up > rise else math.nan, [Rung(Level.NOTICE, "<=", least)], figure)]
+            return [Clause(audited if up > rise else math.nan, [(NOTICE, "<=", least)], figure)]
 
-        return self.compare(f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)
+        return self.compare(lambda reading: f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)
