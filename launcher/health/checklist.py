@@ -1,7 +1,6 @@
 """The checklist: feeds every rule, keeps the rows, reports what changed."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from operator import methodcaller
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -30,7 +29,6 @@ class _Entry:
         self.rule, self.data = rule, rules()[rule.id]
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
-        self.raw = OK  # what the rule said last
         reason = rule.not_applicable() if limits.enabled else "disabled in the settings"
         self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
@@ -46,14 +44,13 @@ class _Entry:
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
-        self.raw, self.rule.flagged = OK, before > OK
+        self.rule.flagged = before > OK
         try:
             reading = judge(self.rule)
             if reading is None and logged is not None and before < OK:
                 reading = _missing(self.rule, logged)
             if reading is not None:
                 state.push(step, reading)
-                self.raw = reading.raw
         except Exception as error:
             self.off, self.error = True, error
             state.set(step, N_A, f"rule failed: {type(error).__name__}: {error}")
@@ -149,15 +146,9 @@ class Checklist:
         return changes + self._judge(self._others, frame, training)  # these depend on the harm
 
     def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
-        changes, judge = [], methodcaller("judge", frame)
-        for entry in entries:
-            if entry.off or not (training or entry.rule.judges_validations):
-                continue
-            change = entry.ask(frame.step, judge, self._logged)
-            frame.raw[entry.rule.id] = entry.raw
-            if change is not None:
-                changes.append(change)
-        return changes
+        asked = [each for each in entries if not each.off and (training or each.rule.judges_validations)]
+        changes = [each.ask(frame.step, lambda rule: rule.judge(frame), self._logged) for each in asked]
+        return [change for change in changes if change is not None]
 
     def _harm(self) -> str:
         """The damage of this step in words, that of the worst flag; "" for none."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from launcher.health import keys
-from launcher.record.levels import Level
 
 _SAME = 1e-9  # a range this small, as a share of the values, is no range
 
@@ -13,8 +12,7 @@ class Frame:
     """The figures of one step.
 
     `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
-    the unix time at which the step was seen. `raw` collects the raw levels of the rules already judged at
-    this step: some rules build on others. `bad` are the keys whose value is not finite.
+    the unix time at which the step was seen. `bad` are the keys whose value is not finite.
     """
 
     def __init__(
@@ -25,7 +23,6 @@ class Frame:
         self.data = data
         self.three_decimals = three_decimals
         self.t = t
-        self.raw: dict[str, Level] = {}
         self.bad = [key for key, value in data.items() if not isfinite(value)]
         self._figures: Mapping[str, float | None] = data
         if self.bad or not keys.SCALE.keys().isdisjoint(data):

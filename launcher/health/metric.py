@@ -1,9 +1,7 @@
 """The model of a metric: its level, trend and noise, and what is usual of it, estimated here and nowhere else."""
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 KEPT = 40  # values that estimates look back
@@ -21,8 +19,8 @@ def median(values: Iterable[float]) -> float:
     ordered = sorted(values)
     if not ordered:
         return math.nan
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    middle, odd = divmod(len(ordered), 2)
+    return ordered[middle] if odd else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def noise_of(values: Iterable[float]) -> float:
@@ -42,13 +40,13 @@ class _Estimate:
     """An estimate that is made at most once per value."""
 
     def __init__(self, of: Callable[[Any], float]) -> None:
-        self._of, self._name = of, of.__name__
+        self._of = of
 
     def __get__(self, metric: "Metric", owner: object) -> float:
         made = metric.made
-        if self._name not in made:
-            made[self._name] = self._of(metric)
-        return made[self._name]
+        if self not in made:
+            made[self] = self._of(metric)
+        return made[self]
 
 
 class Metric:
@@ -69,17 +67,16 @@ class Metric:
         self.count = 0
         self.smooth = math.nan  # exponential mean over five steps
         self.run = 0  # steps in a row with a value other than 0
-        self.made: dict[str, float] = {}
-        self._values: deque[float] = deque(maxlen=KEPT)
-        self._past: deque[float] = deque(maxlen=AGO[1])
+        self.made: dict[_Estimate, float] = {}
+        self._values: list[float] = []
+        self._past: list[float] = []
         self._first: list[float] = []
-        self._refused: deque[float] = deque(maxlen=USUAL)
-        self._refusals = 0
+        self._refused: list[float] = []  # in a row
         self._refuse = False
 
     def see(self, x: float | None) -> None:
         """Takes in the value of a step; without one nothing moves."""
-        if not math.isnan(self.now):
+        if self.now == self.now:  # not nan
             self._settle()
         if x is None or math.isnan(x):
             self.now = math.nan
@@ -89,6 +86,8 @@ class Metric:
         self.count += 1
         self.run = self.run + 1 if x else 0
         self._values.append(x)
+        if len(self._values) > KEPT:
+            del self._values[0]
         self.made.clear()
 
     def refuse(self) -> None:
@@ -96,26 +95,24 @@ class Metric:
         self._refuse = True
 
     def _settle(self) -> None:
-        x = self.now
-        if not self._refuse:
-            self._past.append(x)
+        if self._refuse:
+            self._refuse = False
+            self._refused.append(self.now)
+            if len(self._refused) < _REBUILD_AFTER:
+                return
+            self._past += self._refused[-USUAL:]
+        else:
+            self._past.append(self.now)
             if len(self._first) < FIRST:
-                self._first.append(x)
-            self._refusals = 0
-            return
-        self._refuse = False
-        if self._refusals == 0:
-            self._refused.clear()
-        self._refused.append(x)
-        self._refusals += 1
-        if self._refusals >= _REBUILD_AFTER:
-            self._past.extend(self._refused)
-            self._refusals = 0
+                self._first.append(self.now)
+        self._refused.clear()
+        if self.known > AGO[1]:
+            del self._past[: -AGO[1]]
 
     def last(self, count: int, ago: int = 0) -> list[float]:
         """The last values, in their order; those that ended so many values `ago`."""
         size = len(self._values) - ago
-        return list(islice(self._values, max(size - count, 0), max(size, 0)))
+        return self._values[max(size - count, 0) : max(size, 0)]
 
     def median(self, count: int, ago: int = 0) -> float:
         """Median of the last values; of those that ended so many values `ago`."""
@@ -136,8 +133,8 @@ class Metric:
 
     def then(self, steps: int) -> float:
         """Median of the three values that ended so many steps ago; nan when there are fewer."""
-        three = self.last(3, steps)
-        return median(three) if len(three) == 3 else math.nan
+        three = sorted(self.last(3, steps))
+        return three[1] if len(three) == 3 else math.nan
 
     @property
     def size(self) -> float:
@@ -156,12 +153,15 @@ class Metric:
     @_Estimate
     def log_noise(self) -> float:
         """Noise of a metric whose swings are in proportion to it: that of its logarithm."""
-        return noise_of([math.log(max(x, self._floor)) for x in self.last(self.noisy)])
+        return self._log_noise(self.last(self.noisy))
 
     @_Estimate
     def usual_log_noise(self) -> float:
         """The same of the last 20 accepted values: flagged peaks are not in it."""
-        return noise_of([math.log(max(x, self._floor)) for x in islice(reversed(self._past), USUAL)])
+        return self._log_noise(self._past[-USUAL:][::-1])
+
+    def _log_noise(self, values: Sequence[float]) -> float:
+        return noise_of([math.log(max(x, self._floor)) for x in values])
 
     def swing(self, sigmas: float, usual: bool = False) -> float:
         """The factor that so many sigmas of such a metric are."""
@@ -181,12 +181,12 @@ class Metric:
     @_Estimate
     def usual(self) -> float:
         """Median of the last 20 accepted values before this one."""
-        return median(islice(reversed(self._past), USUAL))
+        return median(self._past[-USUAL:])
 
     @_Estimate
     def usual_size(self) -> float:
         """The same of the values without their signs, with a floor for rounding errors; nan before ten values."""
-        return max(median(map(abs, islice(reversed(self._past), USUAL))), _ROUNDING) if self.known >= 10 else math.nan
+        return max(median(map(abs, self._past[-USUAL:])), _ROUNDING) if self.known >= 10 else math.nan
 
     @_Estimate
     def start(self) -> float:
@@ -207,7 +207,7 @@ class Metric:
     def ago(self) -> float:
         """Median of the values 50 to 100 steps ago; nan before there are eight of them."""
         count = len(self._past) - AGO[0]
-        return median(islice(self._past, count)) if count >= FIRST else math.nan
+        return median(self._past[:count]) if count >= FIRST else math.nan
 
     @property
     def before(self) -> float:
@@ -220,9 +220,8 @@ class Metric:
         """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
         return min(self.usual, self.before) if self.settled else self.start
 
-    @_Estimate
-    def high(self) -> float:
-        """The highest level of the last 100 accepted values: below it, a rise leads back to where it was."""
-        past = list(self._past)
-        levels = [median(past[place : place + FIRST]) for place in range(0, len(past), FIRST)]
-        return max([*levels, self.first] if 3 <= len(past) < AGO[1] else levels, default=math.nan)
+    def reached(self, x: float) -> bool:
+        """Whether a level of the last 100 accepted values was as high: then a rise leads back to where it was."""
+        places = range(0, self.known, FIRST)
+        began = self.known < AGO[1] and x <= self.first
+        return began or any(x <= median(self._past[place : place + FIRST]) for place in places)

@@ -42,9 +42,11 @@ class Reward(Metric):
         self.best_step = 0
         self.since_best = 0  # steps
         self.rises = False  # what changes now pays
+        self.lost = False  # whether REW-1 finds that too much of it is lost
 
     def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
         """Takes in one step; without a score nothing moves."""
+        self.lost = False
         self.see(score)
         if score is None:
             return

@@ -74,7 +74,7 @@ class State:
         raw = reading.raw
         if raw < OK:
             if self.level < OK or raw == N_A:  # never back to WARM
-                self.set(step, raw, reading.words())
+                self.set(step, raw, reading)
             return
         self.reading = reading
         self._raws.append(raw)
@@ -95,10 +95,11 @@ class State:
             state = min(state, self._left())
         if state != max(self.level, OK):
             self._changes.append(self._read)
-        message = reading.words() if raw >= state or state == OK else self.message
-        self.set(step, state, message + LASTING if raw > state == OK else message)
+        if raw > state == OK:
+            reading.ending += LASTING
+        self.set(step, state, reading if raw >= state or state == OK else self._message)
 
-    def set(self, step: int, level: Level, message: str) -> None:
+    def set(self, step: int, level: Level, message: str | Reading) -> None:
         """Puts the state to `level` at once (rules on the clock and on log lines have no debounce)."""
         if level > max(self.level, OK):
             self.was = level if self.since is None or self.was is None else max(level, self.was)

@@ -39,10 +39,6 @@ class _Compared:
         limits = () if figure.unit else (setup.limits.raising, setup.limits.releasing)
         self._fixed = {id(each): self._rungs(each) for each in limits}  # those that do not move with the run
 
-    def value(self) -> float:
-        """What is compared."""
-        return self.take(self.metric)
-
     def clause(self, x: float, limits: Values, rule: Rule) -> Clause:
         figure = self.figure
         if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
@@ -83,7 +79,7 @@ class Declared(Rule):
         data, first = self.data, self._figures[0].metric
         if not data.any and None in map(frame.get, self.needs):
             return None
-        found = [(each, each.value()) for each in self._figures if not math.isnan(each.metric.now)]
+        found = [(each, each.take(each.metric)) for each in self._figures if not math.isnan(each.metric.now)]
         if not found or not (data.any or found[0][0].metric is first):
             return not_judged(data.missing) if data.missing and not first.count else None
         first = found[0][0].metric
@@ -94,6 +90,8 @@ class Declared(Rule):
         reading = self.compare(
             partial(self._message, frame, found), lambda limits: [each.clause(x, limits, self) for each, x in found]
         )
+        if reading.raw:
+            reading.message = reading.words()
         if reading.raw >= WARN:
             for each, _ in found:
                 if each.figure.unit.startswith("usual"):

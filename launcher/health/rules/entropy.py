@@ -91,7 +91,7 @@ class EntropyRise(Rule):
         entropy = self._entropy
         if entropy.known < 3:
             return warming(4 - entropy.known)
-        usual, back = entropy.low, x <= entropy.high
+        usual, back = entropy.low, entropy.reached(x)
 
         def message(reading: Reading) -> str:
             near = x >= self.limits.raising["warn.top"] * self._top

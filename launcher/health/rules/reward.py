@@ -10,7 +10,7 @@ from launcher.health.clauses import POSITIVE, Clause, Rung, Values, ladder, rung
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, lasting, moved, warming
 from launcher.health.state import Reading
-from launcher.record.levels import CRITICAL, FLAGS, NOTICE, OK, WARN
+from launcher.record.levels import CRITICAL, FLAGS, NOTICE, WARN
 
 _RANGES = ((keys.SCORE_MAX, keys.SCORE_MIN), (keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN))
 _HAD = 10  # steps with signal after which its absence is a loss
@@ -32,9 +32,11 @@ class RewardDrop(Rule):
         if reward.count < 10:
             return warming(10 - reward.count)
         smooth, best, step = reward.smooth, reward.best, reward.best_step
-        return self.compare(
+        reading = self.compare(
             lambda reading: f"reward {number(smooth)}, best so far {number(best)} at step {step}", self._drop
         )
+        reward.lost = reading.raw >= WARN
+        return reading
 
     def _drop(self, limits: Values) -> Sequence[Clause]:
         reward = self.reward
@@ -73,7 +75,7 @@ class RewardLeap(Rule):
         reward = self.reward
         found = [x for names in (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN) if (x := frame.get(names)) is not None]
         self._ends.append((max(found), min(found)))
-        if frame.raw.get("REW-1", OK) >= WARN:
+        if reward.lost:
             reward.refuse()
         usual, now = reward.usual, reward.then(0)
         if reward.count < 10:
