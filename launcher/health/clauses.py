@@ -16,25 +16,21 @@ Rung = tuple[Level, str, float]
 """One limit on one figure: the level is reached when `figure side value` holds."""
 
 
-class Clause(NamedTuple):
-    """A figure at one step, and its limits.
+class Measure(NamedTuple):
+    """What is compared: `words` say it, "" for the metric itself.
 
-    `now` is nan where the step has no such figure, or where the rule does not count it. `figure` says what it
-    is, "" for the metric itself; `metric` are the names of the metric that it is on the scale of, () for none.
-    `span` is what it can be. `fixed` limits do not move with the run.
+    `metric` are the names of the metric that it is on the scale of, () for none, and `span` is what it can be. `fixed`
+    limits do not move with the run.
     """
 
-    now: float
-    rungs: Sequence[Rung]
-    figure: str = ""
+    words: str | Callable[[], str] = ""
     metric: tuple[str, ...] = ()
     span: tuple[float, float] = ANY
     fixed: bool = False
 
-    @property
-    def level(self) -> Level:
-        """The highest level whose limit the figure has crossed, else OK."""
-        return worst((self,))
+
+Clause = tuple[float, Sequence[Rung], Measure]
+"""A figure at one step, its limits, and what it is; nan where the step has none, or the rule does not count it."""
 
 
 class Values(dict[str, float]):
@@ -59,7 +55,7 @@ Clauses = Callable[[Values], Sequence[Clause]]
 """A rule's clauses by its limits."""
 
 
-_Limit = tuple[Clause, Rung, bool]  # with whether it is one for letting go
+_Limit = tuple[float, Measure, Rung, bool]  # with the figure, and whether it is one for letting go
 
 
 def ladder(limits: Values, name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
@@ -80,7 +76,7 @@ def rungs(
 def worst(clauses: Iterable[Clause]) -> Level:
     """The highest level among clauses."""
     found = OK
-    for now, rungs, *_ in clauses:
+    for now, rungs, _ in clauses:
         for level, side, value in rungs:
             if level > found and HOLDS[side](now, value):
                 found = level
@@ -95,25 +91,26 @@ def bounds(
     Left out is what the figure cannot reach, and what a limit of the same figure for the same level or a worse
     one covers: so they are in the order of their levels. `keys` are the metrics of the row.
     """
-    figures: dict[tuple[object, ...], list[_Limit]] = {}
+    figures: dict[tuple[str, tuple[str, ...], float | None, str], list[_Limit]] = {}
     for clauses, holds in ((raising, False), (releasing, True)):
-        for clause in clauses:
-            now = clause.now if math.isfinite(clause.now) else None
-            for at, side, value in clause.rungs:
-                limits = figures.setdefault((clause.figure, clause.metric, now, side[0]), [])
-                if (at <= level) == holds and math.isfinite(value):
-                    limits.append((clause, (at, side, value), holds))
-    return tuple(_bound(*limit, keys) for limits in figures.values() for limit in _counting(limits))
+        for now, rungs, measure in clauses:
+            words = measure.words if isinstance(measure.words, str) else measure.words()
+            for rung in rungs:
+                figure = words, measure.metric, now if math.isfinite(now) else None, rung[1][0]
+                limits = figures.setdefault(figure, [])
+                if (rung[0] <= level) == holds and math.isfinite(rung[2]):
+                    limits.append((now, measure, rung, holds))
+    return tuple(_bound(figure[0], *limit, keys) for figure, found in figures.items() for limit in _counting(found))
 
 
 def _counting(limits: list[_Limit]) -> list[_Limit]:
     """Of the limits of one figure to one side those that make a difference, the mildest first."""
     found: list[_Limit] = []
-    for limit in sorted(limits, key=lambda limit: limit[1][0], reverse=True):
-        clause, rung, _ = limit
-        reachable = within(rung, *clause.span) or crossed(clause.now, *rung[1:])
-        if reachable and not any(_covers(worse[1], rung) or _meet(limit, worse) for worse in found):
-            found = [other for other in found if other[1][0] > rung[0] or not _covers(rung, other[1])]
+    for limit in sorted(limits, key=lambda limit: limit[2][0], reverse=True):
+        now, measure, rung, _ = limit
+        reachable = within(rung, *measure.span) or crossed(now, *rung[1:])
+        if reachable and not any(_covers(worse[2], rung) or _meet(limit, worse) for worse in found):
+            found = [other for other in found if other[2][0] > rung[0] or not _covers(rung, other[2])]
             found.append(limit)
     return found[::-1]
 
@@ -136,17 +133,17 @@ def _covers(rung: Rung, other: Rung) -> bool:
 
 def _meet(milder: _Limit, worse: _Limit) -> bool:
     """Whether a limit that moves with the run has come to a fixed one of a milder level: `≥ 1` and `> 1`."""
-    (clause, (level, side, value), _), (other, (above, beside, least), _) = milder, worse
-    return value == least and side[0] == beside[0] and level < above and clause.fixed != other.fixed
+    (_, measure, (level, side, value), _), (_, other, (above, beside, least), _) = milder, worse
+    return value == least and side[0] == beside[0] and level < above and measure.fixed != other.fixed
 
 
-def _bound(clause: Clause, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
+def _bound(words: str, now: float, measure: Measure, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
     return Bound(
         *rung,
-        metric=clause.figure,
-        now=clause.now if clause.figure and math.isfinite(clause.now) else None,
-        series=next((place for place, key in enumerate(keys) if key in clause.metric), -1),
-        crossed=crossed(clause.now, *rung[1:]),
+        metric=words,
+        now=now if words and math.isfinite(now) else None,
+        series=next((place for place, key in enumerate(keys) if key in measure.metric), -1),
+        crossed=crossed(now, *rung[1:]),
         holds=holds,
-        fixed=clause.fixed,
+        fixed=measure.fixed,
     )

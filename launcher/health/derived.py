@@ -86,13 +86,13 @@ def _decay(config: RunConfig) -> Source:
 
 def _zero_rate(config: RunConfig) -> Source:
     """Whether the rate is exactly 0 between the warm-up and the last steps."""
+    first, last = config.warmup_steps, config.total_steps or math.inf
 
     def zero(frame: Frame) -> float | None:
-        x, last = frame.get(keys.LEARNING_RATE), config.total_steps
+        x = frame.get(keys.LEARNING_RATE)
         if x is None or frame.three_decimals:
             return None
-        ending = last is not None and frame.step > last - 2
-        return float(x == 0 and frame.count >= 2 and frame.step > config.warmup_steps and not ending)
+        return float(x == 0 and frame.count >= 2 and first < frame.step <= last - 2)
 
     return zero
 

@@ -17,15 +17,13 @@ LASTING = ", flagged if it persists"  # of a row that is still OK: what it says 
 class Reading:
     """What a rule says about one step.
 
-    `raw` comes from the raise limits, `hold` from the looser release limits (the same as `raw` where a rule
-    has none); both come from the clauses. A `raw` of WARM or N-A means that the step could not be judged, and
-    `message` says why; it is made when it is asked for, as nobody reads that of most steps. `usual` is what the figure
-    is compared with, where it is compared with its own past.
+    `raw` comes from the clauses with the limits for raising; those for letting go may have looser ones. A `raw` of WARM
+    or N-A means that the step could not be judged, and `message` says why. It is made when it is asked for: nobody
+    reads that of most steps. `usual` is what the figure is compared with, where it is compared with its own past.
     """
 
     raw: Level
     message: "str | Callable[[Reading], str]"
-    hold: Level | None = None
     raising: Sequence[Clause] = ()
     releasing: Sequence[Clause] = ()
     usual: float | None = None
@@ -84,14 +82,15 @@ class State:
         if raw == state == OK:  # most steps
             self.level, self._message = OK, reading
             return
-        self._holds.append(max(raw, reading.hold if reading.hold is not None else raw))
+        hold = max(raw, worst(reading.releasing))
+        self._holds.append(hold)
         raised = self._raised()
-        if state > OK and self._gets_worse():
-            raised = max(raised, worst(clause for clause in reading.raising if clause.fixed))
+        if raw > state > OK and self._gets_worse():
+            raised = max(raised, worst(clause for clause in reading.raising if clause[2].fixed))
         if raised > state:
             state = raised
             self._holds.clear()
-        elif state > OK:
+        elif hold < state:
             state = min(state, self._left())
         if state != max(self.level, OK):
             self._changes.append(self._read)

@@ -107,13 +107,12 @@ class Rule:
         have moved on: it gets what they said at this step.
         """
         raising = releasing = clauses(self.limits.raising)
-        raw = hold = worst(raising)
+        raw = worst(raising)
         if self._lets_go_elsewhere and (self.flagged or raw):
             releasing = clauses(self.limits.releasing)
-            hold = worst(releasing)
         if usual_of is not None and raw >= WARN:
             usual_of.refuse()
-        return Reading(raw, message, hold, raising, releasing)
+        return Reading(raw, message, raising, releasing)
 
     def weighed(self, rungs: Sequence[Rung], pays: bool = False) -> Sequence[Rung]:
         """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it pays.

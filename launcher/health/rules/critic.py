@@ -4,7 +4,7 @@ import math
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Values, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.metric import KEPT
 from launcher.health.rules.base import Rule, Setup, warming
@@ -15,6 +15,8 @@ _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
 _STILL_FALLS = 0.9  # the newest ten of the last forty losses, to the oldest ten
 _BEYOND_NOISE = 1.5
+_LOSS = Measure(metric=keys.VALUE_LOSS, span=POSITIVE)
+_SHARE = Measure("median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
 
 class CriticFit(Rule):
@@ -39,7 +41,7 @@ class CriticFit(Rule):
         usual = min(loss.usual, loss.before)  # a slow rise
 
         def message(reading: Reading) -> str:
-            if reading.raw == reading.raising[0].level:
+            if reading.raw == worst(reading.raising[:1]):
                 return f"value loss {number(x)} vs usual {number(usual)}"
             fresh = learns and middle < self.limits.raising["warn.explained"]
             still = ", but the value loss is still falling" if fresh else ""
@@ -52,14 +54,14 @@ class CriticFit(Rule):
         reading = self.compare(
             message, lambda limits: [self._loss(limits, x, usual), self._share(limits, middle, learns)]
         )
-        if reading.raising[0].level >= WARN:
+        if worst(reading.raising[:1]) >= WARN:
             loss.refuse()
         return reading
 
     def _loss(self, limits: Values, x: float, usual: float) -> Clause:
         span = self.reward.span
         above = rungs(limits, ">", lambda at: max(at["ratio"] * usual, at["span"] * span * span))
-        return Clause(x, self.weighed(above), metric=keys.VALUE_LOSS, span=POSITIVE)
+        return x, self.weighed(above), _LOSS
 
     def _share(self, limits: Values, middle: float, learns: bool) -> Clause:
         """While the value loss falls this is a NOTICE at most.
@@ -68,7 +70,7 @@ class CriticFit(Rule):
         """
         most = NOTICE if learns else CRITICAL
         below = self.weighed([rung for rung in ladder(limits, "explained", "<") if rung[0] <= most])
-        return Clause(middle, below, "median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
+        return middle, below, _SHARE
 
     def _learns(self) -> bool:
         """Whether the loss has fallen, and by more than its noise: medians of ten differ by 0.6 of that of a step."""

@@ -7,7 +7,7 @@ from operator import attrgetter, methodcaller
 
 from launcher.core.format import number
 from launcher.health.catalogue import Figure, RuleData
-from launcher.health.clauses import Clause, Rung, Values, ladder
+from launcher.health.clauses import Clause, Measure, Rung, Values, ladder, worst
 from launcher.health.derived import keys_of
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
@@ -33,9 +33,10 @@ class _Compared:
         self.figure, self.metric = figure, setup.signals.of(figure.metric)
         self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
         self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
-        self._keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
+        keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
         positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
-        self._span = (0.0 if positive else -math.inf, figure.most)
+        self._measure = Measure(figure.words, keys, (0.0 if positive else -math.inf, figure.most), figure.fixed)
+        self._itself = self._measure._replace(words="")
         limits = () if figure.unit else (setup.limits.raising, setup.limits.releasing)
         self._fixed = {id(each): self._rungs(each) for each in limits}  # those that do not move with the run
 
@@ -46,8 +47,7 @@ class _Compared:
         rungs: Sequence[Rung] = self._fixed.get(id(limits)) or self._rungs(limits)
         if figure.change:
             rungs = rule.weighed(rungs, figure.pays and rule.reward.rises)
-        words = "" if figure.take == "size" and self.metric.now >= 0 else figure.words
-        return Clause(x, rungs, words, self._keys, self._span, figure.fixed)
+        return x, rungs, self._itself if figure.take == "size" and self.metric.now >= 0 else self._measure
 
     def _rungs(self, limits: Values) -> list[Rung]:
         figure, unit = self.figure, self._unit(self._of_unit) if self._unit else 1.0
@@ -102,7 +102,7 @@ class Declared(Rule):
         data, said, values = self.data, list[str](), _Named(self, frame, found)
         for (each, x), clause in zip(found, reading.raising, strict=True):
             lasts = each.figure.take == "run" and x > 0 and not reading.raw
-            if each.figure.say and (lasts or (clause.level == reading.raw and (reading.raw or not data.message))):
+            if each.figure.say and (lasts or (worst((clause,)) == reading.raw and (reading.raw or not data.message))):
                 said.append(each.figure.say.format_map(values) + (LASTING if lasts else ""))
         if said:
             return ", ".join(dict.fromkeys(said))

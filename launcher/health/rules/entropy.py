@@ -5,15 +5,18 @@ from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, Values, rungs, worst
+from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, moved, warming
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, OK, SERIOUS, WARN
 
 _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
-_SPANS = (5, 10, 20)
+_SPANS = {steps: f"ratio_{steps}" for steps in (5, 10, 20)}
 _FEWEST = 4  # values from which a fall is judged
+_ENTROPY = Measure(metric=keys.ENTROPY)
+_MIDDLE, _SMOOTH = (Measure(words, keys.ENTROPY, POSITIVE) for words in ("median of 3 steps", "smoothed"))
+_LOWEST = _SMOOTH._replace(fixed=True)
 _BABBLE = 1.3  # times the first entropy: near the top of what it can be, and not from the beginning
 
 
@@ -27,14 +30,17 @@ class EntropyCollapse(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._entropy = setup.signals.of("ENTROPY")
+        self._absolute = setup.config.token_mean
 
     def rate(self, frame: Frame, x: float) -> Reading:
         entropy = self._entropy
         if entropy.count < _FEWEST:
             return warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
-        spans = _SPANS if count >= _SPANS[0] + 3 else (count - 3,)  # from the first values
-        falls = [(steps, then) for steps in spans if (then := entropy.then(steps)) > _NOTHING_LEFT]
+        spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # from the first values
+        falls = [
+            (then, steps, ratio) for steps, ratio in spans.items() if (then := entropy.then(steps)) > _NOTHING_LEFT
+        ]
         smooth, start = entropy.smooth, entropy.start if entropy.settled else None
 
         def message(reading: Reading) -> str:
@@ -42,34 +48,27 @@ class EntropyCollapse(Rule):
                 return f"entropy {number(smooth)}" + (f" (started at {number(start)})" if start is not None else "")
             if not falls:
                 return f"entropy {number(now)}"
-            steps, then = min(
-                falls, key=lambda fall: now / (self._ratio(self.limits.raising, "warn", fall[0]) * fall[1])
-            )
+            warn = self.limits.raising.at["warn"]
+            then, steps, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
             return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps} steps')}"
 
         return self.compare(message, lambda limits: [self._falling(limits, now, falls), *self._low(limits)])
 
-    def _falling(self, limits: Values, now: float, falls: Sequence[tuple[int, float]]) -> Clause:
+    def _falling(self, limits: Values, now: float, falls: Sequence[tuple[float, int, str]]) -> Clause:
         falling = []
         for level, name in SERIOUS:
-            beyond = 1 / self._entropy.swing(limits.at[name]["sigmas"])
-            falling += [(level, "<", min(self._ratio(limits, name, steps), beyond) * then) for steps, then in falls]
-        return Clause(now, self.weighed(falling, self.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
-
-    @staticmethod
-    def _ratio(limits: Values, level: str, steps: int) -> float:
-        return limits[f"{level}.ratio_{max(steps, _SPANS[0])}"]
+            at = limits.at[name]
+            beyond = 1 / self._entropy.swing(at["sigmas"])
+            falling += [(level, "<", min(at[ratio], beyond) * then) for then, _, ratio in falls]
+        return now, self.weighed(falling, self.reward.rises), _MIDDLE
 
     def _low(self, limits: Values) -> Sequence[Clause]:
         """The absolute part: a smoothed entropy near zero, and low against where it started."""
-        if not self.config.token_mean:
+        if not self._absolute:
             return []
-        entropy, lowest = self._entropy, [(NOTICE, "<", limits["notice.value"])]
-        near = rungs(limits, "<", lambda at: min(at["value"], at["start"] * entropy.start)) if entropy.settled else []
-        return [
-            Clause(entropy.smooth, limit, "smoothed", keys.ENTROPY, POSITIVE, fixed)
-            for limit, fixed in ((lowest, True), (near, False))
-        ]
+        smooth, start, lowest = self._entropy.smooth, self._entropy.start, [(NOTICE, "<", limits["notice.value"])]
+        near = rungs(limits, "<", lambda at: min(at["value"], at["start"] * start)) if self._entropy.settled else []
+        return [(smooth, lowest, _LOWEST), (smooth, near, _SMOOTH)]
 
 
 class EntropyRise(Rule):
@@ -106,14 +105,14 @@ class EntropyRise(Rule):
     def _above(self, limits: Values, x: float, usual: float, back: bool) -> Clause:
         start, top, found = self._entropy.first, self._top, list[Rung]()
         for level, name in FLAGS:
-            offset, beyond = limits.at[name]["offset"], self._entropy.swing(limits.at[name]["sigmas"])
-            above = max(limits.at[name]["ratio"] * usual + offset, beyond * usual)
-            found.append((NOTICE if back else level, ">=", above))
+            at = limits.at[name]
+            offset, beyond = at["offset"], self._entropy.swing(at["sigmas"])
+            found.append((NOTICE if back else level, ">=", max(at["ratio"] * usual + offset, beyond * usual)))
             if level == NOTICE:  # the beginning and the top have limits for what is serious
                 continue
-            found.append((level, ">=", max(limits.at[name]["start"] * start + offset, beyond * start)))
+            found.append((level, ">=", max(at["start"] * start + offset, beyond * start)))
             if math.isfinite(top):
-                found.append((level, ">=", max(limits.at[name]["top"] * top, _BABBLE * start)))
+                found.append((level, ">=", max(at["top"] * top, _BABBLE * start)))
         if math.isfinite(top):
             found.append((WARN, ">=", limits["warn.noise"] * top))
-        return Clause(x, self.weighed(found), metric=keys.ENTROPY)
+        return x, self.weighed(found), _ENTROPY

@@ -1,11 +1,12 @@
 """ERR-1: errors in the log."""
 
+import math
 import re
 from collections.abc import Sequence
 
 from launcher.core.text import clean
 from launcher.health.catalogue import shared_advice
-from launcher.health.clauses import POSITIVE, Clause, Values
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values
 from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
@@ -42,6 +43,10 @@ _KNOWN = (  # the name of its advice, what shows it
 )
 _LAST_WORDS = "Final validation metrics"  # of veRL's trainers, before they end
 _LONGEST = 200  # characters of a message
+_SINCE = (
+    (WARN, Measure("steps since a suspicious line", span=POSITIVE)),
+    (CRITICAL, Measure("steps since an error", span=POSITIVE)),
+)
 
 
 class LogErrors(Rule):
@@ -56,6 +61,7 @@ class LogErrors(Rule):
         self._message = ""
         self._cause: str | None = None
         self._trained = False  # to the end: what comes now is no error of training
+        self._last = setup.config.total_steps or math.inf
 
     def fixes(self) -> Sequence[Fix]:
         return shared_advice(self._cause) if self._cause else super().fixes()
@@ -88,7 +94,7 @@ class LogErrors(Rule):
 
     def judge(self, frame: Frame) -> Reading:
         self._headed = False
-        self._trained = self.config.total_steps is not None and frame.step >= self.config.total_steps
+        self._trained = frame.step >= self._last
         for level in self._steps_since:
             self._steps_since[level] += 1
         reading = self.compare(self._message, self._since)
@@ -100,13 +106,8 @@ class LogErrors(Rule):
         """The level that is left of the errors seen, by the steps that the run made after them."""
         after, until = limits["notice.after"], limits["notice.until"]
         return [
-            Clause(
-                self._steps_since[level],
-                [(NOTICE, "<", until), (level, "<", min(after, until))],
-                f"steps since {what}",
-                span=POSITIVE,
-            )
-            for level, what in ((WARN, "a suspicious line"), (CRITICAL, "an error"))
+            (self._steps_since[level], [(NOTICE, "<", until), (level, "<", min(after, until))], measure)
+            for level, measure in _SINCE
             if level in self._steps_since
         ]
 

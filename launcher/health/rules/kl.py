@@ -3,10 +3,11 @@
 import math
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Values, ladder
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
 from launcher.health.rules.base import Rule, Setup, warming
@@ -14,6 +15,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
 _BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
+_FIXED, _USUAL = Measure(metric=keys.KL, fixed=True), Measure(metric=keys.KL)
 
 
 class KlBlowUp(Rule):
@@ -42,7 +44,7 @@ class KlBlowUp(Rule):
         return reading
 
     def _clauses(self, limits: Values, x: float, usual: float) -> Sequence[Clause]:
-        found = [Clause(x, self.weighed(ladder(limits, "value")), metric=keys.KL, fixed=True)]
+        found: list[Clause] = [(x, self.weighed(ladder(limits, "value")), _FIXED)]
         if math.isfinite(usual):
             warn, critical = (usual * self._kl.swing(limits.at[name]["sigmas"]) for _, name in SERIOUS)
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
@@ -54,7 +56,7 @@ class KlBlowUp(Rule):
             ]
             if self.reward.young and not self.signals.harm:  # every policy leaves its reference
                 rungs[0] = (NOTICE, *rungs[0][1:])
-            found.append(Clause(x, self.weighed(rungs, self.reward.rises), metric=keys.KL))
+            found.append((x, self.weighed(rungs, self.reward.rises), _USUAL))
         return found
 
 
@@ -97,11 +99,16 @@ class UnrewardedDrift(Rule):
         reward, found = self.reward, []
         gained, rises = reward.gained_slowly, reward.rises
         for level, name in SERIOUS:
-            worth = reward.distance(limits.at[name]["gain_span"], limits.at[name]["gain_sigmas"])
+            at = limits.at[name]
+            worth = reward.distance(at["gain_span"], at["gain_sigmas"])
             full = reward.room(reward.smooth) < worth  # a reward at its ceiling cannot gain as much
             at_most = min(level, WARN) if full or gained else level
-            rung = (at_most, ">=", max(limits.at[name]["rise"], least))
+            rung = (at_most, ">=", max(at["rise"], least))
             rungs = self.weighed([rung], full or rises or (gained and gain > 0))
             counted = rise if gain < worth else math.nan
-            found.append(Clause(counted, rungs, f"KL rise (reward gain < {number(worth)})", span=POSITIVE))
+            found.append((counted, rungs, Measure(partial(_rise, worth), span=POSITIVE)))
         return found
+
+
+def _rise(worth: float) -> str:
+    return f"KL rise (reward gain < {number(worth)})"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, Values, ladder, rungs
+from launcher.health.clauses import POSITIVE, SHARE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, noise_of
 from launcher.health.rules.base import Rule, Setup, lasting, warming
@@ -15,6 +15,9 @@ from launcher.record.levels import FLAGS, OK, WARN
 _FORECAST = 10  # steps that a forecast looks back
 _GROWS, _BEYOND = 0.05, 2  # growth in them that is clear, and in units of the noise
 _HALF = 0.5
+_SHARE = Measure("share at the limit", keys.TRUNCATED, SHARE)
+_LOWEST = Measure("lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
+_UNTIL = Measure("steps until half are cut, at this rate", span=POSITIVE)
 
 
 class ResponseLength(Rule):
@@ -30,6 +33,7 @@ class ResponseLength(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._length = setup.signals.of("LENGTH")
+        self._measure = Measure(metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))
 
     def rate(self, frame: Frame, x: float) -> Reading:
         length = self._length
@@ -39,17 +43,17 @@ class ResponseLength(Rule):
         when = "in the first steps" if math.isnan(length.ago) else "50 to 100 steps ago"
 
         def message(reading: Reading) -> str:
-            slow = f", {number(before)} {when}" if reading.raw > reading.raising[0].level else ""
+            slow = f", {number(before)} {when}" if reading.raw > worst(reading.raising[:1]) else ""
             return f"mean response {number(x)} tokens vs usual {number(usual)}{slow}"
 
         reading = self.compare(
             message,
             lambda limits: [
-                Clause(x, each, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))
-                for each in (self._quickly(limits, usual), self._slowly(limits, before))
+                (x, self._quickly(limits, usual), self._measure),
+                (x, self._slowly(limits, before), self._measure),
             ],
         )
-        if reading.raising[0].level >= WARN:
+        if worst(reading.raising[:1]) >= WARN:
             length.refuse()
         reading.worse = x if x >= usual else -x
         return reading
@@ -88,20 +92,25 @@ class TruncatedResponses(Rule):
 
         def message(reading: Reading) -> str:
             share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
-            if reading.raw == reading.raising[-1].level > OK:
+            if reading.raw == worst(reading.raising[-1:]) > OK:
                 return f"at this rate half of the responses are cut in {max(round(left), 1)} steps (now {share})"
             aside = f" (usual {known})" if settled else f" ({known} in the first steps)"
-            said = settled or reading.raising[0].level >= WARN
+            said = settled or worst(reading.raising[:1]) >= WARN
             return f"{share} of responses reach the length limit{aside if said else ''}"
 
         reading = self.compare(
-            message, lambda limits: [self._rising(limits, before), self._lasting(limits), self._forecast(limits, left)]
+            message,
+            lambda limits: [
+                self._rising(limits, before),
+                self._lasting(limits),
+                (left, ladder(limits, "forecast", "<"), _UNTIL),
+            ],
         )
-        if reading.raising[0].level >= WARN:
+        if worst(reading.raising[:1]) >= WARN:
             cut.refuse()
         if not settled:
             return reading if reading.raw >= WARN else warming(FIRST + 1 - cut.known)
-        high = Clause(cut.now, ladder(self.limits.raising, "lasting", ">")).level > OK
+        high = cut.now > min(limit for _, limit in self.limits.raising.named["lasting"])
         return lasting(reading) if high else reading
 
     def _rising(self, limits: Values, before: float) -> Clause:
@@ -115,15 +124,11 @@ class TruncatedResponses(Rule):
             found.extend(jump)
         if math.isfinite(before):
             found.extend(rungs(limits, ">", lambda at: max(at["level"], before + at["grown"])))
-        return Clause(cut.now, found, "share at the limit", keys.TRUNCATED, SHARE)
+        return cut.now, found, _SHARE
 
     def _lasting(self, limits: Values) -> Clause:
         least = self._cut.lowest(5) if self._cut.count >= self._needed else math.nan
-        return Clause(least, ladder(limits, "lasting", ">"), "lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
-
-    @staticmethod
-    def _forecast(limits: Values, left: float) -> Clause:
-        return Clause(left, ladder(limits, "forecast", "<"), "steps until half are cut, at this rate", span=POSITIVE)
+        return least, ladder(limits, "lasting", ">"), _LOWEST
 
     def _left(self) -> float:
         """Steps until half of the responses are cut, by the last 10; nan where the share does not grow clearly."""

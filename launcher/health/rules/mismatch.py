@@ -5,13 +5,15 @@ from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import SHARE, Clause, Values
+from launcher.health.clauses import SHARE, Clause, Measure, Values
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
 from launcher.record.levels import NOTICE, OK
 
 _WARM_UP = 8  # steps
+_HIGHEST = Measure(metric=keys.PROBS_DIFF_MAX, span=SHARE)
+_TOGETHER = Measure("difference while responses grow", keys.PROBS_DIFF, SHARE)
 
 
 class GrowingMismatch(Rule):
@@ -52,7 +54,4 @@ class GrowingMismatch(Rule):
         top = max(limits["notice.highest"] * self._highest.usual, limits["notice.floor"])
         together = self._mean.now if longer >= limits["notice.length"] else math.nan
         grown = (NOTICE, ">", max(limits["notice.mean"] * self._mean.usual, limits["notice.least"]))
-        return [
-            Clause(self._highest.now, [(NOTICE, ">", top)], metric=keys.PROBS_DIFF_MAX, span=SHARE),
-            Clause(together, [grown], "difference while responses grow", keys.PROBS_DIFF, SHARE),
-        ]
+        return [(self._highest.now, [(NOTICE, ">", top)], _HIGHEST), (together, [grown], _TOGETHER)]

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause
+from launcher.health.clauses import POSITIVE, Clause, Measure
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, WARN
 
 _SHOWN = 4
+_LIMITS = (
+    ([(CRITICAL, ">=", 1.0)], Measure("non-finite training metrics", span=POSITIVE)),
+    ([(WARN, ">=", 1.0), (CRITICAL, ">=", 2.0)], Measure("recent non-finite gradient norms", span=POSITIVE)),
+    ([(WARN, ">=", 1.0)], Measure("other non-finite metrics", span=POSITIVE)),
+)
 
 
 class FiniteNumbers(Rule):
@@ -42,15 +47,7 @@ class FiniteNumbers(Rule):
 
 def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Clause]:
     """How many figures are none. `skipped`: bad gradient norms alone, now and within the steps before."""
-    counts = (
-        (training, "non-finite training metrics", (CRITICAL,)),
-        (skipped, "recent non-finite gradient norms", (WARN, CRITICAL)),
-        (others, "other non-finite metrics", (WARN,)),
-    )
-    return [
-        Clause(float(count), [(level, ">=", float(n)) for n, level in enumerate(levels, 1)], figure, span=POSITIVE)
-        for count, figure, levels in counts
-    ]
+    return [(float(count), *limits) for count, limits in zip((training, skipped, others), _LIMITS, strict=True)]
 
 
 def _by_design(key: str, frame: Frame) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, Values, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, lasting, moved, warming
 from launcher.health.state import Reading
@@ -14,6 +14,11 @@ from launcher.record.levels import CRITICAL, FLAGS, NOTICE, WARN
 
 _RANGES = ((keys.SCORE_MAX, keys.SCORE_MIN), (keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN))
 _HAD = 10  # steps with signal after which its absence is a loss
+_SMOOTH, _MEAN, _BEST, _MIDDLE = (
+    Measure(words, keys.SCORE) for words in ("smoothed", "mean of 10 steps", "best of 20 steps", "median of 3 steps")
+)
+_IN_A_ROW = Measure("consecutive steps without a signal", span=POSITIVE)
+_AMONG = Measure("steps without a signal, of the last 10", span=(0, 10))
 
 
 class RewardDrop(Rule):
@@ -53,9 +58,9 @@ class RewardDrop(Rule):
         slowly = below("lasting")
         unrecovered = (CRITICAL, *slowly[0][1:])  # what is a WARN, for all of the last steps
         return [
-            Clause(reward.smooth, below("sigmas"), "smoothed", keys.SCORE),
-            Clause(reward.lasting, slowly, "mean of 10 steps", keys.SCORE),
-            Clause(reward.recent_best, [unrecovered], "best of 20 steps", keys.SCORE),
+            (reward.smooth, below("sigmas"), _SMOOTH),
+            (reward.lasting, slowly, _MEAN),
+            (reward.recent_best, [unrecovered], _BEST),
         ]
 
 
@@ -99,7 +104,7 @@ class RewardLeap(Rule):
         above = [(NOTICE, ">", usual + leap)]
         if (span := self._highest - self._lowest) > 0:
             above.append((WARN, ">", self._lowest + limits["warn.scale"] * span))
-        return Clause(now, above, "median of 3 steps", keys.SCORE)
+        return now, above, _MIDDLE
 
 
 class Signal(Rule):
@@ -154,10 +159,7 @@ class Signal(Rule):
         if case == "had":  # where flat steps are common, a few in a row are chance
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))
             missing = rungs(limits, ">=", lambda at: max(at["had"], math.log(at["chance"]) / share), FLAGS)
-        return [
-            Clause(self._run, missing, "consecutive steps without a signal", span=POSITIVE),
-            Clause(among, ladder(limits, "mostly"), "steps without a signal, of the last 10", span=(0, 10)),
-        ]
+        return [(self._run, missing, _IN_A_ROW), (among, ladder(limits, "mostly"), _AMONG)]
 
 
 def _given(frame: Frame, high: Sequence[str], low: Sequence[str]) -> bool:

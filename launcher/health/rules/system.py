@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from launcher.core.format import duration, number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Values, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
@@ -18,6 +18,16 @@ from launcher.verl.config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
+_RATIO, _AGO, _NO_STEP, _SILENCE = (
+    Measure(words, span=POSITIVE)
+    for words in (
+        "× usual time",
+        "× the time 50 to 100 steps ago",
+        "seconds without a step",
+        "seconds since the last step",
+    )
+)
+_GROWTH, _LEFT = Measure(f"smallest growth in {_THIRD} steps"), Measure("steps until full")
 
 
 class StepTime(Rule):
@@ -47,16 +57,13 @@ class StepTime(Rule):
             ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
 
         def message(reading: Reading) -> str:
-            if reading.raw > reading.raising[0].level:
+            if reading.raw > worst(reading.raising[:1]):
                 return f"steps take {number(ago)}× the time of 50 to 100 steps ago"
             return f"steps take {number(ratio)}× the usual time ({number(core)} s)"
 
         reading = self.compare(
             message,
-            lambda limits: [
-                Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE),
-                Clause(ago, ladder(limits, "ago", ">"), "× the time 50 to 100 steps ago", span=POSITIVE),
-            ],
+            lambda limits: [(ratio, ladder(limits, "ratio", ">"), _RATIO), (ago, ladder(limits, "ago", ">"), _AGO)],
             time,
         )
         if reading.raw >= WARN:
@@ -119,7 +126,7 @@ class _MemoryRule(Rule):
             if left is not None:
                 words += f", growing; full in about {number(max(0, round(left)))} steps"
                 return words + (", after the last step" if outlived else "")
-            between = sampled and reading.raising[0].level == OK
+            between = sampled and worst(reading.raising[:1]) == OK
             return words + (", but nearly full between steps" if between else "")
 
         reading = self.compare(
@@ -130,15 +137,16 @@ class _MemoryRule(Rule):
 
     def _clauses(self, limits: Values, used: float, growth: float, left: float) -> Sequence[Clause]:
         total = self._total or 0.0
-        between = f"seconds above {number(100 * limits['notice.sampled'])} % between steps"
+        full = limits["notice.sampled"]
+        between = Measure(lambda: f"seconds above {number(100 * full)} % between steps", span=POSITIVE)
         creep = (NOTICE, ">", limits["notice.creep"] * total)
-        found = [
-            Clause(used, ladder(limits, "share", unit=total), "GB in use", self.needs[0], (0.0, total), fixed=True),
-            Clause(self._full_for, [(NOTICE, ">=", _FULL_FOR)], between, span=POSITIVE),
+        found: list[Clause] = [
+            (used, ladder(limits, "share", unit=total), Measure("GB in use", self.needs[0], (0.0, total), fixed=True)),
+            (self._full_for, [(NOTICE, ">=", _FULL_FOR)], between),
         ]
         if math.isfinite(growth):
-            found.append(Clause(growth, [creep], f"smallest growth in {_THIRD} steps"))
-            found.append(Clause(left, ladder(limits, "steps", "<"), "steps until full"))
+            found.append((growth, [creep], _GROWTH))
+            found.append((left, ladder(limits, "steps", "<"), _LEFT))
         return found
 
     def _used(self, frame: Frame) -> float | None:
@@ -268,7 +276,7 @@ class Stall(Rule):
 
     def _silence(self, limits: Values, waited: float) -> Sequence[Clause]:
         if self._last_step is None or not self._gaps:
-            return [Clause(waited, ladder(limits, "start", ">"), "seconds without a step", span=POSITIVE)]
+            return [(waited, ladder(limits, "start", ">"), _NO_STEP)]
         usual, longest = median(self._gaps), max(self._gaps)
         silent = rungs(limits, ">", lambda at: max(at["median"] * usual, at["longest"] * longest, at["seconds"]))
-        return [Clause(waited, silent, "seconds since the last step", span=POSITIVE)]
+        return [(waited, silent, _SILENCE)]

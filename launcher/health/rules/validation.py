@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import Clause, Values, ladder, rungs
+from launcher.health.clauses import Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.signals import Reward, Validation
@@ -32,8 +32,8 @@ class ValidationDrop(Rule):
         def clauses(limits: Values) -> Sequence[Clause]:
             notice, *serious = rungs(limits, ">", lambda at: max(at["span"] * span, at["sigmas"] * noise), FLAGS)
             return [
-                Clause(drop, [notice], "drop below the best"),
-                Clause(twice, serious, "drop below the best, two in a row"),
+                (drop, [notice], Measure("drop below the best")),
+                (twice, serious, Measure("drop below the best, two in a row")),
             ]
 
         mean = " mean of two" if validation.count > 1 else ""
@@ -51,7 +51,7 @@ class RewardHacking(Rule):
         super().__init__(setup)
         self._length = setup.signals.of("LENGTH")
         self._validations = 0
-        self._apart = Clause(math.nan, ())  # held from one validation to the next
+        self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
         reward, validation = self.reward, self.signals.validation
@@ -64,14 +64,14 @@ class RewardHacking(Rule):
         ratio = length / usual_length if usual_length > 0 else 1.0
 
         def message(reading: Reading) -> str:
-            gamed, apart = (clause.level for clause in reading.raising)
+            gamed, apart = (worst((clause,)) for clause in reading.raising)
             if apart and gamed <= WARN:
                 return "training reward rises while validation falls"
             grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
             return f"reward {number(usual)} → {number(now)} {grew}"
 
         reading = self.compare(message, lambda limits: [self._gamed(limits, now - usual, ratio), self._apart])
-        if reading.raising[0].level >= WARN:
+        if worst(reading.raising[:1]) >= WARN:
             reward.refuse()
             self._length.refuse()
         return reading
@@ -79,9 +79,9 @@ class RewardHacking(Rule):
     def _gamed(self, limits: Values, up: float, ratio: float) -> Clause:
         reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
-        figure = f"× usual length while the reward rises > {number(rise)}"
+        measure = Measure(lambda: f"× usual length while the reward rises > {number(rise)}")
         top = ladder(limits, "top_ratio", ">") if reward.near_top(reward.then(0)) else []
-        return Clause(ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, figure)
+        return ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, measure
 
     def _divergence(self, validation: Validation) -> Clause:
         """How far validation has left its best pair for good while the training reward kept rising."""
@@ -91,11 +91,10 @@ class RewardHacking(Rule):
             limits["warn.validation_span"] * validation.span(reward),
             limits["warn.validation_sigmas"] * validation.noise,
         )
-        figure = f"validation drop while the reward rises > {number(rise)}"
         lasts = validation.count >= 4 and validation.best_index <= validation.count - 4
         counts = lasts and reward.smooth > validation.best_score + rise
         fallen = validation.best - validation.pair() if counts else math.nan
-        return Clause(fallen, [(WARN, ">", most)], figure)
+        return fallen, [(WARN, ">", most)], Measure(f"validation drop while the reward rises > {number(rise)}")
 
 
 class AuditedReward(Rule):
@@ -121,8 +120,8 @@ class AuditedReward(Rule):
 
         def apart(limits: Values) -> Sequence[Clause]:
             rise = reward.distance(limits["notice.span"], limits["notice.sigmas"])
-            figure = f"audit change while the reward rises > {number(rise)}"
+            measure = Measure(lambda: f"audit change while the reward rises > {number(rise)}")
             least = limits["notice.audit_sigmas"] * audit.noise
-            return [Clause(audited if up > rise else math.nan, [(NOTICE, "<=", least)], figure)]
+            return [(audited if up > rise else math.nan, [(NOTICE, "<=", least)], measure)]
 
         return self.compare(lambda reading: f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)
