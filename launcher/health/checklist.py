@@ -1,6 +1,7 @@
 """The checklist: feeds every rule, keeps the rows, reports what changed."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -12,7 +13,7 @@ from launcher.health.config import RunConfig
 from launcher.health.fixes import fitting
 from launcher.health.frame import Frame
 from launcher.health.rules import ALL
-from launcher.health.rules.base import Memory, Rule, Setup
+from launcher.health.rules.base import Rule, Setup
 from launcher.health.settings import read
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
@@ -24,12 +25,14 @@ from launcher.record.levels import N_A, OK, WARM, WARN, Level
 class _Entry:
     """A rule with its state."""
 
-    def __init__(self, rule: Rule) -> None:
-        limits = rule.limits
-        self.rule, self.data = rule, rules()[rule.id]
+    def __init__(self, kind: type[Rule], setup: Setup) -> None:
+        limits = setup.limits
+        reason = kind.not_applicable(setup) if limits.enabled else "disabled in the settings"
+        if reason is not None:
+            setup = replace(setup, signals=Signals(setup.config))  # which nobody updates
+        self.rule, self.data = kind(setup), rules()[kind.id]
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
-        reason = rule.not_applicable() if limits.enabled else "disabled in the settings"
         self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
@@ -109,9 +112,9 @@ class Checklist:
         self._config = RunConfig(config)
         limits = read(settings)
         self._signals = Signals(self._config)
-        machine = (gpu_total_gb, host_total_gb, clock, vocabulary)
+        machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary)
         self._entries = {
-            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], self._signals, *machine))) for kind in ALL
+            kind.id: _Entry(kind, Setup(self._config, limits[kind.id], self._signals, *machine)) for kind in ALL
         }
         self._harmful = [entry for entry in self._entries.values() if entry.data.harm]
         self._others = [entry for entry in self._entries.values() if not entry.data.harm]
@@ -176,8 +179,9 @@ class Checklist:
         """
         if self._ended:
             return []
-        memory = Memory(*(used / total if total else None for used, total in (gpu or (0, 0), host or (0, 0))))
-        return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, memory))
+        memory = {"GPU": gpu or (0, 0), "host": host or (0, 0)}
+        shares = {place: used / total if total else None for place, (used, total) in memory.items()}
+        return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, shares))
 
     def ended(self, code: int | None) -> None:
         """The process has ended: from now on silence says nothing."""

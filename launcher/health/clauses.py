@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from launcher.core.format import number
 from launcher.record.check import Bound
 from launcher.record.levels import FLAGS, HOLDS, OK, SERIOUS, Level, crossed
 
@@ -17,16 +18,17 @@ Rung = tuple[Level, str, float]
 
 
 class Measure(NamedTuple):
-    """What is compared: `words` say it, "" for the metric itself.
+    """What is compared: `words` say it, "" for the metric itself; `than` is the number in them.
 
     `metric` are the names of the metric that it is on the scale of, () for none, and `span` is what it can be. `fixed`
     limits do not move with the run.
     """
 
-    words: str | Callable[[], str] = ""
+    words: str = ""
     metric: tuple[str, ...] = ()
     span: tuple[float, float] = ANY
     fixed: bool = False
+    than: float = math.nan
 
 
 Clause = tuple[float, Sequence[Rung], Measure]
@@ -94,7 +96,7 @@ def bounds(
     figures: dict[tuple[str, tuple[str, ...], float | None, str], list[_Limit]] = {}
     for clauses, holds in ((raising, False), (releasing, True)):
         for now, rungs, measure in clauses:
-            words = measure.words if isinstance(measure.words, str) else measure.words()
+            words = measure.words.format(number(measure.than))
             for rung in rungs:
                 figure = words, measure.metric, now if math.isfinite(now) else None, rung[1][0]
                 limits = figures.setdefault(figure, [])

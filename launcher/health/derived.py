@@ -32,7 +32,7 @@ def _plain(names: tuple[str, ...], source: Source, drawn: bool = True) -> Derive
 
 def _gradient(frame: Frame) -> float | None:
     """Not of a step without a signal: SIG-1 flags those."""
-    if frame.no_signal():
+    if frame.no_signal:
         return None
     x = frame.get(keys.GRADIENT)
     return _THREE_DECIMALS if x == 0 and frame.three_decimals else x
@@ -46,7 +46,7 @@ def _update(frame: Frame) -> float | None:
 
 def _explained(frame: Frame) -> float | None:
     """Of equal returns it would be far below 0."""
-    return None if frame.same_scores() else frame.get(keys.EXPLAINED)
+    return None if frame.same_scores else frame.get(keys.EXPLAINED)
 
 
 def _idle(frame: Frame) -> float | None:

@@ -12,7 +12,8 @@ class Frame:
     """The figures of one step.
 
     `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
-    the unix time at which the step was seen. `bad` are the keys whose value is not finite.
+    the unix time at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: all responses
+    are known to have the same score. `no_signal`: the step is known to teach nothing, as that or all advantages are.
     """
 
     def __init__(
@@ -23,11 +24,15 @@ class Frame:
         self.data = data
         self.three_decimals = three_decimals
         self.t = t
-        self.bad = [key for key, value in data.items() if not isfinite(value)]
+        self.bad: list[str] = []
+        if not isfinite(sum(data.values())):  # nearly never
+            self.bad = [key for key, value in data.items() if not isfinite(value)]
         self._figures: Mapping[str, float | None] = data
         if self.bad or not keys.SCALE.keys().isdisjoint(data):
             scaled = {key: data[key] * scale for key, scale in keys.SCALE.items() if key in data}
             self._figures = {**data, **scaled, **dict.fromkeys(self.bad)}
+        self.same_scores = self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
+        self.no_signal = self.same_scores or self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
 
     def get(self, names: Sequence[str]) -> float | None:
         """The value under the first of `names` that is present, in its present unit; None when missing or not finite.
@@ -39,14 +44,6 @@ class Frame:
             if name in self._figures:
                 return self._figures[name]
         return None
-
-    def same_scores(self) -> bool:
-        """Whether all responses of the step are known to have the same score."""
-        return self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
-
-    def no_signal(self) -> bool:
-        """Whether the step is known to teach nothing: all scores, or all advantages, are equal."""
-        return self.same_scores() or self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
 
     def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool:
         top, bottom = self.get(high), self.get(low)

@@ -1,7 +1,8 @@
 """The model of a metric: its level, trend and noise, and what is usual of it, estimated here and nowhere else."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 KEPT = 40  # values that estimates look back
@@ -23,17 +24,32 @@ def median(values: Iterable[float]) -> float:
     return ordered[middle] if odd else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def noise_of(values: Iterable[float]) -> float:
-    """Robust step-to-step noise, blind to a steady trend: from second differences.
+class Noise:
+    """Robust step-to-step noise of the last values, blind to a steady trend: from second differences.
 
     A second difference of white noise has variance 6 sigma², and 1.4826 turns a median absolute value into a
-    standard deviation. 0 with fewer than 6 values.
+    standard deviation. With a `floor` it is that of their logarithms.
     """
-    last = list(values)
-    if len(last) < 6:
-        return 0.0
-    bends = [abs(c - 2 * b + a) for a, b, c in zip(last, last[1:], last[2:], strict=False)]
-    return 1.4826 * median(bends) / math.sqrt(6)
+
+    def __init__(self, count: int, values: Iterable[float] = (), floor: float = 0.0) -> None:
+        self._floor = floor
+        self._before = self._last = math.nan
+        self._bends: deque[float] = deque(maxlen=count - 2)
+        for x in values:
+            self.add(x)
+
+    def add(self, x: float) -> None:
+        """Takes in the next value."""
+        if self._floor:
+            x = math.log(max(x, self._floor))
+        if self._before == self._before:  # not nan
+            self._bends.append(abs(x - 2 * self._last + self._before))
+        self._before, self._last = self._last, x
+
+    @property
+    def size(self) -> float:
+        """The standard deviation; 0 with fewer than 6 values."""
+        return 1.4826 * median(self._bends) / math.sqrt(6) if len(self._bends) >= 4 else 0.0
 
 
 class _Estimate:
@@ -73,6 +89,9 @@ class Metric:
         self._first: list[float] = []
         self._refused: list[float] = []  # in a row
         self._refuse = False
+        self._noise: Noise | None = None  # from when a rule asks for it
+        self._log_noise: Noise | None = None
+        self._usual_log_noise: Noise | None = None
 
     def see(self, x: float | None) -> None:
         """Takes in the value of a step; without one nothing moves."""
@@ -88,6 +107,10 @@ class Metric:
         self._values.append(x)
         if len(self._values) > KEPT:
             del self._values[0]
+        if self._noise:
+            self._noise.add(x)
+        if self._log_noise:
+            self._log_noise.add(x)
         self.made.clear()
 
     def refuse(self) -> None:
@@ -95,19 +118,22 @@ class Metric:
         self._refuse = True
 
     def _settle(self) -> None:
+        accepted = [self.now]
         if self._refuse:
             self._refuse = False
             self._refused.append(self.now)
             if len(self._refused) < _REBUILD_AFTER:
                 return
-            self._past += self._refused[-USUAL:]
-        else:
-            self._past.append(self.now)
-            if len(self._first) < FIRST:
-                self._first.append(self.now)
+            accepted = self._refused[-USUAL:]
+        elif len(self._first) < FIRST:
+            self._first.append(self.now)
         self._refused.clear()
+        self._past += accepted
         if self.known > AGO[1]:
             del self._past[: -AGO[1]]
+        if self._usual_log_noise:
+            for x in accepted:
+                self._usual_log_noise.add(x)
 
     def last(self, count: int, ago: int = 0) -> list[float]:
         """The last values, in their order; those that ended so many values `ago`."""
@@ -144,24 +170,23 @@ class Metric:
     @_Estimate
     def noise(self) -> float:
         """Noise of a step; of a share that of its sample at least, which a share near its floor may not have shown."""
-        noise = noise_of(self.last(self.noisy))
+        self._noise = self._noise or Noise(self.noisy, self._values)
         if not self._sample or self._sample < 1:
-            return noise
+            return self._noise.size
         share = min(max(1 / self._sample, self.usual), 0.5)
-        return max(noise, math.sqrt(share * (1 - share) / self._sample))
+        return max(self._noise.size, math.sqrt(share * (1 - share) / self._sample))
 
     @_Estimate
     def log_noise(self) -> float:
         """Noise of a metric whose swings are in proportion to it: that of its logarithm."""
-        return self._log_noise(self.last(self.noisy))
+        self._log_noise = self._log_noise or Noise(self.noisy, self._values, self._floor)
+        return self._log_noise.size
 
     @_Estimate
     def usual_log_noise(self) -> float:
         """The same of the last 20 accepted values: flagged peaks are not in it."""
-        return self._log_noise(self._past[-USUAL:][::-1])
-
-    def _log_noise(self, values: Sequence[float]) -> float:
-        return noise_of([math.log(max(x, self._floor)) for x in values])
+        self._usual_log_noise = self._usual_log_noise or Noise(USUAL, self._past, self._floor)
+        return self._usual_log_noise.size
 
     def swing(self, sigmas: float, usual: bool = False) -> float:
         """The factor that so many sigmas of such a metric are."""

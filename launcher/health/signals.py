@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from launcher.health import derived, keys
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
-from launcher.health.metric import KEPT, USUAL, Metric, median, noise_of
+from launcher.health.metric import KEPT, USUAL, Metric, Noise, median
 from launcher.verl.config import BATCH
 
 _TELLING = 7  # values from which a smoothed rise is judged
@@ -159,7 +159,8 @@ class Validation:
     """Validation scores: each is the mean over the headline scores of one validation."""
 
     def __init__(self) -> None:
-        self._values: deque[float] = deque(maxlen=13)
+        self._values: deque[float] = deque(maxlen=2)
+        self._noise = Noise(13)
         self._low = math.inf
         self._high = -math.inf
         self.count = 0
@@ -178,7 +179,7 @@ class Validation:
     @property
     def noise(self) -> float:
         """Noise of the last 13 validations."""
-        return noise_of(self._values)
+        return self._noise.size
 
     def span(self, reward: Reward) -> float:
         """The unit for differences: the range of the validations or of the training reward."""
@@ -186,8 +187,7 @@ class Validation:
 
     def pair(self) -> float:
         """Mean of the last two validations (of the only one, at first)."""
-        last = list(self._values)[-2:]
-        return sum(last) / len(last)
+        return sum(self._values) / len(self._values)
 
     def update(self, step: int, data: Mapping[str, float], reward: Reward) -> None:
         """Takes in one record, which may hold a validation or not."""
@@ -202,6 +202,7 @@ class Validation:
         value = sum(found) / len(found)
         self.count += 1
         self._values.append(value)
+        self._noise.add(value)
         self._low, self._high = min(self._low, value), max(self._high, value)
         pair = self.pair()
         if self.count <= 2 or pair > self.best:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from launcher.core.format import number
 from launcher.health.applies import REASONS
@@ -19,24 +19,16 @@ from launcher.health.state import LASTING, Reading
 from launcher.record.levels import CRITICAL, N_A, NOTICE, OK, WARM, WARN, Level
 
 
-class Memory(NamedTuple):
-    """Memory in use as a share of all there is, as sampled just now; None when unknown."""
-
-    gpu: float | None = None
-    host: float | None = None
-
-
 @dataclass(frozen=True)
 class Setup:
-    """What a rule is built with. Memory sizes are in GiB, the vocabulary in tokens; None when unknown."""
+    """What a rule is built with. The memory of "GPU" and "host" is in GiB, the vocabulary in tokens; None: unknown."""
 
     config: RunConfig
     limits: Limits
     signals: Signals
-    gpu_total_gb: float | None = None
-    host_total_gb: float | None = None
-    clock: bool = True
-    vocabulary: int | None = None
+    memory: Mapping[str, float | None]
+    clock: bool
+    vocabulary: int | None
 
 
 class Rule:
@@ -50,6 +42,7 @@ class Rule:
     id: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
+    reads: ClassVar[tuple[str, ...]] = ()  # the metrics in `models`
     worse: ClassVar[int] = 0  # 1: more of the first metric is worse, -1: less is
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
     rate: ClassVar[Callable[..., Reading | None]]  # the opinion on a step by the frame and the metrics in `needs`
@@ -59,12 +52,14 @@ class Rule:
         self.limits = setup.limits
         self.signals = setup.signals
         self.reward = setup.signals.reward
+        self.models = [setup.signals.of(name) for name in self.reads]
         self.flagged = False  # before this step
         self._lets_go_elsewhere = setup.limits.releasing != setup.limits.raising
 
-    def not_applicable(self) -> str | None:
+    @classmethod
+    def not_applicable(cls, setup: Setup) -> str | None:
         """Why the run's configuration leaves nothing to judge; None when it does."""
-        return REASONS[rules()[self.id].applies](self.config)
+        return REASONS[rules()[cls.id].applies](setup.config)
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
@@ -86,8 +81,11 @@ class Rule:
         """Whether what the rule flags, as one of those with `harm`, damages the run now."""
         return True
 
-    def tick(self, now: float, memory: Memory) -> Reading | None:
-        """The rule's opinion between steps, about once a second of a live run; None to wait for the step."""
+    def tick(self, now: float, used: Mapping[str, float | None]) -> Reading | None:
+        """The rule's opinion between steps, about once a second of a live run; None to wait for the step.
+
+        `used` is memory in use as a share of that of "GPU" and "host", None when unknown.
+        """
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:

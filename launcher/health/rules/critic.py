@@ -26,14 +26,14 @@ class CriticFit(Rule):
     worse = 1
     needs = (keys.VALUE_LOSS,)
     also = (keys.EXPLAINED,)
+    reads = ("VALUE_LOSS", "EXPLAINED")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._value_loss, self._explained = setup.signals.of("VALUE_LOSS"), setup.signals.of("EXPLAINED")
         self._once = False  # whether the critic has ever explained something
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        loss, explained, reward = self._value_loss, self._explained, self.reward
+        (loss, explained), reward = self.models, self.reward
         middle = explained.median(5)
         self._once = self._once or middle > 0
         if loss.count <= _WARM:
@@ -74,6 +74,7 @@ class CriticFit(Rule):
 
     def _learns(self) -> bool:
         """Whether the loss has fallen, and by more than its noise: medians of ten differ by 0.6 of that of a step."""
-        loss, oldest = self._value_loss, min(self._value_loss.count, KEPT) - 10
+        loss = self.models[0]
+        oldest = min(loss.count, KEPT) - 10
         before, now = loss.median(10, oldest), loss.median(10)
         return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * loss.noise

@@ -79,7 +79,7 @@ class Declared(Rule):
         data, first = self.data, self._figures[0].metric
         if not data.any and None in map(frame.get, self.needs):
             return None
-        found = [(each, each.take(each.metric)) for each in self._figures if not math.isnan(each.metric.now)]
+        found = [(each, each.take(each.metric)) for each in self._figures if each.metric.now == each.metric.now]
         if not found or not (data.any or found[0][0].metric is first):
             return not_judged(data.missing) if data.missing and not first.count else None
         first = found[0][0].metric

@@ -26,14 +26,10 @@ class EntropyCollapse(Rule):
     id = "ENT-1"
     worse = -1
     needs = (keys.ENTROPY,)
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._entropy = setup.signals.of("ENTROPY")
-        self._absolute = setup.config.token_mean
+    reads = ("ENTROPY",)
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        entropy = self._entropy
+        (entropy,) = self.models
         if entropy.count < _FEWEST:
             return warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
@@ -52,23 +48,19 @@ class EntropyCollapse(Rule):
             then, steps, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
             return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps} steps')}"
 
-        return self.compare(message, lambda limits: [self._falling(limits, now, falls), *self._low(limits)])
+        def clauses(limits: Values) -> Sequence[Clause]:
+            falling = []
+            for level, name in SERIOUS:
+                at = limits.at[name]
+                beyond = 1 / entropy.swing(at["sigmas"])
+                falling += [(level, "<", min(at[ratio], beyond) * then) for then, _, ratio in falls]
+            found: list[Clause] = [(now, self.weighed(falling, self.reward.rises), _MIDDLE)]
+            if self.config.token_mean:  # a smoothed entropy near zero, and low against where it started
+                near = rungs(limits, "<", lambda at: min(at["value"], at["start"] * start)) if start is not None else []
+                found += [(smooth, [(NOTICE, "<", limits["notice.value"])], _LOWEST), (smooth, near, _SMOOTH)]
+            return found
 
-    def _falling(self, limits: Values, now: float, falls: Sequence[tuple[float, int, str]]) -> Clause:
-        falling = []
-        for level, name in SERIOUS:
-            at = limits.at[name]
-            beyond = 1 / self._entropy.swing(at["sigmas"])
-            falling += [(level, "<", min(at[ratio], beyond) * then) for then, _, ratio in falls]
-        return now, self.weighed(falling, self.reward.rises), _MIDDLE
-
-    def _low(self, limits: Values) -> Sequence[Clause]:
-        """The absolute part: a smoothed entropy near zero, and low against where it started."""
-        if not self._absolute:
-            return []
-        smooth, start, lowest = self._entropy.smooth, self._entropy.start, [(NOTICE, "<", limits["notice.value"])]
-        near = rungs(limits, "<", lambda at: min(at["value"], at["start"] * start)) if self._entropy.settled else []
-        return [(smooth, lowest, _LOWEST), (smooth, near, _SMOOTH)]
+        return self.compare(message, clauses)
 
 
 class EntropyRise(Rule):
@@ -80,14 +72,14 @@ class EntropyRise(Rule):
     id = "ENT-2"
     worse = 1
     needs = (keys.ENTROPY,)
+    reads = ("ENTROPY",)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._entropy = setup.signals.of("ENTROPY")
         self._top = math.log(setup.vocabulary) if setup.vocabulary else math.nan
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        entropy = self._entropy
+        (entropy,) = self.models
         if entropy.known < 3:
             return warming(4 - entropy.known)
         usual, back = entropy.low, entropy.reached(x)
@@ -103,10 +95,10 @@ class EntropyRise(Rule):
         return reading
 
     def _above(self, limits: Values, x: float, usual: float, back: bool) -> Clause:
-        start, top, found = self._entropy.first, self._top, list[Rung]()
+        start, top, found = self.models[0].first, self._top, list[Rung]()
         for level, name in FLAGS:
             at = limits.at[name]
-            offset, beyond = at["offset"], self._entropy.swing(at["sigmas"])
+            offset, beyond = at["offset"], self.models[0].swing(at["sigmas"])
             found.append((NOTICE if back else level, ">=", max(at["ratio"] * usual + offset, beyond * usual)))
             if level == NOTICE:  # the beginning and the top have limits for what is serious
                 continue

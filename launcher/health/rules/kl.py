@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
 
 from launcher.core.format import number
 from launcher.health import keys
@@ -16,6 +15,7 @@ from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
 _BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
 _FIXED, _USUAL = Measure(metric=keys.KL, fixed=True), Measure(metric=keys.KL)
+_RISE = ("KL rise (reward gain < {})", (), POSITIVE)
 
 
 class KlBlowUp(Rule):
@@ -24,13 +24,10 @@ class KlBlowUp(Rule):
     id = "KL-1"
     worse = 1
     needs = (keys.KL,)
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._kl = setup.signals.of("KL")
+    reads = ("KL",)
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        kl = self._kl
+        (kl,) = self.models
         usual = kl.usual if kl.settled else kl.start
 
         def message(reading: Reading) -> str:
@@ -46,7 +43,7 @@ class KlBlowUp(Rule):
     def _clauses(self, limits: Values, x: float, usual: float) -> Sequence[Clause]:
         found: list[Clause] = [(x, self.weighed(ladder(limits, "value")), _FIXED)]
         if math.isfinite(usual):
-            warn, critical = (usual * self._kl.swing(limits.at[name]["sigmas"]) for _, name in SERIOUS)
+            warn, critical = (usual * self.models[0].swing(limits.at[name]["sigmas"]) for _, name in SERIOUS)
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
             early = limits["critical.early_ratio"] * max(usual, 0.01)
             rungs = [
@@ -73,42 +70,35 @@ class UnrewardedDrift(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._kl, self._steady, self._score = setup.signals.of("KL"), Metric(), Metric()
-        self._past: deque[tuple[float, float]] = deque(maxlen=21)
+        self._past: deque[tuple[float, int, float]] = deque(maxlen=21)
 
     def rate(self, frame: Frame, x: float, score: float) -> Reading:
         self._steady.see(self._kl.median(3))
         self._score.see(score)
         kl, reward = self._steady.smooth, self._score.smooth
-        self._past.append((kl, reward))
-        if self._steady.count < 6:
-            return warming(6 - self._steady.count)
-        kls = [each for each, _ in self._past]
-        lowest_kl = min(kls)
-        lowest = kls.index(lowest_kl)
-        rise, gain, steps = kl - lowest_kl, reward - self._past[lowest][1], len(kls) - 1 - lowest
+        count = self._steady.count
+        self._past.append((kl, count, reward))
+        if count < 6:
+            return warming(6 - count)
+        lowest, at, then = min(self._past)
+        rise, gain, steps = kl - lowest, reward - then, count - at
 
         def message(reading: Reading) -> str:
             if rise < self.limits.raising["warn.rise"]:
                 return f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
             return f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
 
-        least = max(lowest_kl, _BEYOND_NOISE * self._kl.noise)
+        least = max(lowest, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))
 
     def _clauses(self, limits: Values, rise: float, gain: float, least: float) -> Sequence[Clause]:
         reward, found = self.reward, []
-        gained, rises = reward.gained_slowly, reward.rises
+        gained, rises, room = reward.gained_slowly, reward.rises, reward.room(reward.smooth)
         for level, name in SERIOUS:
             at = limits.at[name]
             worth = reward.distance(at["gain_span"], at["gain_sigmas"])
-            full = reward.room(reward.smooth) < worth  # a reward at its ceiling cannot gain as much
+            full = room < worth  # a reward at its ceiling cannot gain as much
             at_most = min(level, WARN) if full or gained else level
-            rung = (at_most, ">=", max(at["rise"], least))
-            rungs = self.weighed([rung], full or rises or (gained and gain > 0))
-            counted = rise if gain < worth else math.nan
-            found.append((counted, rungs, Measure(partial(_rise, worth), span=POSITIVE)))
+            rungs = self.weighed([(at_most, ">=", max(at["rise"], least))], full or rises or (gained and gain > 0))
+            found.append((rise if gain < worth else math.nan, rungs, Measure(*_RISE, than=worth)))
         return found
-
-
-def _rise(worth: float) -> str:
-    return f"KL rise (reward gain < {number(worth)})"

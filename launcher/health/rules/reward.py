@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
@@ -47,13 +47,12 @@ class RewardDrop(Rule):
         reward = self.reward
         if reward.best is None:
             return ()
-        best, gained = reward.best, reward.best - reward.lowest_ever
+        best, gained, span, noise = reward.best, reward.best - reward.lowest_ever, reward.span, reward.noise
 
         def below(sigmas: str) -> list[Rung]:
-            return rungs(limits, "<", lambda at: best - max(drop(at), at[sigmas] * reward.noise))
-
-        def drop(at: Mapping[str, float]) -> float:
-            return min(at["span"] * reward.span, at["share"] * gained)
+            return rungs(
+                limits, "<", lambda at: best - max(min(at["span"] * span, at["share"] * gained), at[sigmas] * noise)
+            )
 
         slowly = below("lasting")
         unrecovered = (CRITICAL, *slowly[0][1:])  # what is a WARN, for all of the last steps
@@ -124,13 +123,14 @@ class Signal(Rule):
     def judge(self, frame: Frame) -> Reading | None:
         if not any(_given(frame, *ends) for ends in _RANGES):
             return None
-        same_score, flat = frame.same_scores(), frame.no_signal()
+        same_score, flat = frame.same_scores, frame.no_signal
         self._last.append(flat)
         if not flat:
             self._flat += self._run
         self._run = self._run + 1 if flat else 0
         self._had += not flat
-        self._solved = same_score and self._all_best()
+        best = self.reward.lowest_ever < self.reward.now >= self.reward.highest_ever
+        self._solved = same_score and best  # every response is as good as any ever was
         case = "solved" if self._solved else "had" if self._had >= _HAD else "never"
         among = math.nan if flat else sum(self._last)
         run, steps = self._run, len(self._last)
@@ -145,10 +145,6 @@ class Signal(Rule):
 
         reading = self.compare(message, lambda limits: self._missing(limits, case, among))
         return lasting(reading) if flat else reading
-
-    def _all_best(self) -> bool:
-        """Whether equal rewards mean that every response is as good as any ever was."""
-        return self.reward.lowest_ever < self.reward.now >= self.reward.highest_ever
 
     def harms(self) -> bool:
         return not self._solved  # there is nothing left to learn

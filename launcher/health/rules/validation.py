@@ -79,7 +79,7 @@ class RewardHacking(Rule):
     def _gamed(self, limits: Values, up: float, ratio: float) -> Clause:
         reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
-        measure = Measure(lambda: f"× usual length while the reward rises > {number(rise)}")
+        measure = Measure("× usual length while the reward rises > {}", than=rise)
         top = ladder(limits, "top_ratio", ">") if reward.near_top(reward.then(0)) else []
         return ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, measure
 
@@ -94,7 +94,7 @@ class RewardHacking(Rule):
         lasts = validation.count >= 4 and validation.best_index <= validation.count - 4
         counts = lasts and reward.smooth > validation.best_score + rise
         fallen = validation.best - validation.pair() if counts else math.nan
-        return fallen, [(WARN, ">", most)], Measure(f"validation drop while the reward rises > {number(rise)}")
+        return fallen, [(WARN, ">", most)], Measure("validation drop while the reward rises > {}", than=rise)
 
 
 class AuditedReward(Rule):
@@ -120,7 +120,7 @@ class AuditedReward(Rule):
 
         def apart(limits: Values) -> Sequence[Clause]:
             rise = reward.distance(limits["notice.span"], limits["notice.sigmas"])
-            measure = Measure(lambda: f"audit change while the reward rises > {number(rise)}")
+            measure = Measure("audit change while the reward rises > {}", than=rise)
             least = limits["notice.audit_sigmas"] * audit.noise
             return [(audited if up > rise else math.nan, [(NOTICE, "<=", least)], measure)]
 
