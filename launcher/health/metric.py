@@ -127,9 +127,10 @@ class Metric:
             accepted = self._refused[-USUAL:]
         elif len(self._first) < FIRST:
             self._first.append(self.now)
-        self._refused.clear()
+        if self._refused:
+            self._refused.clear()
         self._past += accepted
-        if self.known > AGO[1]:
+        if len(self._past) > AGO[1]:
             del self._past[: -AGO[1]]
         if self._usual_log_noise:
             for x in accepted:

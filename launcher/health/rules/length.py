@@ -106,11 +106,11 @@ class TruncatedResponses(Rule):
     @staticmethod
     def _rising(cut: Metric, limits: Values, before: float) -> Sequence[Rung]:
         """At once against the usual; slowly since the first steps, or within 100. None while those are missing."""
-        found, usual = list[Rung](), cut.usual
+        found, usual, noise = list[Rung](), cut.usual, cut.noise
         if cut.known >= FIRST:
             for level, name in FLAGS:
                 at = limits.at[name]
-                found.append((level, ">", max(at["share"], usual + max(at["distance"], at["sigmas"] * cut.noise))))
+                found.append((level, ">", max(at["share"], usual + max(at["distance"], at["sigmas"] * noise))))
         if math.isfinite(before):
             found += rungs(limits, ">", lambda at: max(at["level"], before + at["grown"]))
         return found

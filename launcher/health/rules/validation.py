@@ -70,17 +70,17 @@ class RewardHacking(Rule):
             grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
             return f"reward {number(usual)} → {number(now)} {grew}"
 
-        reading = self.compare(message, lambda limits: [self._gamed(limits, now - usual, ratio), self._apart])
+        reading = self.compare(message, lambda limits: [self._gamed(limits, now, now - usual, ratio), self._apart])
         if worst(reading.raising[:1]) >= WARN:
             reward.refuse()
             self._length.refuse()
         return reading
 
-    def _gamed(self, limits: Values, up: float, ratio: float) -> Clause:
+    def _gamed(self, limits: Values, now: float, up: float, ratio: float) -> Clause:
         reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
         measure = Measure("× usual length while the reward rises > {}", than=rise)
-        top = ladder(limits, "top_ratio", ">") if reward.near_top(reward.then(0)) else []
+        top = ladder(limits, "top_ratio", ">") if reward.near_top(now) else []
         return ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, measure
 
     def _divergence(self, validation: Validation) -> Clause:
