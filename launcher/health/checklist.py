@@ -54,14 +54,23 @@ class _Entry:
                 reading = _missing(self.rule, logged)
             if reading is not None:
                 state.push(step, reading)
+            message = "" if state.level == before else state.message
         except Exception as error:
-            self.off, self.error = True, error
-            state.set(step, N_A, f"rule failed: {type(error).__name__}: {error}")
-        return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, state.message)
+            message = self._failed(step, error)
+        return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, message)
+
+    def _failed(self, step: int, error: Exception) -> str:
+        self.off, self.error = True, error
+        self.state.set(step, N_A, f"rule failed: {type(error).__name__}: {error}")
+        return self.state.message
 
     def check(self, config: RunConfig, logged: Set[str]) -> Check:
         """The row of the rule. `logged` are the metrics seen so far: of each group one is drawn."""
         state, rule = self.state, self.rule
+        try:
+            message = state.message
+        except Exception as error:  # made only now
+            message = self._failed(0, error)
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
         limits, reading = rule.limits, state.reading if state.level >= OK else None
@@ -69,7 +78,7 @@ class _Entry:
             rule=rule.id,
             name=self.data.title,
             level=state.level,
-            message=state.message,
+            message=message,
             since=state.since,
             cleared=state.cleared,
             was=state.was if state.cleared is not None else None,

@@ -11,7 +11,7 @@ from launcher.record.levels import FLAGS, HOLDS, OK, SERIOUS, Level, crossed
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 ANY = (-math.inf, math.inf)
-
+_LEVELS = {name: level for level, name in FLAGS}
 
 Rung = tuple[Level, str, float]
 """One limit on one figure: the level is reached when `figure side value` holds."""
@@ -36,7 +36,7 @@ Clause = tuple[float, Sequence[Rung], Measure]
 
 
 class Values(dict[str, float]):
-    """The limits of a rule, those for raising or those for letting go, by `<level>.<name>`.
+    """The limits of a rule, those for raising or those for letting go, by `<level>.<name>`, mild levels first.
 
     `at` has those of a level by their names, `named` those of a name by their levels.
     """
@@ -45,17 +45,14 @@ class Values(dict[str, float]):
         super().__init__(limits)
         self.at: dict[str, dict[str, float]] = {prefix: {} for _, prefix in FLAGS}
         self.named: dict[str, list[tuple[Level, float]]] = {}
-        for level, prefix in FLAGS:
-            for key, value in limits.items():
-                if key.startswith(f"{prefix}."):
-                    name = key.removeprefix(f"{prefix}.")
-                    self.at[prefix][name] = value
-                    self.named.setdefault(name, []).append((level, value))
+        for key, value in limits.items():
+            prefix, _, name = key.partition(".")
+            self.at[prefix][name] = value
+            self.named.setdefault(name, []).append((_LEVELS[prefix], value))
 
 
 Clauses = Callable[[Values], Sequence[Clause]]
 """A rule's clauses by its limits."""
-
 
 _Limit = tuple[float, Measure, Rung, bool]  # with the figure, and whether it is one for letting go
 

@@ -127,8 +127,7 @@ class Metric:
             accepted = self._refused[-USUAL:]
         elif len(self._first) < FIRST:
             self._first.append(self.now)
-        if self._refused:
-            self._refused.clear()
+        self._refused.clear()
         self._past += accepted
         if len(self._past) > AGO[1]:
             del self._past[: -AGO[1]]

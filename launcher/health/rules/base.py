@@ -82,10 +82,7 @@ class Rule:
         return True
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> Reading | None:
-        """The rule's opinion between steps, about once a second of a live run; None to wait for the step.
-
-        `used` is memory in use as a share of that of "GPU" and "host", None when unknown.
-        """
+        """The rule's opinion about once a second, by the shares of "GPU" and "host" memory in use; None to wait."""
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:
