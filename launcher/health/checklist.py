@@ -1,6 +1,7 @@
 """The checklist: feeds every rule, keeps the rows, reports what changed."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -12,29 +13,30 @@ from launcher.health.config import RunConfig
 from launcher.health.fixes import fitting
 from launcher.health.frame import Frame
 from launcher.health.rules import ALL
-from launcher.health.rules.base import Memory, Rule, Setup
+from launcher.health.rules.base import Rule, Setup
 from launcher.health.settings import read
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
-from launcher.record.levels import Level
+from launcher.record.levels import N_A, OK, WARM, WARN, Level
 
 
 class _Entry:
     """A rule with its state."""
 
-    def __init__(self, rule: Rule) -> None:
-        limits = rule.limits
-        self.rule, self.data = rule, rules()[rule.id]
+    def __init__(self, kind: type[Rule], setup: Setup) -> None:
+        limits = setup.limits
+        reason = kind.not_applicable(setup) if limits.enabled else "disabled in the settings"
+        if reason is not None:
+            setup = replace(setup, signals=Signals(setup.config))  # which nobody updates
+        self.rule, self.data = kind(setup), rules()[kind.id]
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
-        self.raw = Level.OK  # what the rule said last
-        reason = rule.not_applicable() if limits.enabled else "disabled in the settings"
         self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
-            self.state.set(0, Level.N_A, reason)
+            self.state.set(0, N_A, reason)
 
     def ask(
         self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None
@@ -45,30 +47,38 @@ class _Entry:
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
-        self.raw, self.rule.flagged = Level.OK, before > Level.OK
+        self.rule.flagged = before > OK
         try:
             reading = judge(self.rule)
-            if reading is None and logged is not None and before < Level.OK:
+            if reading is None and logged is not None and before < OK:
                 reading = _missing(self.rule, logged)
             if reading is not None:
                 state.push(step, reading)
-                self.raw = reading.raw
+            message = "" if state.level == before else state.message
         except Exception as error:
-            self.off, self.error = True, error
-            state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
-        return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, state.message)
+            message = self._failed(step, error)
+        return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, message)
+
+    def _failed(self, step: int, error: Exception) -> str:
+        self.off, self.error = True, error
+        self.state.set(step, N_A, f"rule failed: {type(error).__name__}: {error}")
+        return self.state.message
 
     def check(self, config: RunConfig, logged: Set[str]) -> Check:
         """The row of the rule. `logged` are the metrics seen so far: of each group one is drawn."""
         state, rule = self.state, self.rule
+        try:
+            message = state.message
+        except Exception as error:  # made only now
+            message = self._failed(0, error)
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
-        limits, reading = rule.limits, state.reading if state.level >= Level.OK else None
+        limits, reading = rule.limits, state.reading if state.level >= OK else None
         return Check(
             rule=rule.id,
             name=self.data.title,
             level=state.level,
-            message=state.message,
+            message=message,
             since=state.since,
             cleared=state.cleared,
             was=state.was if state.cleared is not None else None,
@@ -86,8 +96,8 @@ def _missing(rule: Rule, logged: Set[str]) -> Reading:
     """Why a rule that has never judged cannot judge this step either."""
     for group in rule.needs:
         if logged.isdisjoint(group):
-            return Reading(Level.N_A, f"{group[0]} is not logged")
-    return Reading(Level.WARM, "waiting for a finite value")
+            return Reading(N_A, f"{group[0]} is not logged")
+    return Reading(WARM, "waiting for a finite value")
 
 
 class Checklist:
@@ -111,9 +121,9 @@ class Checklist:
         self._config = RunConfig(config)
         limits = read(settings)
         self._signals = Signals(self._config)
-        machine = (gpu_total_gb, host_total_gb, clock, vocabulary)
+        machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary)
         self._entries = {
-            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], self._signals, *machine))) for kind in ALL
+            kind.id: _Entry(kind, Setup(self._config, limits[kind.id], self._signals, *machine)) for kind in ALL
         }
         self._harmful = [entry for entry in self._entries.values() if entry.data.harm]
         self._others = [entry for entry in self._entries.values() if not entry.data.harm]
@@ -148,15 +158,9 @@ class Checklist:
         return changes + self._judge(self._others, frame, training)  # these depend on the harm
 
     def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
-        changes = []
-        for entry in entries:
-            if entry.off or not (training or entry.rule.judges_validations):
-                continue
-            change = entry.ask(frame.step, lambda rule: rule.judge(frame), self._logged)
-            frame.raw[entry.rule.id] = entry.raw
-            if change is not None:
-                changes.append(change)
-        return changes
+        asked = [each for each in entries if not each.off and (training or each.rule.judges_validations)]
+        changes = [each.ask(frame.step, lambda rule: rule.judge(frame), self._logged) for each in asked]
+        return [change for change in changes if change is not None]
 
     def _harm(self) -> str:
         """The damage of this step in words, that of the worst flag; "" for none."""
@@ -165,8 +169,8 @@ class Checklist:
             for entry in reversed(self._harmful)
             if not entry.off and not entry.muted and entry.rule.harms()
         }
-        worst = max(seen, default=Level.OK)
-        return seen[worst] if worst >= Level.WARN else ""
+        worst = max(seen, default=OK)
+        return seen[worst] if worst >= WARN else ""
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[LevelChange]:
         """Judges a line of the log; `line` is its number.
@@ -184,8 +188,9 @@ class Checklist:
         """
         if self._ended:
             return []
-        memory = Memory(*(used / total if total else None for used, total in (gpu or (0, 0), host or (0, 0))))
-        return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, memory))
+        memory = {"GPU": gpu or (0, 0), "host": host or (0, 0)}
+        shares = {place: used / total if total else None for place, (used, total) in memory.items()}
+        return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, shares))
 
     def ended(self, code: int | None) -> None:
         """The process has ended: from now on silence says nothing."""

@@ -2,99 +2,80 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
+from launcher.core.format import number
 from launcher.record.check import Bound
-from launcher.record.levels import FLAGS, HOLDS, SERIOUS, Level, crossed
+from launcher.record.levels import FLAGS, HOLDS, OK, SERIOUS, Level, crossed
 
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 ANY = (-math.inf, math.inf)
+_LEVELS = {name: level for level, name in FLAGS}
+
+Rung = tuple[Level, str, float]
+"""One limit on one figure: the level is reached when `figure side value` holds."""
 
 
-class Rung(NamedTuple):
-    """One limit on one figure: the level is reached when `figure side value` holds."""
+class Measure(NamedTuple):
+    """What is compared: `words` say it, "" for the metric itself; `than` is the number in them.
 
-    level: Level
-    side: str
-    value: float
-
-    def covers(self, other: "Rung") -> bool:
-        """Whether whatever crosses the other one crosses this one."""
-        if self.side[0] != other.side[0]:
-            return False
-        if self.value == other.value:
-            return self.side.endswith("=") or not other.side.endswith("=")
-        return self.value < other.value if self.side[0] == ">" else self.value > other.value
-
-    def within(self, low: float, high: float) -> bool:
-        """Whether a figure between `low` and `high` can cross it."""
-        return crossed(high if self.side[0] == ">" else low, self.side, self.value)
-
-
-class Clause(NamedTuple):
-    """A figure at one step, and its limits.
-
-    `now` is nan where the step has no such figure, or where the rule does not count it. `figure` says what it
-    is, "" for the metric itself; `metric` are the names of the metric that it is on the scale of, () for none.
-    `span` is what it can be. `fixed` limits do not move with the run.
+    `metric` are the names of the metric that it is on the scale of, () for none, and `span` is what it can be. `fixed`
+    limits do not move with the run.
     """
 
-    now: float
-    rungs: Sequence[Rung]
-    figure: str = ""
+    words: str = ""
     metric: tuple[str, ...] = ()
     span: tuple[float, float] = ANY
     fixed: bool = False
-
-    @property
-    def level(self) -> Level:
-        """The highest level whose limit the figure has crossed, else OK."""
-        return worst((self,))
+    than: float = math.nan
 
 
-Clauses = Callable[[Mapping[str, float]], Sequence[Clause]]
-"""A rule's clauses by its limits, which are those for raising or those for letting go."""
+Clause = tuple[float, Sequence[Rung], Measure]
+"""A figure at one step, its limits, and what it is; nan where the step has none, or the rule does not count it."""
 
 
-_Limit = tuple[Clause, Rung, bool]  # with whether it is one for letting go
+class Values(dict[str, float]):
+    """The limits of a rule, those for raising or those for letting go, by `<level>.<name>`, mild levels first.
+
+    `at` has those of a level by their names, `named` those of a name by their levels.
+    """
+
+    def __init__(self, limits: Mapping[str, float]) -> None:
+        super().__init__(limits)
+        self.at: dict[str, dict[str, float]] = {prefix: {} for _, prefix in FLAGS}
+        self.named: dict[str, list[tuple[Level, float]]] = {}
+        for key, value in limits.items():
+            prefix, _, name = key.partition(".")
+            self.at[prefix][name] = value
+            self.named.setdefault(name, []).append((_LEVELS[prefix], value))
 
 
-def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
+Clauses = Callable[[Values], Sequence[Clause]]
+"""A rule's clauses by its limits."""
+
+_Limit = tuple[float, Measure, Rung, bool]  # with the figure, and whether it is one for letting go
+
+
+def ladder(limits: Values, name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
     """One rung for each level that has a limit of this name, in units of `unit`."""
-    return [Rung(level, side, limits[key] * unit) for level, key in _keys(name) if key in limits]
-
-
-@cache
-def _keys(name: str) -> tuple[tuple[Level, str], ...]:
-    return tuple((level, f"{prefix}.{name}") for level, prefix in FLAGS)
-
-
-class AtLevel(NamedTuple):
-    """The limits of one level, by name."""
-
-    limits: Mapping[str, float]
-    level: str
-
-    def __call__(self, name: str) -> float:
-        return self.limits[f"{self.level}.{name}"]
+    return [(level, side, value * unit) for level, value in limits.named[name]]
 
 
 def rungs(
-    limits: Mapping[str, float],
+    limits: Values,
     side: str,
-    value: Callable[[AtLevel], float],
+    value: Callable[[Mapping[str, float]], float],
     levels: Sequence[tuple[Level, str]] = SERIOUS,
 ) -> list[Rung]:
     """One rung for each of `levels`, at the value that follows from the limits of the level."""
-    return [Rung(level, side, value(AtLevel(limits, name))) for level, name in levels]
+    return [(level, side, value(limits.at[name])) for level, name in levels]
 
 
 def worst(clauses: Iterable[Clause]) -> Level:
     """The highest level among clauses."""
-    found = Level.OK
-    for now, rungs, *_ in clauses:
+    found = OK
+    for now, rungs, _ in clauses:
         for level, side, value in rungs:
             if level > found and HOLDS[side](now, value):
                 found = level
@@ -109,43 +90,59 @@ def bounds(
     Left out is what the figure cannot reach, and what a limit of the same figure for the same level or a worse
     one covers: so they are in the order of their levels. `keys` are the metrics of the row.
     """
-    figures: dict[tuple[object, ...], list[_Limit]] = {}
+    figures: dict[tuple[str, tuple[str, ...], float | None, str], list[_Limit]] = {}
     for clauses, holds in ((raising, False), (releasing, True)):
-        for clause in clauses:
-            now = clause.now if math.isfinite(clause.now) else None
-            for rung in clause.rungs:
-                limits = figures.setdefault((clause.figure, clause.metric, now, rung.side[0]), [])
-                if (rung.level <= level) == holds and math.isfinite(rung.value):
-                    limits.append((clause, rung, holds))
-    return tuple(_bound(*limit, keys) for limits in figures.values() for limit in _counting(limits))
+        for now, rungs, measure in clauses:
+            words = measure.words.format(number(measure.than))
+            for rung in rungs:
+                figure = words, measure.metric, now if math.isfinite(now) else None, rung[1][0]
+                limits = figures.setdefault(figure, [])
+                if (rung[0] <= level) == holds and math.isfinite(rung[2]):
+                    limits.append((now, measure, rung, holds))
+    return tuple(_bound(figure[0], *limit, keys) for figure, found in figures.items() for limit in _counting(found))
 
 
 def _counting(limits: list[_Limit]) -> list[_Limit]:
     """Of the limits of one figure to one side those that make a difference, the mildest first."""
     found: list[_Limit] = []
-    for limit in sorted(limits, key=lambda limit: limit[1].level, reverse=True):
-        clause, rung, _ = limit
-        reachable = rung.within(*clause.span) or crossed(clause.now, rung.side, rung.value)
-        if reachable and not any(worse[1].covers(rung) or _meet(limit, worse) for worse in found):
-            found = [other for other in found if other[1].level > rung.level or not rung.covers(other[1])]
+    for limit in sorted(limits, key=lambda limit: limit[2][0], reverse=True):
+        now, measure, rung, _ = limit
+        reachable = within(rung, *measure.span) or crossed(now, *rung[1:])
+        if reachable and not any(_covers(worse[2], rung) or _meet(limit, worse) for worse in found):
+            found = [other for other in found if other[2][0] > rung[0] or not _covers(rung, other[2])]
             found.append(limit)
     return found[::-1]
 
 
+def within(rung: Rung, low: float, high: float) -> bool:
+    """Whether a figure between `low` and `high` can cross a limit."""
+    _, side, value = rung
+    return crossed(high if side[0] == ">" else low, side, value)
+
+
+def _covers(rung: Rung, other: Rung) -> bool:
+    """Whether whatever crosses the other one crosses this one."""
+    (_, side, value), (_, beside, least) = rung, other
+    if side[0] != beside[0]:
+        return False
+    if value == least:
+        return side.endswith("=") or not beside.endswith("=")
+    return value < least if side[0] == ">" else value > least
+
+
 def _meet(milder: _Limit, worse: _Limit) -> bool:
     """Whether a limit that moves with the run has come to a fixed one of a milder level: `≥ 1` and `> 1`."""
-    (clause, rung, _), (other, above, _) = milder, worse
-    same = rung.value == above.value and rung.side[0] == above.side[0]
-    return same and rung.level < above.level and clause.fixed != other.fixed
+    (_, measure, (level, side, value), _), (_, other, (above, beside, least), _) = milder, worse
+    return value == least and side[0] == beside[0] and level < above and measure.fixed != other.fixed
 
 
-def _bound(clause: Clause, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
+def _bound(words: str, now: float, measure: Measure, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
     return Bound(
         *rung,
-        metric=clause.figure,
-        now=clause.now if clause.figure and math.isfinite(clause.now) else None,
-        series=next((place for place, key in enumerate(keys) if key in clause.metric), -1),
-        crossed=crossed(clause.now, rung.side, rung.value),
+        metric=words,
+        now=now if words and math.isfinite(now) else None,
+        series=next((place for place, key in enumerate(keys) if key in measure.metric), -1),
+        crossed=crossed(now, *rung[1:]),
         holds=holds,
-        fixed=clause.fixed,
+        fixed=measure.fixed,
     )

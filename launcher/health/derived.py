@@ -32,7 +32,7 @@ def _plain(names: tuple[str, ...], source: Source, drawn: bool = True) -> Derive
 
 def _gradient(frame: Frame) -> float | None:
     """Not of a step without a signal: SIG-1 flags those."""
-    if frame.no_signal():
+    if frame.no_signal:
         return None
     x = frame.get(keys.GRADIENT)
     return _THREE_DECIMALS if x == 0 and frame.three_decimals else x
@@ -46,7 +46,7 @@ def _update(frame: Frame) -> float | None:
 
 def _explained(frame: Frame) -> float | None:
     """Of equal returns it would be far below 0."""
-    return None if frame.same_scores() else frame.get(keys.EXPLAINED)
+    return None if frame.same_scores else frame.get(keys.EXPLAINED)
 
 
 def _idle(frame: Frame) -> float | None:
@@ -86,13 +86,13 @@ def _decay(config: RunConfig) -> Source:
 
 def _zero_rate(config: RunConfig) -> Source:
     """Whether the rate is exactly 0 between the warm-up and the last steps."""
+    first, last = config.warmup_steps, config.total_steps or math.inf
 
     def zero(frame: Frame) -> float | None:
-        x, last = frame.get(keys.LEARNING_RATE), config.total_steps
+        x = frame.get(keys.LEARNING_RATE)
         if x is None or frame.three_decimals:
             return None
-        ending = last is not None and frame.step > last - 2
-        return float(x == 0 and frame.count >= 2 and frame.step > config.warmup_steps and not ending)
+        return float(x == 0 and frame.count >= 2 and first < frame.step <= last - 2)
 
     return zero
 

@@ -1,10 +1,9 @@
 """One step as the rules get it."""
 
-import math
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from launcher.health import keys
-from launcher.record.levels import Level
 
 _SAME = 1e-9  # a range this small, as a share of the values, is no range
 
@@ -13,8 +12,8 @@ class Frame:
     """The figures of one step.
 
     `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
-    the unix time at which the step was seen. `raw` collects the raw levels of the rules already judged at
-    this step: some rules build on others.
+    the unix time at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: all responses
+    are known to have the same score. `no_signal`: the step is known to teach nothing, as that or all advantages are.
     """
 
     def __init__(
@@ -25,35 +24,27 @@ class Frame:
         self.data = data
         self.three_decimals = three_decimals
         self.t = t
-        self.raw: dict[str, Level] = {}
+        self.bad: list[str] = []
+        if not isfinite(sum(data.values())):  # nearly never
+            self.bad = [key for key, value in data.items() if not isfinite(value)]
+        self._figures: Mapping[str, float | None] = data
+        if self.bad or not keys.SCALE.keys().isdisjoint(data):
+            scaled = {key: data[key] * scale for key, scale in keys.SCALE.items() if key in data}
+            self._figures = {**data, **scaled, **dict.fromkeys(self.bad)}
+        self.same_scores = self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
+        self.no_signal = self.same_scores or self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
 
     def get(self, names: Sequence[str]) -> float | None:
-        """The value under the first of `names` that is present; None when it is missing or not finite.
+        """The value under the first of `names` that is present, in its present unit; None when missing or not finite.
 
         A non-finite value is NUM-1's to report. The other rules cannot compare it with anything, so they keep
         what they know and wait for the next figure.
         """
-        return first(self.data, names)
-
-    def same_scores(self) -> bool:
-        """Whether all responses of the step are known to have the same score."""
-        return self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
-
-    def no_signal(self) -> bool:
-        """Whether the step is known to teach nothing: all scores, or all advantages, are equal."""
-        return self.same_scores() or self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
+        for name in names:
+            if name in self._figures:
+                return self._figures[name]
+        return None
 
     def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool:
         top, bottom = self.get(high), self.get(low)
         return top is not None and bottom is not None and top - bottom <= _SAME * max(abs(top), abs(bottom))
-
-
-def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:
-    """The value under the first of `names` that `data` has, in its present unit; None when not finite."""
-    for name in names:
-        if name in data:
-            value = data[name]
-            if name in keys.SCALE:
-                value *= keys.SCALE[name]
-            return value if math.isfinite(value) else None
-    return None

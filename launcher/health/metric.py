@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import Any
 
 KEPT = 40  # values that estimates look back
@@ -21,34 +20,49 @@ def median(values: Iterable[float]) -> float:
     ordered = sorted(values)
     if not ordered:
         return math.nan
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    middle, odd = divmod(len(ordered), 2)
+    return ordered[middle] if odd else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def noise_of(values: Iterable[float]) -> float:
-    """Robust step-to-step noise, blind to a steady trend: from second differences.
+class Noise:
+    """Robust step-to-step noise of the last values, blind to a steady trend: from second differences.
 
     A second difference of white noise has variance 6 sigma², and 1.4826 turns a median absolute value into a
-    standard deviation. 0 with fewer than 6 values.
+    standard deviation. With a `floor` it is that of their logarithms.
     """
-    last = list(values)
-    if len(last) < 6:
-        return 0.0
-    bends = [abs(c - 2 * b + a) for a, b, c in zip(last, last[1:], last[2:], strict=False)]
-    return 1.4826 * median(bends) / math.sqrt(6)
+
+    def __init__(self, count: int, values: Iterable[float] = (), floor: float = 0.0) -> None:
+        self._floor = floor
+        self._before = self._last = math.nan
+        self._bends: deque[float] = deque(maxlen=count - 2)
+        for x in values:
+            self.add(x)
+
+    def add(self, x: float) -> None:
+        """Takes in the next value."""
+        if self._floor:
+            x = math.log(max(x, self._floor))
+        if self._before == self._before:  # not nan
+            self._bends.append(abs(x - 2 * self._last + self._before))
+        self._before, self._last = self._last, x
+
+    @property
+    def size(self) -> float:
+        """The standard deviation; 0 with fewer than 6 values."""
+        return 1.4826 * median(self._bends) / math.sqrt(6) if len(self._bends) >= 4 else 0.0
 
 
 class _Estimate:
     """An estimate that is made at most once per value."""
 
     def __init__(self, of: Callable[[Any], float]) -> None:
-        self._of, self._name = of, of.__name__
+        self._of = of
 
     def __get__(self, metric: "Metric", owner: object) -> float:
         made = metric.made
-        if self._name not in made:
-            made[self._name] = self._of(metric)
-        return made[self._name]
+        if self not in made:
+            made[self] = self._of(metric)
+        return made[self]
 
 
 class Metric:
@@ -69,17 +83,19 @@ class Metric:
         self.count = 0
         self.smooth = math.nan  # exponential mean over five steps
         self.run = 0  # steps in a row with a value other than 0
-        self.made: dict[str, float] = {}
-        self._values: deque[float] = deque(maxlen=KEPT)
-        self._past: deque[float] = deque(maxlen=AGO[1])
+        self.made: dict[_Estimate, float] = {}
+        self._values: list[float] = []
+        self._past: list[float] = []
         self._first: list[float] = []
-        self._refused: deque[float] = deque(maxlen=USUAL)
-        self._refusals = 0
+        self._refused: list[float] = []  # in a row
         self._refuse = False
+        self._noise: Noise | None = None  # from when a rule asks for it
+        self._log_noise: Noise | None = None
+        self._usual_log_noise: Noise | None = None
 
     def see(self, x: float | None) -> None:
         """Takes in the value of a step; without one nothing moves."""
-        if not math.isnan(self.now):
+        if self.now == self.now:  # not nan
             self._settle()
         if x is None or math.isnan(x):
             self.now = math.nan
@@ -89,6 +105,12 @@ class Metric:
         self.count += 1
         self.run = self.run + 1 if x else 0
         self._values.append(x)
+        if len(self._values) > KEPT:
+            del self._values[0]
+        if self._noise:
+            self._noise.add(x)
+        if self._log_noise:
+            self._log_noise.add(x)
         self.made.clear()
 
     def refuse(self) -> None:
@@ -96,26 +118,27 @@ class Metric:
         self._refuse = True
 
     def _settle(self) -> None:
-        x = self.now
-        if not self._refuse:
-            self._past.append(x)
-            if len(self._first) < FIRST:
-                self._first.append(x)
-            self._refusals = 0
-            return
-        self._refuse = False
-        if self._refusals == 0:
-            self._refused.clear()
-        self._refused.append(x)
-        self._refusals += 1
-        if self._refusals >= _REBUILD_AFTER:
-            self._past.extend(self._refused)
-            self._refusals = 0
+        accepted = [self.now]
+        if self._refuse:
+            self._refuse = False
+            self._refused.append(self.now)
+            if len(self._refused) < _REBUILD_AFTER:
+                return
+            accepted = self._refused[-USUAL:]
+        elif len(self._first) < FIRST:
+            self._first.append(self.now)
+        self._refused.clear()
+        self._past += accepted
+        if len(self._past) > AGO[1]:
+            del self._past[: -AGO[1]]
+        if self._usual_log_noise:
+            for x in accepted:
+                self._usual_log_noise.add(x)
 
     def last(self, count: int, ago: int = 0) -> list[float]:
         """The last values, in their order; those that ended so many values `ago`."""
         size = len(self._values) - ago
-        return list(islice(self._values, max(size - count, 0), max(size, 0)))
+        return self._values[max(size - count, 0) : max(size, 0)]
 
     def median(self, count: int, ago: int = 0) -> float:
         """Median of the last values; of those that ended so many values `ago`."""
@@ -136,8 +159,8 @@ class Metric:
 
     def then(self, steps: int) -> float:
         """Median of the three values that ended so many steps ago; nan when there are fewer."""
-        three = self.last(3, steps)
-        return median(three) if len(three) == 3 else math.nan
+        three = sorted(self.last(3, steps))
+        return three[1] if len(three) == 3 else math.nan
 
     @property
     def size(self) -> float:
@@ -147,21 +170,23 @@ class Metric:
     @_Estimate
     def noise(self) -> float:
         """Noise of a step; of a share that of its sample at least, which a share near its floor may not have shown."""
-        noise = noise_of(self.last(self.noisy))
+        self._noise = self._noise or Noise(self.noisy, self._values)
         if not self._sample or self._sample < 1:
-            return noise
+            return self._noise.size
         share = min(max(1 / self._sample, self.usual), 0.5)
-        return max(noise, math.sqrt(share * (1 - share) / self._sample))
+        return max(self._noise.size, math.sqrt(share * (1 - share) / self._sample))
 
     @_Estimate
     def log_noise(self) -> float:
         """Noise of a metric whose swings are in proportion to it: that of its logarithm."""
-        return noise_of([math.log(max(x, self._floor)) for x in self.last(self.noisy)])
+        self._log_noise = self._log_noise or Noise(self.noisy, self._values, self._floor)
+        return self._log_noise.size
 
     @_Estimate
     def usual_log_noise(self) -> float:
         """The same of the last 20 accepted values: flagged peaks are not in it."""
-        return noise_of([math.log(max(x, self._floor)) for x in islice(reversed(self._past), USUAL)])
+        self._usual_log_noise = self._usual_log_noise or Noise(USUAL, self._past, self._floor)
+        return self._usual_log_noise.size
 
     def swing(self, sigmas: float, usual: bool = False) -> float:
         """The factor that so many sigmas of such a metric are."""
@@ -181,12 +206,12 @@ class Metric:
     @_Estimate
     def usual(self) -> float:
         """Median of the last 20 accepted values before this one."""
-        return median(islice(reversed(self._past), USUAL))
+        return median(self._past[-USUAL:])
 
     @_Estimate
     def usual_size(self) -> float:
         """The same of the values without their signs, with a floor for rounding errors; nan before ten values."""
-        return max(median(map(abs, islice(reversed(self._past), USUAL))), _ROUNDING) if self.known >= 10 else math.nan
+        return max(median(map(abs, self._past[-USUAL:])), _ROUNDING) if self.known >= 10 else math.nan
 
     @_Estimate
     def start(self) -> float:
@@ -207,7 +232,7 @@ class Metric:
     def ago(self) -> float:
         """Median of the values 50 to 100 steps ago; nan before there are eight of them."""
         count = len(self._past) - AGO[0]
-        return median(islice(self._past, count)) if count >= FIRST else math.nan
+        return median(self._past[:count]) if count >= FIRST else math.nan
 
     @property
     def before(self) -> float:
@@ -220,9 +245,8 @@ class Metric:
         """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
         return min(self.usual, self.before) if self.settled else self.start
 
-    @_Estimate
-    def high(self) -> float:
-        """The highest level of the last 100 accepted values: below it, a rise leads back to where it was."""
-        past = list(self._past)
-        levels = [median(past[place : place + FIRST]) for place in range(0, len(past), FIRST)]
-        return max([*levels, self.first] if 3 <= len(past) < AGO[1] else levels, default=math.nan)
+    def reached(self, x: float) -> bool:
+        """Whether a level of the last 100 accepted values was as high: then a rise leads back to where it was."""
+        places = range(0, self.known, FIRST)
+        began = self.known < AGO[1] and x <= self.first
+        return began or any(x <= median(self._past[place : place + FIRST]) for place in places)

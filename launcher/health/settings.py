@@ -8,6 +8,7 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health.catalogue import rules
+from launcher.health.clauses import Values
 from launcher.record.levels import FLAGS
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
@@ -30,8 +31,8 @@ _SWITCHES = ("enabled", "muted", "raise", "release")
 class Limits:
     """The effective limits of one rule: what it rises at, what it lets go at, and its debounce."""
 
-    raising: Mapping[str, float]
-    releasing: Mapping[str, float]
+    raising: Values
+    releasing: Values
     k: float = 1.0
     count: int = 2
     window: int = 3
@@ -126,8 +127,8 @@ def _effective(rule: str, own: _Own, k: float) -> Limits:
     releasing = {name: table.limits[name].released(value, table.factor) for name, value in raising.items()}
     count, window = own.switches.get("raise", table.raised)
     return Limits(
-        raising,
-        releasing,
+        Values(raising),
+        Values(releasing),
         k=k,
         count=count,
         window=window,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from launcher.health import derived, keys
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
-from launcher.health.metric import KEPT, USUAL, Metric, median, noise_of
+from launcher.health.metric import KEPT, USUAL, Metric, Noise, median
 from launcher.verl.config import BATCH
 
 _TELLING = 7  # values from which a smoothed rise is judged
@@ -42,9 +42,11 @@ class Reward(Metric):
         self.best_step = 0
         self.since_best = 0  # steps
         self.rises = False  # what changes now pays
+        self.lost = False  # whether REW-1 finds that too much of it is lost
 
     def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
         """Takes in one step; without a score nothing moves."""
+        self.lost = False
         self.see(score)
         if score is None:
             return
@@ -157,7 +159,8 @@ class Validation:
     """Validation scores: each is the mean over the headline scores of one validation."""
 
     def __init__(self) -> None:
-        self._values: deque[float] = deque(maxlen=13)
+        self._values: deque[float] = deque(maxlen=2)
+        self._noise = Noise(13)
         self._low = math.inf
         self._high = -math.inf
         self.count = 0
@@ -176,7 +179,7 @@ class Validation:
     @property
     def noise(self) -> float:
         """Noise of the last 13 validations."""
-        return noise_of(self._values)
+        return self._noise.size
 
     def span(self, reward: Reward) -> float:
         """The unit for differences: the range of the validations or of the training reward."""
@@ -184,8 +187,7 @@ class Validation:
 
     def pair(self) -> float:
         """Mean of the last two validations (of the only one, at first)."""
-        last = list(self._values)[-2:]
-        return sum(last) / len(last)
+        return sum(self._values) / len(self._values)
 
     def update(self, step: int, data: Mapping[str, float], reward: Reward) -> None:
         """Takes in one record, which may hold a validation or not."""
@@ -200,6 +202,7 @@ class Validation:
         value = sum(found) / len(found)
         self.count += 1
         self._values.append(value)
+        self._noise.add(value)
         self._low, self._high = min(self._low, value), max(self._high, value)
         pair = self.pair()
         if self.count <= 2 or pair > self.best:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from launcher.health.clauses import Clause, worst
-from launcher.record.levels import Level
+from launcher.record.levels import CRITICAL, N_A, OK, WARM, Level
 
 _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
@@ -17,19 +17,22 @@ LASTING = ", flagged if it persists"  # of a row that is still OK: what it says 
 class Reading:
     """What a rule says about one step.
 
-    `raw` comes from the raise limits, `hold` from the looser release limits (the same as `raw` where a rule
-    has none); both come from the clauses. A `raw` of WARM or N-A means that the step could not be judged, and
-    `message` says why. `usual` is what the figure is compared with, where it is compared with its own past.
+    `raw` comes from the clauses with the limits for raising; those for letting go may have looser ones. A `raw` of WARM
+    or N-A means that the step could not be judged, and `message` says why. It is made when it is asked for: nobody
+    reads that of most steps. `usual` is what the figure is compared with, where it is compared with its own past.
     """
 
     raw: Level
-    message: str
-    hold: Level | None = None
+    message: "str | Callable[[Reading], str]"
     raising: Sequence[Clause] = ()
     releasing: Sequence[Clause] = ()
     usual: float | None = None
-    later: Callable[[], str] | None = None  # makes the message when it is asked for; only of a level of OK
+    ending: str = ""  # of the message
     worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
+
+    def words(self) -> str:
+        """What the rule says."""
+        return (self.message if isinstance(self.message, str) else self.message(self)) + self.ending
 
 
 class State:
@@ -50,9 +53,8 @@ class State:
         self._worse: deque[float] = deque(maxlen=release + 1)
         self._changes: deque[int] = deque(maxlen=3)  # readings at which the level changed
         self._read = 0
-        self.level = Level.WARM
-        self._message = "waiting for the first step"
-        self._later: Callable[[], str] | None = None
+        self.level = WARM
+        self._message: str | Reading = "waiting for the first step"
         self.since: int | None = None
         self.cleared: int | None = None
         self.was: Level | None = None
@@ -61,49 +63,50 @@ class State:
     @property
     def message(self) -> str:
         """What the rule says."""
-        if self._later is not None:
-            self._message, self._later = self._later(), None
+        if isinstance(self._message, Reading):
+            self._message = self._message.words()
         return self._message
 
     def push(self, step: int, reading: Reading) -> None:
         """Takes in the judgement of one step."""
         raw = reading.raw
-        if raw < Level.OK:
-            if self.level < Level.OK or raw == Level.N_A:  # never back to WARM
-                self.set(step, raw, reading.message)
+        if raw < OK:
+            if self.level < OK or raw == N_A:  # never back to WARM
+                self.set(step, raw, reading)
             return
         self.reading = reading
-        state = max(self.level, Level.OK)
         self._raws.append(raw)
-        self._holds.append(max(raw, reading.hold if reading.hold is not None else raw))
         self._worse.append(reading.worse)
         self._read += 1
-        if raw == state == Level.OK:  # most steps
-            self.level, self._message, self._later = state, reading.message, reading.later
+        state = max(self.level, OK)
+        if raw == state == OK:  # most steps
+            self.level, self._message = OK, reading
             return
+        hold = max(raw, worst(reading.releasing))
+        self._holds.append(hold)
         raised = self._raised()
-        if state > Level.OK and self._gets_worse():
-            raised = max(raised, worst(clause for clause in reading.raising if clause.fixed))
+        if raw > state > OK and self._gets_worse():
+            raised = max(raised, worst(clause for clause in reading.raising if clause[2].fixed))
         if raised > state:
             state = raised
             self._holds.clear()
-        elif state > Level.OK:
+        elif hold < state:
             state = min(state, self._left())
-        if state != max(self.level, Level.OK):
+        if state != max(self.level, OK):
             self._changes.append(self._read)
-        said = reading.message if reading.later is None else reading.later()
-        message = said if raw >= state or state == Level.OK else self.message
-        self.set(step, state, message + LASTING if raw > state == Level.OK else message)
+        if raw > state == OK:
+            reading.ending += LASTING
+        self.set(step, state, reading if raw >= state or state == OK else self._message)
 
-    def set(self, step: int, level: Level, message: str) -> None:
+    def set(self, step: int, level: Level, message: str | Reading) -> None:
         """Puts the state to `level` at once (rules on the clock and on log lines have no debounce)."""
-        if level > max(self.level, Level.OK):
+        if level > max(self.level, OK):
             self.was = level if self.since is None or self.was is None else max(level, self.was)
             self.since, self.cleared = step, None
-        elif level <= Level.OK < self.level:
+        elif level <= OK < self.level:
             self.since, self.cleared = None, step
         self.level = level
-        self._message, self._later = message, None
+        self._message = message
 
     def _left(self) -> Level:
         """The level to which the flag may fall; CRITICAL while it may not."""
@@ -111,7 +114,7 @@ class State:
         needed = self._release * (max(recent, 1) if self._count > 1 else 1)
         held = list(self._holds)[-needed:]
         *before, now = self._worse
-        return Level.CRITICAL if len(held) < needed or (before and now > max(before)) else max(held)
+        return CRITICAL if len(held) < needed or (before and now > max(before)) else max(held)
 
     def _gets_worse(self) -> bool:
         full = len(self._worse) == self._worse.maxlen
@@ -120,4 +123,4 @@ class State:
     def _raised(self) -> Level:
         """The highest level that enough of the recent raw levels reach."""
         reached = sorted(self._raws, reverse=True)
-        return reached[self._count - 1] if len(reached) >= self._count else Level.OK
+        return reached[self._count - 1] if len(reached) >= self._count else OK

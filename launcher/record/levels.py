@@ -29,6 +29,8 @@ class Level(IntEnum):
         return _SIGNS.get(self, "·")
 
 
+N_A, WARM, OK, NOTICE, WARN, CRITICAL = Level  # on Python 3.11, Level.OK takes ten times as long
+
 _SIGNS = {Level.OK: "●", Level.NOTICE: "◆", Level.WARN: "▲", Level.CRITICAL: "✖"}
 _WORDS = {Level.N_A: "not judged", Level.WARM: "warming up"}
 _Named = tuple[tuple[Level, str], ...]

@@ -106,10 +106,12 @@ def test_refused_values_move_no_reference() -> None:
     for _ in range(50):
         metric.see(9.0)
         metric.refuse()
-    assert (metric.usual, metric.start, metric.first, metric.high) == (1.0, 1.0, 1.0, 1.0)
+    assert (metric.usual, metric.start, metric.first) == (1.0, 1.0, 1.0)
+    assert metric.reached(1.0) and not metric.reached(1.1)
     for _ in range(121):
         metric.see(2.0)
-    assert (metric.start, metric.ago, metric.low, metric.high) == (1.0, 2.0, 2.0, 2.0)
+    assert (metric.start, metric.ago, metric.low) == (1.0, 2.0, 2.0)
+    assert metric.reached(2.0) and not metric.reached(2.1)
 
 
 def test_after_sixty_refusals_the_last_twenty_become_usual() -> None:

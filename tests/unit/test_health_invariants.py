@@ -76,6 +76,9 @@ def healthy(steps: int, seed: int = 0, noise: float = 1.0) -> tuple[Mapping[str,
 
 @cache
 def recorded(name: str) -> tuple[Mapping[str, float], ...]:
+    """A recorded run; "slow" is a generated one, long enough for the rules that wait for a new best reward."""
+    if name == "slow":
+        return tuple(rewarded(step, 0.0015 * n) for n, step in enumerate(healthy(300, 5, noise=0.3)))
     with gzip.open(LOGS / f"{name}.jsonl.gz") as lines:
         records = [record for line in lines if (record := parse_record(line)) is not None]
     return tuple(data for step, data in records if step > 0)
@@ -137,13 +140,36 @@ def test_a_metric_that_keeps_getting_worse_never_lowers_its_level(
         assert levels == sorted(levels)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("gain", [0.0, 0.03])
+@pytest.mark.parametrize("name", ["learning", "cpu-toy", "kl-blowup"])
+@pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
+def test_a_metric_of_a_recorded_run_that_gets_worse_never_lowers_its_level(
+    metric: str, factor: float, affected: tuple[str, ...], name: str, gain: float
+) -> None:
+    run = [dict(step) for step in recorded(name)]
+    at = len(run) // 3
+    if metric == "actor/reward_kl_penalty" and name == "cpu-toy":
+        metric = "actor/kl_loss"
+    start = run[at][metric]
+    for n, step in enumerate(run[at : at + 18], start=1):
+        if metric != "critic/score/mean":  # the metric is bad before the reward rises
+            step.update(rewarded(step, gain * max(n - 8, 0)))
+        step[metric] = start * factor ** (n / 18)
+        if metric.endswith("clip_ratio"):
+            step[metric] = min(step[metric], 1.0)
+    found = judged(run[: at + 18], affected)
+    for rule in affected:
+        levels = [levels[rule] for levels in found[at:]]
+        assert levels == sorted(levels)
+
+
+@pytest.mark.parametrize("name", [*RUNS, "slow"])
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1000.0])
 def test_the_scale_of_the_reward_changes_no_level(name: str, scale: float) -> None:
     assert judged(changed(recorded(name), scale=scale)) == judged(recorded(name))
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [*RUNS, "slow"])
 @pytest.mark.parametrize("offset", [-3.0, 0.7, 40.0])
 def test_a_constant_added_to_all_rewards_changes_no_level(name: str, offset: float) -> None:
     assert judged(changed(recorded(name), offset=offset)) == judged(recorded(name))
@@ -166,7 +192,7 @@ JUDGED = [fault for fault in FAULTS if not OF_THE_CLOCK.intersection(fault.rules
 
 
 @pytest.mark.parametrize("fault", JUDGED, ids=lambda fault: fault.name)
-@pytest.mark.parametrize("changes", [{"scale": 50.0}, {"offset": -2.0}], ids=str)
+@pytest.mark.parametrize("changes", [{"scale": 0.01}, {"scale": 50.0}, {"offset": -2.0}], ids=str)
 def test_faults_are_found_on_any_scale_of_the_reward(fault: Fault, changes: dict[str, float]) -> None:
     run: list[Step] = [dict(step) for step in healthy(60, 1)]
     start = {**run[39], "limit": 256.0}
@@ -234,6 +260,19 @@ def test_harm_removes_no_flag(kind: str, metric: str, factor: float, affected: t
     for before, after in zip(judged(run), judged(harmed), strict=True):
         for rule in set(before) - OF_A_GAIN:
             assert after[rule] >= before[rule], rule
+
+
+@pytest.mark.parametrize("kind", ["reward", "truncation", "signal"])
+@pytest.mark.parametrize("name", [*RUNS, "kl-blowup"])
+@pytest.mark.parametrize("place", [0.25, 0.5])
+def test_harm_removes_no_flag_of_a_recorded_run(place: float, name: str, kind: str) -> None:
+    harmed = [dict(step) for step in recorded(name)]
+    for n, step in enumerate(harmed[int(place * len(harmed)) :]):
+        harm(step, kind, n)
+    for before, after in zip(judged(recorded(name)), judged(harmed), strict=True):
+        unjudged = OF_A_GAIN | {"GRAD-1"} if kind == "signal" else OF_A_GAIN  # no gradient without a signal
+        flagged = {rule for rule, level in before.items() if level > Level.OK} - unjudged
+        assert all(after[rule] >= before[rule] for rule in flagged)
 
 
 @pytest.mark.parametrize("name", RUNS)

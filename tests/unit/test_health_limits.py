@@ -14,7 +14,7 @@ from rule_levels import row
 
 from launcher.cli.report import health
 from launcher.health.checklist import Checklist
-from launcher.health.clauses import Clause, Rung, bounds
+from launcher.health.clauses import Clause, Measure, bounds, within
 from launcher.health.rules import ALL
 from launcher.health.state import Reading, State
 from launcher.health.verdict import bound_words, debounce_words, limits_by_metric
@@ -148,7 +148,9 @@ def rule_has_limits(state: State) -> bool:
     reading = state.reading
     assert reading is not None
     return any(
-        rung.within(*clause.span) and math.isfinite(rung.value) for clause in reading.raising for rung in clause.rungs
+        within(rung, *measure.span) and math.isfinite(rung[2])
+        for _, rungs, measure in reading.raising
+        for rung in rungs
     )
 
 
@@ -180,17 +182,21 @@ def test_no_share_has_a_limit_above_one(log: str) -> None:
 
 
 def test_a_limit_that_cannot_be_reached_or_that_a_worse_one_covers_is_not_shown() -> None:
-    ladder = [Rung(Level.NOTICE, ">=", 0.5), Rung(Level.WARN, ">=", 0.9), Rung(Level.WARN, ">", 0.4)]
-    share = Clause(0.3, [*ladder, Rung(Level.CRITICAL, ">", 1.0)], metric=("x",), span=(0.0, 1.0))
-    assert bounds([share], [share], Level.OK, ["x"]) == (Bound(Level.WARN, ">", 0.4),)
-    (crossed,) = bounds([share._replace(now=1.5, span=(0.0, 0.3))], [share], Level.WARN, ["x"])[-1:]
+    ladder = [(Level.NOTICE, ">=", 0.5), (Level.WARN, ">=", 0.9), (Level.WARN, ">", 0.4), (Level.CRITICAL, ">", 1.0)]
+    share = Measure(metric=("x",), span=(0.0, 1.0))
+    assert bounds([(0.3, ladder, share)], [(0.3, ladder, share)], Level.OK, ["x"]) == (Bound(Level.WARN, ">", 0.4),)
+    narrow = share._replace(span=(0.0, 0.3))
+    (crossed,) = bounds([(1.5, ladder, narrow)], [(0.3, ladder, share)], Level.WARN, ["x"])[-1:]
     assert crossed == Bound(Level.WARN, ">", 0.4, holds=True)
 
 
 def test_a_limit_of_the_run_that_meets_a_fixed_one_is_shown_once() -> None:
-    fixed = Clause(0.3, [Rung(Level.WARN, ">=", 1.0), Rung(Level.CRITICAL, ">=", 10.0)], metric=("kl",), fixed=True)
-    moving = Clause(0.3, [Rung(Level.CRITICAL, ">", 1.0)], metric=("kl",))
-    shown = bounds([fixed, moving], [fixed, moving], Level.OK, ["kl"])
+    moving, fixed = Measure(metric=("kl",)), Measure(metric=("kl",), fixed=True)
+    clauses: list[Clause] = [
+        (0.3, [(Level.WARN, ">=", 1.0), (Level.CRITICAL, ">=", 10.0)], fixed),
+        (0.3, [(Level.CRITICAL, ">", 1.0)], moving),
+    ]
+    shown = bounds(clauses, clauses, Level.OK, ["kl"])
     assert [(bound.level, bound.value) for bound in shown] == [(Level.CRITICAL, 1.0)]
 
 

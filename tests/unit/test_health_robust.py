@@ -42,6 +42,25 @@ def test_a_rule_that_throws_never_hides_the_others(monkeypatch: pytest.MonkeyPat
     assert row(checklist, "KL-1").level == Level.N_A
 
 
+@pytest.mark.parametrize("bad", [1, 2])
+def test_a_rule_whose_text_throws_never_hides_the_others(bad: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a row is made when its level changes, as in step 1, or when the row is read."""
+
+    def throw(reading: Reading) -> str:
+        raise ZeroDivisionError("float division by zero")
+
+    def judge(self: KlBlowUp, frame: Frame) -> Reading:
+        return self.compare(throw if frame.step == bad else "", lambda limits: [])
+
+    monkeypatch.setattr(KlBlowUp, "judge", judge)
+    checklist = Checklist()
+    checklist.step(1, HEALTHY)
+    checklist.step(2, HEALTHY)
+    assert row(checklist, "KL-1").message == "rule failed: ZeroDivisionError: float division by zero"
+    assert row(checklist, "NUM-1").level == Level.OK
+    assert [str(error) for error in checklist.take_errors()] == ["float division by zero"]
+
+
 KEYS = [
     *(name for group in vars(keys).values() if isinstance(group, tuple) for name in group if isinstance(name, str)),
     *(name for group in keys.GPU_MEMORY for name in group),
@@ -79,6 +98,7 @@ def test_no_figures_make_a_rule_fail(
             number += 1
             checklist.step(number, data, t=float(number), three_decimals=three_decimals)
             checklist.tick(number + 0.5, gpu=(1.0, 0.0), host=None)
+            checklist.checks()  # makes the texts
     checks = checklist.checks()
     assert not [found.message for found in checks if found.message.startswith("rule failed")]
     assert all(math.isfinite(bound.value) for found in checks for bound in found.bounds)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from launcher.core.format import number
 from launcher.health.applies import REASONS
@@ -16,27 +16,19 @@ from launcher.health.metric import Metric
 from launcher.health.settings import Limits
 from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
-from launcher.record.levels import Level
-
-
-class Memory(NamedTuple):
-    """Memory in use as a share of all there is, as sampled just now; None when unknown."""
-
-    gpu: float | None = None
-    host: float | None = None
+from launcher.record.levels import CRITICAL, N_A, NOTICE, OK, WARM, WARN, Level
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a rule is built with. Memory sizes are in GiB, the vocabulary in tokens; None when unknown."""
+    """What a rule is built with. The memory of "GPU" and "host" is in GiB, the vocabulary in tokens; None: unknown."""
 
     config: RunConfig
     limits: Limits
     signals: Signals
-    gpu_total_gb: float | None = None
-    host_total_gb: float | None = None
-    clock: bool = True
-    vocabulary: int | None = None
+    memory: Mapping[str, float | None]
+    clock: bool
+    vocabulary: int | None
 
 
 class Rule:
@@ -50,6 +42,7 @@ class Rule:
     id: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
+    reads: ClassVar[tuple[str, ...]] = ()  # the metrics in `models`
     worse: ClassVar[int] = 0  # 1: more of the first metric is worse, -1: less is
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
     rate: ClassVar[Callable[..., Reading | None]]  # the opinion on a step by the frame and the metrics in `needs`
@@ -59,25 +52,27 @@ class Rule:
         self.limits = setup.limits
         self.signals = setup.signals
         self.reward = setup.signals.reward
+        self.models = [setup.signals.of(name) for name in self.reads]
         self.flagged = False  # before this step
         self._lets_go_elsewhere = setup.limits.releasing != setup.limits.raising
 
-    def not_applicable(self) -> str | None:
+    @classmethod
+    def not_applicable(cls, setup: Setup) -> str | None:
         """Why the run's configuration leaves nothing to judge; None when it does."""
-        return REASONS[rules()[self.id].applies](self.config)
+        return REASONS[rules()[cls.id].applies](setup.config)
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
-        values = [frame.get(names) for names in self.needs]
+        values = list(map(frame.get, self.needs))
         reading = None if None in values else self.rate(frame, *values)
         return reading if reading is None else self.with_harm(reading, values[0] if values else None)
 
     def with_harm(self, reading: Reading, x: float | None) -> Reading:
         """Adds the harm to what a change is said to be, and for the state which direction is worse."""
-        if not self.worse or reading.raw < Level.OK:
+        if not self.worse or reading.raw < OK:
             return reading
-        if reading.raw == Level.CRITICAL and self.signals.harm and not rules()[self.id].harm:
-            reading.message += f"; {self.signals.harm}"
+        if reading.raw == CRITICAL and self.signals.harm and not rules()[self.id].harm:
+            reading.ending += f"; {self.signals.harm}"
         if math.isnan(reading.worse):
             reading.worse = self.worse * (x or 0.0)
         return reading
@@ -86,8 +81,8 @@ class Rule:
         """Whether what the rule flags, as one of those with `harm`, damages the run now."""
         return True
 
-    def tick(self, now: float, memory: Memory) -> Reading | None:
-        """The rule's opinion between steps, about once a second of a live run; None to wait for the step."""
+    def tick(self, now: float, used: Mapping[str, float | None]) -> Reading | None:
+        """The rule's opinion about once a second, by the shares of "GPU" and "host" memory in use; None to wait."""
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:
@@ -98,19 +93,21 @@ class Rule:
         """What to try when the rule is on."""
         return rules()[self.id].advice
 
-    def compare(self, message: str, clauses: Clauses, usual_of: Metric | None = None) -> Reading:
+    def compare(
+        self, message: str | Callable[[Reading], str], clauses: Clauses, usual_of: Metric | None = None
+    ) -> Reading:
         """The level by the raise limits and, where they differ and it matters, by the release limits.
 
-        A value of `usual_of` at WARN or worse does not become usual.
+        A value of `usual_of` at WARN or worse does not become usual. The message may be made later, when the models
+        have moved on: it gets what they said at this step.
         """
         raising = releasing = clauses(self.limits.raising)
-        raw = hold = worst(raising)
+        raw = worst(raising)
         if self._lets_go_elsewhere and (self.flagged or raw):
             releasing = clauses(self.limits.releasing)
-            hold = worst(releasing)
-        if usual_of is not None and raw >= Level.WARN:
+        if usual_of is not None and raw >= WARN:
             usual_of.refuse()
-        return Reading(raw, message, hold, raising, releasing)
+        return Reading(raw, message, raising, releasing)
 
     def weighed(self, rungs: Sequence[Rung], pays: bool = False) -> Sequence[Rung]:
         """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it pays.
@@ -120,12 +117,12 @@ class Rule:
         levels = _PAYS if pays else _AS_IS
         if not self.signals.harm and self.reward.judged:
             levels = _HARMLESS_AND_PAYS if pays else _HARMLESS
-        return [Rung(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
+        return [(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
 
 
 _AS_IS: Mapping[Level, Level] = {}
-_PAYS = {Level.WARN: Level.NOTICE}
-_HARMLESS = {Level.CRITICAL: Level.WARN}
+_PAYS = {WARN: NOTICE}
+_HARMLESS = {CRITICAL: WARN}
 _HARMLESS_AND_PAYS = {**_PAYS, **_HARMLESS}
 
 
@@ -137,16 +134,16 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
 
 def lasting(reading: Reading) -> Reading:
     """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
-    if reading.raw <= Level.OK:
-        reading.message += LASTING
+    if reading.raw <= OK:
+        reading.ending = LASTING
     return reading
 
 
 def warming(missing: int) -> Reading:
     """Not judged yet: so many more values are needed."""
-    return Reading(Level.WARM, f"needs {missing} more step{'s' if missing != 1 else ''}")
+    return Reading(WARM, f"needs {missing} more step{'s' if missing != 1 else ''}")
 
 
 def not_judged(reason: str) -> Reading:
     """Not applicable, found out from the data."""
-    return Reading(Level.N_A, reason)
+    return Reading(N_A, reason)

@@ -1,19 +1,19 @@
 """Rules that are rows of rules.toml: figures, taken from the model of a metric, against limits."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter, methodcaller
 
 from launcher.core.format import number
 from launcher.health.catalogue import Figure, RuleData
-from launcher.health.clauses import Clause, Rung, ladder
+from launcher.health.clauses import Clause, Measure, Rung, Values, ladder, worst
 from launcher.health.derived import keys_of
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
 from launcher.health.rules.base import Rule, Setup, not_judged, warming
 from launcher.health.state import LASTING, Reading
-from launcher.record.levels import Level
+from launcher.record.levels import WARN
 
 
 class _Value(float):
@@ -33,34 +33,30 @@ class _Compared:
         self.figure, self.metric = figure, setup.signals.of(figure.metric)
         self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
         self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
-        self._keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
+        keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
         positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
-        self._span = (0.0 if positive else -math.inf, figure.most)
+        self._measure = Measure(figure.words, keys, (0.0 if positive else -math.inf, figure.most), figure.fixed)
+        self._itself = self._measure._replace(words="")
         limits = () if figure.unit else (setup.limits.raising, setup.limits.releasing)
         self._fixed = {id(each): self._rungs(each) for each in limits}  # those that do not move with the run
 
-    def value(self) -> float:
-        """What is compared."""
-        return self.take(self.metric)
-
-    def clause(self, x: float, limits: Mapping[str, float], rule: Rule) -> Clause:
+    def clause(self, x: float, limits: Values, rule: Rule) -> Clause:
         figure = self.figure
         if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
             x = math.nan
         rungs: Sequence[Rung] = self._fixed.get(id(limits)) or self._rungs(limits)
         if figure.change:
             rungs = rule.weighed(rungs, figure.pays and rule.reward.rises)
-        words = "" if figure.take == "size" and self.metric.now >= 0 else figure.words
-        return Clause(x, rungs, words, self._keys, self._span, figure.fixed)
+        return x, rungs, self._itself if figure.take == "size" and self.metric.now >= 0 else self._measure
 
-    def _rungs(self, limits: Mapping[str, float]) -> list[Rung]:
+    def _rungs(self, limits: Values) -> list[Rung]:
         figure, unit = self.figure, self._unit(self._of_unit) if self._unit else 1.0
         rungs = ladder(limits, figure.limit, figure.side, unit)
         if figure.distance:
-            rungs = [Rung(level, "<=", 1 - value) for level, _, value in rungs]
+            rungs = [(level, "<=", 1 - value) for level, _, value in rungs]
         if figure.swing:
             swings = [unit * self.metric.swing(sigmas, usual=True) for _, _, sigmas in ladder(limits, figure.swing)]
-            rungs = [Rung(level, side, max(x, y)) for (level, side, x), y in zip(rungs, swings, strict=True)]
+            rungs = [(level, side, max(x, y)) for (level, side, x), y in zip(rungs, swings, strict=True)]
         return rungs
 
 
@@ -83,7 +79,7 @@ class Declared(Rule):
         data, first = self.data, self._figures[0].metric
         if not data.any and None in map(frame.get, self.needs):
             return None
-        found = [(each, each.value()) for each in self._figures if not math.isnan(each.metric.now)]
+        found = [(each, each.take(each.metric)) for each in self._figures if each.metric.now == each.metric.now]
         if not found or not (data.any or found[0][0].metric is first):
             return not_judged(data.missing) if data.missing and not first.count else None
         first = found[0][0].metric
@@ -91,12 +87,12 @@ class Declared(Rule):
             return not_judged(data.constant)
         if first.count < data.after:
             return warming(data.after - first.count)
-        reading = self.compare("", lambda limits: [each.clause(x, limits, self) for each, x in found])
+        reading = self.compare(
+            partial(self._message, frame, found), lambda limits: [each.clause(x, limits, self) for each, x in found]
+        )
         if reading.raw:
-            reading.message = self._message(frame, found, reading)
-        else:
-            reading.later = partial(self._message, frame, found, reading)
-        if reading.raw >= Level.WARN:
+            reading.message = reading.words()
+        if reading.raw >= WARN:
             for each, _ in found:
                 if each.figure.unit.startswith("usual"):
                     each.metric.refuse()
@@ -106,7 +102,7 @@ class Declared(Rule):
         data, said, values = self.data, list[str](), _Named(self, frame, found)
         for (each, x), clause in zip(found, reading.raising, strict=True):
             lasts = each.figure.take == "run" and x > 0 and not reading.raw
-            if each.figure.say and (lasts or (clause.level == reading.raw and (reading.raw or not data.message))):
+            if each.figure.say and (lasts or (worst((clause,)) == reading.raw and (reading.raw or not data.message))):
                 said.append(each.figure.say.format_map(values) + (LASTING if lasts else ""))
         if said:
             return ", ".join(dict.fromkeys(said))

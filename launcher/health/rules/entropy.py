@@ -1,19 +1,22 @@
 """ENT-1 and ENT-2: how undecided the policy is."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, rungs, worst
+from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, moved, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, SERIOUS, Level
+from launcher.record.levels import FLAGS, NOTICE, OK, SERIOUS, WARN
 
 _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
-_SPANS = (5, 10, 20)
+_SPANS = {steps: f"ratio_{steps}" for steps in (5, 10, 20)}
 _FEWEST = 4  # values from which a fall is judged
+_ENTROPY = Measure(metric=keys.ENTROPY)
+_MIDDLE, _SMOOTH = (Measure(words, keys.ENTROPY, POSITIVE) for words in ("median of 3 steps", "smoothed"))
+_LOWEST = _SMOOTH._replace(fixed=True)
 _BABBLE = 1.3  # times the first entropy: near the top of what it can be, and not from the beginning
 
 
@@ -23,52 +26,41 @@ class EntropyCollapse(Rule):
     id = "ENT-1"
     worse = -1
     needs = (keys.ENTROPY,)
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._entropy = setup.signals.of("ENTROPY")
+    reads = ("ENTROPY",)
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        entropy = self._entropy
+        (entropy,) = self.models
         if entropy.count < _FEWEST:
             return warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
-        spans = _SPANS if count >= _SPANS[0] + 3 else (count - 3,)  # from the first values
-        falls = [(steps, then) for steps in spans if (then := entropy.then(steps)) > _NOTHING_LEFT]
-        reading = self.compare(
-            f"entropy {number(now)}", lambda limits: [self._falling(limits, now, falls), *self._low(limits)]
-        )
-        if worst(reading.raising[1:]) == reading.raw > Level.OK:
-            start = f" (started at {number(entropy.start)})" if entropy.settled else ""
-            reading.message = f"entropy {number(entropy.smooth)}{start}"
-        elif falls:
-            steps, then = min(
-                falls, key=lambda fall: now / (self._ratio(self.limits.raising, "warn", fall[0]) * fall[1])
-            )
-            reading.message = f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps} steps')}"
-        return reading
-
-    def _falling(self, limits: Mapping[str, float], now: float, falls: Sequence[tuple[int, float]]) -> Clause:
-        falling = []
-        for level, name in SERIOUS:
-            beyond = 1 / self._entropy.swing(limits[f"{name}.sigmas"])
-            falling += [Rung(level, "<", min(self._ratio(limits, name, steps), beyond) * then) for steps, then in falls]
-        return Clause(now, self.weighed(falling, self.reward.rises), "median of 3 steps", keys.ENTROPY, POSITIVE)
-
-    @staticmethod
-    def _ratio(limits: Mapping[str, float], level: str, steps: int) -> float:
-        return limits[f"{level}.ratio_{max(steps, _SPANS[0])}"]
-
-    def _low(self, limits: Mapping[str, float]) -> Sequence[Clause]:
-        """The absolute part: a smoothed entropy near zero, and low against where it started."""
-        if not self.config.token_mean:
-            return []
-        entropy, lowest = self._entropy, [Rung(Level.NOTICE, "<", limits["notice.value"])]
-        near = rungs(limits, "<", lambda at: min(at("value"), at("start") * entropy.start)) if entropy.settled else []
-        return [
-            Clause(entropy.smooth, limit, "smoothed", keys.ENTROPY, POSITIVE, fixed)
-            for limit, fixed in ((lowest, True), (near, False))
+        spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # from the first values
+        falls = [
+            (then, steps, ratio) for steps, ratio in spans.items() if (then := entropy.then(steps)) > _NOTHING_LEFT
         ]
+        smooth, start = entropy.smooth, entropy.start if entropy.settled else None
+
+        def message(reading: Reading) -> str:
+            if worst(reading.raising[1:]) == reading.raw > OK:
+                return f"entropy {number(smooth)}" + (f" (started at {number(start)})" if start is not None else "")
+            if not falls:
+                return f"entropy {number(now)}"
+            warn = self.limits.raising.at["warn"]
+            then, steps, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
+            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps} steps')}"
+
+        def clauses(limits: Values) -> Sequence[Clause]:
+            falling = []
+            for level, name in SERIOUS:
+                at = limits.at[name]
+                beyond = 1 / entropy.swing(at["sigmas"])
+                falling += [(level, "<", min(at[ratio], beyond) * then) for then, _, ratio in falls]
+            found: list[Clause] = [(now, self.weighed(falling, self.reward.rises), _MIDDLE)]
+            if self.config.token_mean:  # a smoothed entropy near zero, and low against where it started
+                near = rungs(limits, "<", lambda at: min(at["value"], at["start"] * start)) if start is not None else []
+                found += [(smooth, [(NOTICE, "<", limits["notice.value"])], _LOWEST), (smooth, near, _SMOOTH)]
+            return found
+
+        return self.compare(message, clauses)
 
 
 class EntropyRise(Rule):
@@ -80,36 +72,39 @@ class EntropyRise(Rule):
     id = "ENT-2"
     worse = 1
     needs = (keys.ENTROPY,)
+    reads = ("ENTROPY",)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._entropy = setup.signals.of("ENTROPY")
         self._top = math.log(setup.vocabulary) if setup.vocabulary else math.nan
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        entropy = self._entropy
+        (entropy,) = self.models
         if entropy.known < 3:
             return warming(4 - entropy.known)
-        usual, back = entropy.low, x <= entropy.high
-        top = f" (highest possible {number(self._top)})" if x >= self.limits.raising["warn.top"] * self._top else ""
-        reading = self.compare(
-            f"entropy {number(x)} vs usual {number(usual)}{top}", lambda limits: [self._above(limits, x, usual, back)]
-        )
-        if reading.raw > Level.OK and not back:  # nothing is learned from a rise
+        usual, back = entropy.low, entropy.reached(x)
+
+        def message(reading: Reading) -> str:
+            near = x >= self.limits.raising["warn.top"] * self._top
+            top = f" (highest possible {number(self._top)})" if near else ""
+            return f"entropy {number(x)} vs usual {number(usual)}{top}"
+
+        reading = self.compare(message, lambda limits: [self._above(limits, x, usual, back)])
+        if reading.raw > OK and not back:  # nothing is learned from a rise
             entropy.refuse()
         return reading
 
-    def _above(self, limits: Mapping[str, float], x: float, usual: float, back: bool) -> Clause:
-        start, top, found = self._entropy.first, self._top, list[Rung]()
+    def _above(self, limits: Values, x: float, usual: float, back: bool) -> Clause:
+        start, top, found = self.models[0].first, self._top, list[Rung]()
         for level, name in FLAGS:
-            offset, beyond = limits[f"{name}.offset"], self._entropy.swing(limits[f"{name}.sigmas"])
-            above = max(limits[f"{name}.ratio"] * usual + offset, beyond * usual)
-            found.append(Rung(Level.NOTICE if back else level, ">=", above))
-            if level == Level.NOTICE:  # the beginning and the top have limits for what is serious
+            at = limits.at[name]
+            offset, beyond = at["offset"], self.models[0].swing(at["sigmas"])
+            found.append((NOTICE if back else level, ">=", max(at["ratio"] * usual + offset, beyond * usual)))
+            if level == NOTICE:  # the beginning and the top have limits for what is serious
                 continue
-            found.append(Rung(level, ">=", max(limits[f"{name}.start"] * start + offset, beyond * start)))
+            found.append((level, ">=", max(at["start"] * start + offset, beyond * start)))
             if math.isfinite(top):
-                found.append(Rung(level, ">=", max(limits[f"{name}.top"] * top, _BABBLE * start)))
+                found.append((level, ">=", max(at["top"] * top, _BABBLE * start)))
         if math.isfinite(top):
-            found.append(Rung(Level.WARN, ">=", limits["warn.noise"] * top))
-        return Clause(x, self.weighed(found), metric=keys.ENTROPY)
+            found.append((WARN, ">=", limits["warn.noise"] * top))
+        return x, self.weighed(found), _ENTROPY

@@ -1,16 +1,17 @@
 """ERR-1: errors in the log."""
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.text import clean
 from launcher.health.catalogue import shared_advice
-from launcher.health.clauses import POSITIVE, Clause, Rung
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values
 from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
-from launcher.record.levels import Level
+from launcher.record.levels import CRITICAL, NOTICE, WARN, Level
 
 # Most are anchored: veRL prints sample responses into the same log, and a model that writes code writes
 # errors too.
@@ -42,6 +43,10 @@ _KNOWN = (  # the name of its advice, what shows it
 )
 _LAST_WORDS = "Final validation metrics"  # of veRL's trainers, before they end
 _LONGEST = 200  # characters of a message
+_SINCE = (
+    (WARN, Measure("steps since a suspicious line", span=POSITIVE)),
+    (CRITICAL, Measure("steps since an error", span=POSITIVE)),
+)
 
 
 class LogErrors(Rule):
@@ -56,6 +61,7 @@ class LogErrors(Rule):
         self._message = ""
         self._cause: str | None = None
         self._trained = False  # to the end: what comes now is no error of training
+        self._last = setup.config.total_steps or math.inf
 
     def fixes(self) -> Sequence[Fix]:
         return shared_advice(self._cause) if self._cause else super().fixes()
@@ -70,9 +76,9 @@ class LogErrors(Rule):
                 text = text[found.end() :]
         heading = _HEADING.match(text) is not None
         exception = not heading and _EXCEPTION.match(text) is not None
-        level = Level.WARN if heading else _level(text)
+        level = WARN if heading else _level(text)
         if exception and self._headed and not text.startswith("KeyboardInterrupt"):
-            level = Level.CRITICAL  # now, with the words that say what happened
+            level = CRITICAL  # now, with the words that say what happened
         self._headed = heading or (self._headed and not exception)
         goes_on = 0 in self._steps_since.values()  # a block that began since the last step
         if level is not None:
@@ -88,7 +94,7 @@ class LogErrors(Rule):
 
     def judge(self, frame: Frame) -> Reading:
         self._headed = False
-        self._trained = self.config.total_steps is not None and frame.step >= self.config.total_steps
+        self._trained = frame.step >= self._last
         for level in self._steps_since:
             self._steps_since[level] += 1
         reading = self.compare(self._message, self._since)
@@ -96,24 +102,19 @@ class LogErrors(Rule):
             reading.message = "no errors in the last steps"
         return reading
 
-    def _since(self, limits: Mapping[str, float]) -> Sequence[Clause]:
+    def _since(self, limits: Values) -> Sequence[Clause]:
         """The level that is left of the errors seen, by the steps that the run made after them."""
         after, until = limits["notice.after"], limits["notice.until"]
         return [
-            Clause(
-                self._steps_since[level],
-                [Rung(Level.NOTICE, "<", until), Rung(level, "<", min(after, until))],
-                f"steps since {what}",
-                span=POSITIVE,
-            )
-            for level, what in ((Level.WARN, "a suspicious line"), (Level.CRITICAL, "an error"))
+            (self._steps_since[level], [(NOTICE, "<", until), (level, "<", min(after, until))], measure)
+            for level, measure in _SINCE
             if level in self._steps_since
         ]
 
 
 def _level(text: str) -> Level | None:
     if _FATAL.match(text) or _FATAL_ANYWHERE.search(text):
-        return Level.CRITICAL
+        return CRITICAL
     if _SUSPECT.match(text) or _SUSPECT_ANYWHERE.search(text):
-        return Level.WARN
+        return WARN
     return None

@@ -2,18 +2,20 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
-from launcher.record.levels import SERIOUS, Level
+from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
 _BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
+_FIXED, _USUAL = Measure(metric=keys.KL, fixed=True), Measure(metric=keys.KL)
+_RISE = ("KL rise (reward gain < {})", (), POSITIVE)
 
 
 class KlBlowUp(Rule):
@@ -22,36 +24,36 @@ class KlBlowUp(Rule):
     id = "KL-1"
     worse = 1
     needs = (keys.KL,)
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._kl = setup.signals.of("KL")
+    reads = ("KL",)
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        kl = self._kl
+        (kl,) = self.models
         usual = kl.usual if kl.settled else kl.start
-        against = "" if math.isnan(usual) else f" vs usual {number(usual)}"
-        shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
-        reading = self.compare(f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual), kl)
-        if self.reward.young and reading.raw >= Level.NOTICE:
+
+        def message(reading: Reading) -> str:
+            shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
+            return f"KL {shown}" + ("" if math.isnan(usual) else f" vs usual {number(usual)}")
+
+        reading = self.compare(message, lambda limits: self._clauses(limits, x, usual), kl)
+        if self.reward.young and reading.raw >= NOTICE:
             kl.refuse()
         reading.usual = None if math.isnan(usual) else usual
         return reading
 
-    def _clauses(self, limits: Mapping[str, float], x: float, usual: float) -> Sequence[Clause]:
-        found = [Clause(x, self.weighed(ladder(limits, "value")), metric=keys.KL, fixed=True)]
+    def _clauses(self, limits: Values, x: float, usual: float) -> Sequence[Clause]:
+        found: list[Clause] = [(x, self.weighed(ladder(limits, "value")), _FIXED)]
         if math.isfinite(usual):
-            warn, critical = (usual * self._kl.swing(limits[f"{name}.sigmas"]) for _, name in SERIOUS)
+            warn, critical = (usual * self.models[0].swing(limits.at[name]["sigmas"]) for _, name in SERIOUS)
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
             early = limits["critical.early_ratio"] * max(usual, 0.01)
             rungs = [
-                Rung(Level.WARN, ">", max(limits["warn.ratio"] * usual + limits["warn.offset"], warn)),
-                Rung(Level.CRITICAL, ">", max(limits["critical.jump"], jump, critical)),
-                Rung(Level.CRITICAL, ">", max(limits["critical.early"], early, critical)),
+                (WARN, ">", max(limits["warn.ratio"] * usual + limits["warn.offset"], warn)),
+                (CRITICAL, ">", max(limits["critical.jump"], jump, critical)),
+                (CRITICAL, ">", max(limits["critical.early"], early, critical)),
             ]
             if self.reward.young and not self.signals.harm:  # every policy leaves its reference
-                rungs[0] = rungs[0]._replace(level=Level.NOTICE)
-            found.append(Clause(x, self.weighed(rungs, self.reward.rises), metric=keys.KL))
+                rungs[0] = (NOTICE, *rungs[0][1:])
+            found.append((x, self.weighed(rungs, self.reward.rises), _USUAL))
         return found
 
 
@@ -68,34 +70,35 @@ class UnrewardedDrift(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._kl, self._steady, self._score = setup.signals.of("KL"), Metric(), Metric()
-        self._past: deque[tuple[float, float]] = deque(maxlen=21)
+        self._past: deque[tuple[float, int, float]] = deque(maxlen=21)
 
     def rate(self, frame: Frame, x: float, score: float) -> Reading:
         self._steady.see(self._kl.median(3))
         self._score.see(score)
         kl, reward = self._steady.smooth, self._score.smooth
-        self._past.append((kl, reward))
-        if self._steady.count < 6:
-            return warming(6 - self._steady.count)
-        kls = [each for each, _ in self._past]
-        lowest_kl = min(kls)
-        lowest = kls.index(lowest_kl)
-        rise, gain, steps = kl - lowest_kl, reward - self._past[lowest][1], len(kls) - 1 - lowest
-        message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
-        if rise < self.limits.raising["warn.rise"]:
-            message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
-        least = max(lowest_kl, _BEYOND_NOISE * self._kl.noise)
+        count = self._steady.count
+        self._past.append((kl, count, reward))
+        if count < 6:
+            return warming(6 - count)
+        lowest, at, then = min(self._past)
+        rise, gain, steps = kl - lowest, reward - then, count - at
+
+        def message(reading: Reading) -> str:
+            if rise < self.limits.raising["warn.rise"]:
+                return f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
+            return f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
+
+        least = max(lowest, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))
 
-    def _clauses(self, limits: Mapping[str, float], rise: float, gain: float, least: float) -> Sequence[Clause]:
+    def _clauses(self, limits: Values, rise: float, gain: float, least: float) -> Sequence[Clause]:
         reward, found = self.reward, []
-        gained, rises = reward.gained_slowly, reward.rises
+        gained, rises, room = reward.gained_slowly, reward.rises, reward.room(reward.smooth)
         for level, name in SERIOUS:
-            worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
-            full = reward.room(reward.smooth) < worth  # a reward at its ceiling cannot gain as much
-            at_most = min(level, Level.WARN) if full or gained else level
-            rung = Rung(at_most, ">=", max(limits[f"{name}.rise"], least))
-            rungs = self.weighed([rung], full or rises or (gained and gain > 0))
-            counted = rise if gain < worth else math.nan
-            found.append(Clause(counted, rungs, f"KL rise (reward gain < {number(worth)})", span=POSITIVE))
+            at = limits.at[name]
+            worth = reward.distance(at["gain_span"], at["gain_sigmas"])
+            full = room < worth  # a reward at its ceiling cannot gain as much
+            at_most = min(level, WARN) if full or gained else level
+            rungs = self.weighed([(at_most, ">=", max(at["rise"], least))], full or rises or (gained and gain > 0))
+            found.append((rise if gain < worth else math.nan, rungs, Measure(*_RISE, than=worth)))
         return found

@@ -1,20 +1,23 @@
 """LEN-1 and TRUNC-1: lengths of responses, and how many are cut off."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder, rungs
+from launcher.health.clauses import POSITIVE, SHARE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.metric import FIRST, noise_of
+from launcher.health.metric import FIRST, Metric, Noise
 from launcher.health.rules.base import Rule, Setup, lasting, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Level
+from launcher.record.levels import FLAGS, OK, WARN
 
 _FORECAST = 10  # steps that a forecast looks back
 _GROWS, _BEYOND = 0.05, 2  # growth in them that is clear, and in units of the noise
 _HALF = 0.5
+_SHARE = Measure("share at the limit", keys.TRUNCATED, SHARE)
+_LOWEST = Measure("lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
+_UNTIL = Measure("steps until half are cut, at this rate", span=POSITIVE)
 
 
 class ResponseLength(Rule):
@@ -26,43 +29,39 @@ class ResponseLength(Rule):
     id = "LEN-1"
     worse = 1
     needs = (keys.LENGTH,)
+    reads = ("LENGTH",)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._length = setup.signals.of("LENGTH")
+        self._measure = Measure(metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        length = self._length
+        (length,) = self.models
         if length.known < FIRST:
             return warming(FIRST + 1 - length.known)
         usual, before = length.usual, length.before
-        reading = self.compare(
-            f"mean response {number(x)} tokens vs usual {number(usual)}",
-            lambda limits: [
-                Clause(x, each, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))
-                for each in (self._quickly(limits, usual), self._slowly(limits, before))
-            ],
-        )
-        quick = reading.raising[0].level
-        if reading.raw > quick:
-            when = "in the first steps" if math.isnan(length.ago) else "50 to 100 steps ago"
-            reading.message += f", {number(before)} {when}"
-        if quick >= Level.WARN:
+        when = "in the first steps" if math.isnan(length.ago) else "50 to 100 steps ago"
+
+        def message(reading: Reading) -> str:
+            slow = f", {number(before)} {when}" if reading.raw > worst(reading.raising[:1]) else ""
+            return f"mean response {number(x)} tokens vs usual {number(usual)}{slow}"
+
+        def clauses(limits: Values) -> Sequence[Clause]:
+            gained, rises = self.reward.gained, self.reward.rises
+            longer = self.weighed(ladder(limits, "longer", ">", unit=usual))
+            shorter = self.weighed(ladder(limits, "shorter", "<", unit=usual), rises)
+            slowly = [
+                *self.weighed(ladder(limits, "longer_ago", ">", unit=before), gained),
+                *self.weighed(ladder(limits, "longer_at_all", ">", unit=before)),
+                *self.weighed(ladder(limits, "shorter_ago", "<", unit=before), gained or rises),
+            ]
+            return [(x, [*longer, *shorter], self._measure), (x, slowly, self._measure)]
+
+        reading = self.compare(message, clauses)
+        if worst(reading.raising[:1]) >= WARN:
             length.refuse()
         reading.worse = x if x >= usual else -x
         return reading
-
-    def _quickly(self, limits: Mapping[str, float], usual: float) -> Sequence[Rung]:
-        longer = self.weighed(ladder(limits, "longer", ">", unit=usual))
-        return [*longer, *self.weighed(ladder(limits, "shorter", "<", unit=usual), self.reward.rises)]
-
-    def _slowly(self, limits: Mapping[str, float], before: float) -> Sequence[Rung]:
-        gained = self.reward.gained
-        return [
-            *self.weighed(ladder(limits, "longer_ago", ">", unit=before), gained),
-            *self.weighed(ladder(limits, "longer_at_all", ">", unit=before)),
-            *self.weighed(ladder(limits, "shorter_ago", "<", unit=before), gained or self.reward.rises),
-        ]
 
 
 class TruncatedResponses(Rule):
@@ -71,60 +70,55 @@ class TruncatedResponses(Rule):
     id = "TRUNC-1"
     worse = 1
     needs = (keys.TRUNCATED,)
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._cut = setup.signals.of("TRUNCATED")
-        # steps; without the limit, the longest so far may be far below it
-        self._needed = 5 if setup.config.response_limit else 10
+    reads = ("TRUNCATED",)
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        cut = self._cut
+        (cut,) = self.models
         settled = cut.known >= FIRST  # before that nothing is usual yet, but the first steps are known
-        before, left = min(cut.low, cut.start), self._left()
+        before, left = min(cut.low, cut.start), self._left(cut)
+        now, usual = cut.now, cut.usual if settled else before
+        needed = 5 if self.config.response_limit else 10  # without the limit, the longest so far may be far below it
+        lowest = cut.lowest(5) if cut.count >= needed else math.nan
+
+        def message(reading: Reading) -> str:
+            share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
+            if reading.raw == worst(reading.raising[-1:]) > OK:
+                return f"at this rate half of the responses are cut in {max(round(left), 1)} steps (now {share})"
+            aside = f" (usual {known})" if settled else f" ({known} in the first steps)"
+            said = settled or worst(reading.raising[:1]) >= WARN
+            return f"{share} of responses reach the length limit{aside if said else ''}"
+
         reading = self.compare(
-            "", lambda limits: [self._rising(limits, before), self._lasting(limits), self._forecast(limits, left)]
+            message,
+            lambda limits: [
+                (now, self._rising(cut, limits, before), _SHARE),
+                (lowest, ladder(limits, "lasting", ">"), _LOWEST),
+                (left, ladder(limits, "forecast", "<"), _UNTIL),
+            ],
         )
-        risen = reading.raising[0].level >= Level.WARN
-        reading.message = f"{number(100 * cut.now)} % of responses reach the length limit"
-        if reading.raw == reading.raising[-1].level > Level.OK:
-            soon = f"at this rate half of the responses are cut in {max(round(left), 1)} steps"
-            reading.message = f"{soon} (now {number(100 * cut.now)} %)"
-        elif settled or risen:
-            usual = f"usual {number(100 * cut.usual)} %" if settled else f"{number(100 * before)} % in the first steps"
-            reading.message += f" ({usual})"
-        if risen:
+        if worst(reading.raising[:1]) >= WARN:
             cut.refuse()
         if not settled:
-            return reading if reading.raw >= Level.WARN else warming(FIRST + 1 - cut.known)
-        high = Clause(cut.now, ladder(self.limits.raising, "lasting", ">")).level > Level.OK
+            return reading if reading.raw >= WARN else warming(FIRST + 1 - cut.known)
+        high = now > min(limit for _, limit in self.limits.raising.named["lasting"])
         return lasting(reading) if high else reading
 
-    def _rising(self, limits: Mapping[str, float], before: float) -> Clause:
+    @staticmethod
+    def _rising(cut: Metric, limits: Values, before: float) -> Sequence[Rung]:
         """At once against the usual; slowly since the first steps, or within 100. None while those are missing."""
-        cut, found = self._cut, list[Rung]()
+        found, usual, noise = list[Rung](), cut.usual, cut.noise
         if cut.known >= FIRST:
-            noise, usual = cut.noise, cut.usual
-            jump = rungs(
-                limits, ">", lambda at: max(at("share"), usual + max(at("distance"), at("sigmas") * noise)), FLAGS
-            )
-            found.extend(jump)
+            for level, name in FLAGS:
+                at = limits.at[name]
+                found.append((level, ">", max(at["share"], usual + max(at["distance"], at["sigmas"] * noise))))
         if math.isfinite(before):
-            found.extend(rungs(limits, ">", lambda at: max(at("level"), before + at("grown"))))
-        return Clause(cut.now, found, "share at the limit", keys.TRUNCATED, SHARE)
-
-    def _lasting(self, limits: Mapping[str, float]) -> Clause:
-        least = self._cut.lowest(5) if self._cut.count >= self._needed else math.nan
-        return Clause(least, ladder(limits, "lasting", ">"), "lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
+            found += rungs(limits, ">", lambda at: max(at["level"], before + at["grown"]))
+        return found
 
     @staticmethod
-    def _forecast(limits: Mapping[str, float], left: float) -> Clause:
-        return Clause(left, ladder(limits, "forecast", "<"), "steps until half are cut, at this rate", span=POSITIVE)
-
-    def _left(self) -> float:
+    def _left(cut: Metric) -> float:
         """Steps until half of the responses are cut, by the last 10; nan where the share does not grow clearly."""
-        shares = self._cut.last(_FORECAST)
-        then, now = self._cut.then(_FORECAST - 3), self._cut.then(0)
-        if not now - then > _GROWS or now >= _HALF or now - then <= _BEYOND * noise_of(shares):
+        shares, then, now = cut.last(_FORECAST), cut.then(_FORECAST - 3), cut.then(0)
+        if not now - then > _GROWS or now >= _HALF or now - then <= _BEYOND * Noise(_FORECAST, shares).size:
             return math.nan
         return (_HALF - now) * (_FORECAST - 3) / (now - then)

@@ -1,16 +1,20 @@
 """NUM-1: NaN and infinite metrics."""
 
-import math
 from collections.abc import Sequence
 
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung
+from launcher.health.clauses import POSITIVE, Clause, Measure
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
-from launcher.record.levels import Level
+from launcher.record.levels import CRITICAL, WARN
 
 _SHOWN = 4
+_LIMITS = (
+    ([(CRITICAL, ">=", 1.0)], Measure("non-finite training metrics", span=POSITIVE)),
+    ([(WARN, ">=", 1.0), (CRITICAL, ">=", 2.0)], Measure("recent non-finite gradient norms", span=POSITIVE)),
+    ([(WARN, ">=", 1.0)], Measure("other non-finite metrics", span=POSITIVE)),
+)
 
 
 class FiniteNumbers(Rule):
@@ -24,9 +28,7 @@ class FiniteNumbers(Rule):
         self._last_norm: int | None = None  # count of the last step on which only grad norms were bad
 
     def judge(self, frame: Frame) -> Reading:
-        isfinite = math.isfinite
-        bad = [key for key, value in frame.data.items() if not isfinite(value)]
-        bad = [key for key in bad if not keys.is_validation(key) and not _by_design(key, frame)]
+        bad = [key for key in frame.bad if not keys.is_validation(key) and not _by_design(key, frame)]
         if not bad:
             return self.compare("all metrics are finite", lambda limits: _counts())
         training = [key for key in bad if keys.is_training(key)]
@@ -45,15 +47,7 @@ class FiniteNumbers(Rule):
 
 def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Clause]:
     """How many figures are none. `skipped`: bad gradient norms alone, now and within the steps before."""
-    counts = (
-        (training, "non-finite training metrics", (Level.CRITICAL,)),
-        (skipped, "recent non-finite gradient norms", (Level.WARN, Level.CRITICAL)),
-        (others, "other non-finite metrics", (Level.WARN,)),
-    )
-    return [
-        Clause(float(count), [Rung(level, ">=", float(n)) for n, level in enumerate(levels, 1)], figure, span=POSITIVE)
-        for count, figure, levels in counts
-    ]
+    return [(float(count), *limits) for count, limits in zip((training, skipped, others), _LIMITS, strict=True)]
 
 
 def _by_design(key: str, frame: Frame) -> bool:

@@ -2,18 +2,23 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, AtLevel, Clause, Rung, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, lasting, moved, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Level
+from launcher.record.levels import CRITICAL, FLAGS, NOTICE, WARN
 
 _RANGES = ((keys.SCORE_MAX, keys.SCORE_MIN), (keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN))
 _HAD = 10  # steps with signal after which its absence is a loss
+_SMOOTH, _MEAN, _BEST, _MIDDLE = (
+    Measure(words, keys.SCORE) for words in ("smoothed", "mean of 10 steps", "best of 20 steps", "median of 3 steps")
+)
+_IN_A_ROW = Measure("consecutive steps without a signal", span=POSITIVE)
+_AMONG = Measure("steps without a signal, of the last 10", span=(0, 10))
 
 
 class RewardDrop(Rule):
@@ -31,27 +36,30 @@ class RewardDrop(Rule):
         reward = self.reward
         if reward.count < 10:
             return warming(10 - reward.count)
-        best = f"best so far {number(reward.best)} at step {reward.best_step}"
-        return self.compare(f"reward {number(reward.smooth)}, {best}", self._drop)
+        smooth, best, step = reward.smooth, reward.best, reward.best_step
+        reading = self.compare(
+            lambda reading: f"reward {number(smooth)}, best so far {number(best)} at step {step}", self._drop
+        )
+        reward.lost = reading.raw >= WARN
+        return reading
 
-    def _drop(self, limits: Mapping[str, float]) -> Sequence[Clause]:
+    def _drop(self, limits: Values) -> Sequence[Clause]:
         reward = self.reward
         if reward.best is None:
             return ()
-        best, gained = reward.best, reward.best - reward.lowest_ever
+        best, gained, span, noise = reward.best, reward.best - reward.lowest_ever, reward.span, reward.noise
 
         def below(sigmas: str) -> list[Rung]:
-            return rungs(limits, "<", lambda at: best - max(drop(at), at(sigmas) * reward.noise))
-
-        def drop(at: AtLevel) -> float:
-            return min(at("span") * reward.span, at("share") * gained)
+            return rungs(
+                limits, "<", lambda at: best - max(min(at["span"] * span, at["share"] * gained), at[sigmas] * noise)
+            )
 
         slowly = below("lasting")
-        unrecovered = slowly[0]._replace(level=Level.CRITICAL)  # what is a WARN, for all of the last steps
+        unrecovered = (CRITICAL, *slowly[0][1:])  # what is a WARN, for all of the last steps
         return [
-            Clause(reward.smooth, below("sigmas"), "smoothed", keys.SCORE),
-            Clause(reward.lasting, slowly, "mean of 10 steps", keys.SCORE),
-            Clause(reward.recent_best, [unrecovered], "best of 20 steps", keys.SCORE),
+            (reward.smooth, below("sigmas"), _SMOOTH),
+            (reward.lasting, slowly, _MEAN),
+            (reward.recent_best, [unrecovered], _BEST),
         ]
 
 
@@ -71,15 +79,18 @@ class RewardLeap(Rule):
         reward = self.reward
         found = [x for names in (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN) if (x := frame.get(names)) is not None]
         self._ends.append((max(found), min(found)))
-        if frame.raw.get("REW-1", Level.OK) >= Level.WARN:
+        if reward.lost:
             reward.refuse()
         usual, now = reward.usual, reward.then(0)
         if reward.count < 10:
             self._widen()
             return warming(10 - reward.count)
-        message = f"reward {moved('rose' if now > usual else 'went', usual, now)}"
-        reading = self.compare(message, lambda limits: [self._leap(limits, now, usual)], reward)
-        if reading.raw < Level.WARN:
+        reading = self.compare(
+            lambda reading: f"reward {moved('rose' if now > usual else 'went', usual, now)}",
+            lambda limits: [self._leap(limits, now, usual)],
+            reward,
+        )
+        if reading.raw < WARN:
             self._widen()
         return reading
 
@@ -87,12 +98,12 @@ class RewardLeap(Rule):
         high, low = self._ends[0]
         self._highest, self._lowest = max(self._highest, high), min(self._lowest, low)
 
-    def _leap(self, limits: Mapping[str, float], now: float, usual: float) -> Clause:
+    def _leap(self, limits: Values, now: float, usual: float) -> Clause:
         leap = self.reward.distance(limits["notice.span"], limits["notice.sigmas"])
-        above = [Rung(Level.NOTICE, ">", usual + leap)]
+        above = [(NOTICE, ">", usual + leap)]
         if (span := self._highest - self._lowest) > 0:
-            above.append(Rung(Level.WARN, ">", self._lowest + limits["warn.scale"] * span))
-        return Clause(now, above, "median of 3 steps", keys.SCORE)
+            above.append((WARN, ">", self._lowest + limits["warn.scale"] * span))
+        return now, above, _MIDDLE
 
 
 class Signal(Rule):
@@ -112,44 +123,39 @@ class Signal(Rule):
     def judge(self, frame: Frame) -> Reading | None:
         if not any(_given(frame, *ends) for ends in _RANGES):
             return None
-        same_score, flat = frame.same_scores(), frame.no_signal()
+        same_score, flat = frame.same_scores, frame.no_signal
         self._last.append(flat)
         if not flat:
             self._flat += self._run
         self._run = self._run + 1 if flat else 0
         self._had += not flat
-        steps = f"{self._run} step{'s' if self._run != 1 else ''}"
-        message = f"all advantages are 0 (equal rewards within each group) for {steps}"
-        if same_score:
-            shown = number(frame.get(keys.SCORE_MAX))
-            message = f"all samples have the same reward ({shown}) for {steps}"
-        self._solved = same_score and self._all_best()
+        best = self.reward.lowest_ever < self.reward.now >= self.reward.highest_ever
+        self._solved = same_score and best  # every response is as good as any ever was
         case = "solved" if self._solved else "had" if self._had >= _HAD else "never"
         among = math.nan if flat else sum(self._last)
-        reading = self.compare(message, lambda limits: self._missing(limits, case, among))
-        if flat:
-            return lasting(reading)
-        scattered = f"{among} of the last {len(self._last)} steps had no learning signal"
-        reading.message = scattered if reading.raw else "rewards differ"
-        return reading
+        run, steps = self._run, len(self._last)
 
-    def _all_best(self) -> bool:
-        """Whether equal rewards mean that every response is as good as any ever was."""
-        return self.reward.lowest_ever < self.reward.now >= self.reward.highest_ever
+        def message(reading: Reading) -> str:
+            if not flat:
+                return f"{among} of the last {steps} steps had no learning signal" if reading.raw else "rewards differ"
+            alike = "all advantages are 0 (equal rewards within each group)"
+            if same_score:
+                alike = f"all samples have the same reward ({number(frame.get(keys.SCORE_MAX))})"
+            return f"{alike} for {run} step{'s' if run != 1 else ''}"
+
+        reading = self.compare(message, lambda limits: self._missing(limits, case, among))
+        return lasting(reading) if flat else reading
 
     def harms(self) -> bool:
         return not self._solved  # there is nothing left to learn
 
-    def _missing(self, limits: Mapping[str, float], case: str, among: float) -> Sequence[Clause]:
+    def _missing(self, limits: Values, case: str, among: float) -> Sequence[Clause]:
         """Steps without signal in a row, and at a step with signal those before it."""
         missing = ladder(limits, case)
         if case == "had":  # where flat steps are common, a few in a row are chance
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))
-            missing = rungs(limits, ">=", lambda at: max(at("had"), math.log(at("chance")) / share), FLAGS)
-        return [
-            Clause(self._run, missing, "consecutive steps without a signal", span=POSITIVE),
-            Clause(among, ladder(limits, "mostly"), "steps without a signal, of the last 10", span=(0, 10)),
-        ]
+            missing = rungs(limits, ">=", lambda at: max(at["had"], math.log(at["chance"]) / share), FLAGS)
+        return [(self._run, missing, _IN_A_ROW), (among, ladder(limits, "mostly"), _AMONG)]
 
 
 def _given(frame: Frame, high: Sequence[str], low: Sequence[str]) -> bool:

@@ -7,17 +7,23 @@ from typing import ClassVar
 
 from launcher.core.format import duration, number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, rungs
+from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
-from launcher.health.rules.base import Memory, Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
-from launcher.record.levels import Level
+from launcher.record.levels import NOTICE, OK, WARN
 from launcher.verl.config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
+_RATIO = Measure("× usual time", span=POSITIVE)
+_AGO = Measure("× the time 50 to 100 steps ago", span=POSITIVE)
+_NO_STEP = Measure("seconds without a step", span=POSITIVE)
+_SILENCE = Measure("seconds since the last step", span=POSITIVE)
+_BETWEEN = Measure("seconds above {} % between steps", span=POSITIVE)
+_GROWTH, _LEFT = Measure(f"smallest growth in {_THIRD} steps"), Measure("steps until full")
 
 
 class StepTime(Rule):
@@ -45,18 +51,19 @@ class StepTime(Rule):
         ratio, ago = core / time.usual, core / time.ago
         if cost.known and math.isfinite(cost.now):  # shorter or longer responses are no slow-down
             ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
+
+        def message(reading: Reading) -> str:
+            if reading.raw > worst(reading.raising[:1]):
+                return f"steps take {number(ago)}× the time of 50 to 100 steps ago"
+            return f"steps take {number(ratio)}× the usual time ({number(core)} s)"
+
         reading = self.compare(
-            f"steps take {number(ratio)}× the usual time ({number(core)} s)",
-            lambda limits: [
-                Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE),
-                Clause(ago, ladder(limits, "ago", ">"), "× the time 50 to 100 steps ago", span=POSITIVE),
-            ],
+            message,
+            lambda limits: [(ratio, ladder(limits, "ratio", ">"), _RATIO), (ago, ladder(limits, "ago", ">"), _AGO)],
             time,
         )
-        if reading.raw >= Level.WARN:
+        if reading.raw >= WARN:
             cost.refuse()
-        if reading.raw > reading.raising[0].level:
-            reading.message = f"steps take {number(ago)}× the time of 50 to 100 steps ago"
         return reading
 
     def _generated(self, frame: Frame) -> float | None:
@@ -80,15 +87,18 @@ def _core_time(frame: Frame) -> float | None:
 
 
 class _MemoryRule(Rule):
-    """Memory in use against all there is, and whether that of the run creeps towards the ceiling."""
+    """Memory in use against all there is, and whether that of the run, in `also`, creeps towards the ceiling."""
 
+    place: ClassVar[str]
     ceiling: ClassVar[float]  # share at which the creep is over
     words: ClassVar[str]
     own_only: ClassVar[bool] = False  # whether growth counts only where it is known to be the run's
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._total: float | None = None
+        self._total = setup.memory[self.place] or 0.0
+        self._use = Measure("GB in use", self.needs[0], (0.0, self._total), fixed=True)
+        self._between = _BETWEEN._replace(than=100 * self.limits.raising["notice.sampled"])
         self._last: deque[float] = deque(maxlen=3 * _THIRD + 1)
         self._count = 0
         self._own = False  # whether `_last` is of the run alone
@@ -97,48 +107,58 @@ class _MemoryRule(Rule):
 
     def judge(self, frame: Frame) -> Reading | None:
         used = self._used(frame)
-        if used is None or self._total is None:
+        if used is None:
             return None
         self._count += 1
-        own = self._of_run(frame)
+        own = frame.get(self.also[0]) if self.also else None
         if self._own is not (own is not None):
             self._own = not self._own
             self._last.clear()
         self._last.append(used if own is None else own)
         rises = self._rises()
-        growth, left = min(rises, default=math.nan), self._left(used, rises)
-        outlived = left is not None and self._outlived(frame.step + left)
-        reading = self.compare(
-            f"{number(used)} of {number(self._total)} GB {self.words}",
-            lambda limits: self._clauses(limits, used, growth, math.nan if left is None or outlived else left),
-        )
-        if left is not None:
-            reading.message += f", growing; full in about {number(max(0, round(left)))} steps"
-            reading.message += ", after the last step" if outlived else ""
-        elif self._full_for >= _FULL_FOR and reading.raising[0].level == Level.OK:
-            reading.message += ", but nearly full between steps"
+        left = self._left(used, rises)
+        outlived = left is not None and frame.step + left > (self.config.total_steps or math.inf)
+        sampled = self._full_for >= _FULL_FOR
+
+        def message(reading: Reading) -> str:
+            words = f"{number(used)} of {number(self._total)} GB {self.words}"
+            if left is not None:
+                words += f", growing; full in about {number(max(0, round(left)))} steps"
+                return words + (", after the last step" if outlived else "")
+            between = sampled and worst(reading.raising[:1]) == OK
+            return words + (", but nearly full between steps" if between else "")
+
+        def clauses(limits: Values) -> Sequence[Clause]:
+            found: list[Clause] = [
+                (used, ladder(limits, "share", unit=self._total), self._use),
+                (self._full_for, [(NOTICE, ">=", _FULL_FOR)], self._between),
+            ]
+            if rises:
+                full = math.nan if left is None or outlived else left
+                found.append((min(rises), [(NOTICE, ">", limits["notice.creep"] * self._total)], _GROWTH))
+                found.append((full, ladder(limits, "steps", "<"), _LEFT))
+            return found
+
+        reading = self.compare(message, clauses)
         self._full_for = 0.0
         return reading
 
-    def _clauses(self, limits: Mapping[str, float], used: float, growth: float, left: float) -> Sequence[Clause]:
-        total = self._total or 0.0
-        between = f"seconds above {number(100 * limits['notice.sampled'])} % between steps"
-        creep = Rung(Level.NOTICE, ">", limits["notice.creep"] * total)
-        found = [
-            Clause(used, ladder(limits, "share", unit=total), "GB in use", self.needs[0], (0.0, total), fixed=True),
-            Clause(self._full_for, [Rung(Level.NOTICE, ">=", _FULL_FOR)], between, span=POSITIVE),
-        ]
-        if math.isfinite(growth):
-            found.append(Clause(growth, [creep], f"smallest growth in {_THIRD} steps"))
-            found.append(Clause(left, ladder(limits, "steps", "<"), "steps until full"))
-        return found
+    @classmethod
+    def not_applicable(cls, setup: Setup) -> str | None:
+        return None if setup.memory[cls.place] else f"{cls.place} memory size is unknown"
+
+    def tick(self, now: float, used: Mapping[str, float | None]) -> None:
+        """Notes memory that is full for half a minute, which steps do not show."""
+        share = used[self.place]
+        if share is None or share < self.limits.raising["notice.sampled"]:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        else:
+            self._full_for = max(self._full_for, now - self._full_since)
 
     def _used(self, frame: Frame) -> float | None:
-        raise NotImplementedError
-
-    def _of_run(self, frame: Frame) -> float | None:
-        """What of it the run holds; None when that is unknown."""
-        return None
+        return frame.get(self.needs[0])
 
     def _rises(self) -> list[float]:
         """The growths of the thirds of the last 30 steps; none before there are enough."""
@@ -149,24 +169,10 @@ class _MemoryRule(Rule):
 
     def _left(self, used: float, rises: Sequence[float]) -> float | None:
         """Steps until the ceiling; None while memory does not rise in all thirds of the last 30 steps."""
-        if self._total is None or not rises or not min(rises) > self.limits.raising["notice.creep"] * self._total:
+        if not rises or not min(rises) > self.limits.raising["notice.creep"] * self._total:
             return None
         # the median, as a single jump is no slope
         return (self.ceiling * self._total - used) / (median(rises) / _THIRD)
-
-    def _outlived(self, step: float) -> bool:
-        """Whether the run ends before a step: steps that never come fill nothing."""
-        last = self.config.total_steps
-        return last is not None and step > last
-
-    def _sampled(self, now: float, share: float | None) -> None:
-        """Notes memory that is full for half a minute, which steps do not show."""
-        if share is None or share < self.limits.raising["notice.sampled"]:
-            self._full_since = None
-        elif self._full_since is None:
-            self._full_since = now
-        else:
-            self._full_for = max(self._full_for, now - self._full_since)
 
 
 class GpuMemory(_MemoryRule):
@@ -174,18 +180,9 @@ class GpuMemory(_MemoryRule):
 
     id = "MEM-1"
     needs = (tuple(key for row in keys.GPU_MEMORY for key in row),)
+    place = "GPU"
     ceiling = 0.98
     words = "reserved"
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._total = setup.gpu_total_gb
-
-    def not_applicable(self) -> str | None:
-        return None if self._total else "GPU memory size is unknown"
-
-    def tick(self, now: float, memory: Memory) -> None:
-        self._sampled(now, memory.gpu)
 
     def _used(self, frame: Frame) -> float | None:
         for row in keys.GPU_MEMORY:
@@ -201,25 +198,10 @@ class HostMemory(_MemoryRule):
     id = "MEM-2"
     needs = (keys.HOST_MEMORY,)
     also = (keys.RUN_MEMORY,)
+    place = "host"
     ceiling = 0.95
     words = "of host memory in use"
     own_only = True
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._total = setup.host_total_gb
-
-    def not_applicable(self) -> str | None:
-        return None if self._total else "host memory size is unknown"
-
-    def tick(self, now: float, memory: Memory) -> None:
-        self._sampled(now, memory.host)
-
-    def _used(self, frame: Frame) -> float | None:
-        return frame.get(keys.HOST_MEMORY)
-
-    def _of_run(self, frame: Frame) -> float | None:
-        return frame.get(keys.RUN_MEMORY)
 
 
 class Stall(Rule):
@@ -229,14 +211,14 @@ class Stall(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._clock = setup.clock
         self._gaps: deque[float] = deque(maxlen=20)
         self._waiting_since: float | None = None
         self._last_step: float | None = None
         self._live = False
 
-    def not_applicable(self) -> str | None:
-        return None if self._clock else "a log file does not show whether its run is still progressing"
+    @classmethod
+    def not_applicable(cls, setup: Setup) -> str | None:
+        return None if setup.clock else "a log file does not show whether its run is still progressing"
 
     def judge(self, frame: Frame) -> Reading:
         if frame.t is not None:
@@ -245,7 +227,7 @@ class Stall(Rule):
             self._last_step = self._waiting_since = frame.t
         return self.compare(f"step {frame.step} finished", lambda limits: self._silence(limits, 0.0))
 
-    def tick(self, now: float, memory: Memory) -> Reading:
+    def tick(self, now: float, used: Mapping[str, float | None]) -> Reading:
         if not self._live:  # steps before this are of an earlier attempt: the pause since then is no gap
             self._live, self._waiting_since, self._last_step = True, now, None
         waited = now - (now if self._waiting_since is None else self._waiting_since)
@@ -258,9 +240,9 @@ class Stall(Rule):
         reading.message = f"{said} (usual {duration(median(self._gaps))})"
         return reading
 
-    def _silence(self, limits: Mapping[str, float], waited: float) -> Sequence[Clause]:
+    def _silence(self, limits: Values, waited: float) -> Sequence[Clause]:
         if self._last_step is None or not self._gaps:
-            return [Clause(waited, ladder(limits, "start", ">"), "seconds without a step", span=POSITIVE)]
+            return [(waited, ladder(limits, "start", ">"), _NO_STEP)]
         usual, longest = median(self._gaps), max(self._gaps)
-        silent = rungs(limits, ">", lambda at: max(at("median") * usual, at("longest") * longest, at("seconds")))
-        return [Clause(waited, silent, "seconds since the last step", span=POSITIVE)]
+        silent = rungs(limits, ">", lambda at: max(at["median"] * usual, at["longest"] * longest, at["seconds"]))
+        return [(waited, silent, _SILENCE)]

@@ -1,16 +1,16 @@
 """VAL-1, HACK-1 and HACK-2: whether a better training reward is a better model."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
-from launcher.health.clauses import Clause, Rung, ladder, rungs
+from launcher.health.clauses import Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.signals import Reward, Validation
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Level
+from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
 
 _AUDITED = 20  # steps from which the audit reward is compared with the first ones
 
@@ -24,16 +24,16 @@ class ValidationDrop(Rule):
     def judge(self, frame: Frame) -> Reading | None:
         validation = self.signals.validation
         if not validation.fresh:
-            return Reading(Level.WARM, "waiting for the first validation") if not validation.count else None
+            return Reading(WARM, "waiting for the first validation") if not validation.count else None
         span, noise = validation.span(self.reward), validation.noise
         drop = validation.drops[-1]
         twice = min(validation.drops) if validation.count >= 3 else 0.0
 
-        def clauses(limits: Mapping[str, float]) -> Sequence[Clause]:
-            notice, *serious = rungs(limits, ">", lambda at: max(at("span") * span, at("sigmas") * noise), FLAGS)
+        def clauses(limits: Values) -> Sequence[Clause]:
+            notice, *serious = rungs(limits, ">", lambda at: max(at["span"] * span, at["sigmas"] * noise), FLAGS)
             return [
-                Clause(drop, [notice], "drop below the best"),
-                Clause(twice, serious, "drop below the best, two in a row"),
+                (drop, [notice], Measure("drop below the best")),
+                (twice, serious, Measure("drop below the best, two in a row")),
             ]
 
         mean = " mean of two" if validation.count > 1 else ""
@@ -51,7 +51,7 @@ class RewardHacking(Rule):
         super().__init__(setup)
         self._length = setup.signals.of("LENGTH")
         self._validations = 0
-        self._apart = Clause(math.nan, ())  # held from one validation to the next
+        self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
         reward, validation = self.reward, self.signals.validation
@@ -62,23 +62,26 @@ class RewardHacking(Rule):
             return warming(11 - min(reward.known, self._length.known))
         usual, now, usual_length = reward.usual, reward.then(0), self._length.usual
         ratio = length / usual_length if usual_length > 0 else 1.0
-        reading = self.compare("", lambda limits: [self._gamed(limits, now - usual, ratio), self._apart])
-        gamed = reading.raising[0].level
-        if gamed >= Level.WARN:
+
+        def message(reading: Reading) -> str:
+            gamed, apart = (worst((clause,)) for clause in reading.raising)
+            if apart and gamed <= WARN:
+                return "training reward rises while validation falls"
+            grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
+            return f"reward {number(usual)} → {number(now)} {grew}"
+
+        reading = self.compare(message, lambda limits: [self._gamed(limits, now, now - usual, ratio), self._apart])
+        if worst(reading.raising[:1]) >= WARN:
             reward.refuse()
             self._length.refuse()
-        grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
-        reading.message = f"reward {number(usual)} → {number(now)} {grew}"
-        if self._apart.level and gamed <= Level.WARN:
-            reading.message = "training reward rises while validation falls"
         return reading
 
-    def _gamed(self, limits: Mapping[str, float], up: float, ratio: float) -> Clause:
+    def _gamed(self, limits: Values, now: float, up: float, ratio: float) -> Clause:
         reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
-        figure = f"× usual length while the reward rises > {number(rise)}"
-        top = ladder(limits, "top_ratio", ">") if reward.near_top(reward.then(0)) else []
-        return Clause(ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, figure)
+        measure = Measure("× usual length while the reward rises > {}", than=rise)
+        top = ladder(limits, "top_ratio", ">") if reward.near_top(now) else []
+        return ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, measure
 
     def _divergence(self, validation: Validation) -> Clause:
         """How far validation has left its best pair for good while the training reward kept rising."""
@@ -88,11 +91,10 @@ class RewardHacking(Rule):
             limits["warn.validation_span"] * validation.span(reward),
             limits["warn.validation_sigmas"] * validation.noise,
         )
-        figure = f"validation drop while the reward rises > {number(rise)}"
         lasts = validation.count >= 4 and validation.best_index <= validation.count - 4
         counts = lasts and reward.smooth > validation.best_score + rise
         fallen = validation.best - validation.pair() if counts else math.nan
-        return Clause(fallen, [Rung(Level.WARN, ">", most)], figure)
+        return fallen, [(WARN, ">", most)], Measure("validation drop while the reward rises > {}", than=rise)
 
 
 class AuditedReward(Rule):
@@ -116,10 +118,10 @@ class AuditedReward(Rule):
             return warming(_AUDITED - audit.count)
         up, audited = reward.gain, audit.gain
 
-        def apart(limits: Mapping[str, float]) -> Sequence[Clause]:
+        def apart(limits: Values) -> Sequence[Clause]:
             rise = reward.distance(limits["notice.span"], limits["notice.sigmas"])
-            figure = f"audit change while the reward rises > {number(rise)}"
+            measure = Measure("audit change while the reward rises > {}", than=rise)
             least = limits["notice.audit_sigmas"] * audit.noise
-            return [Clause(audited if up > rise else math.nan, [Rung(Level.NOTICE, "<=", least)], figure)]
+            return [(audited if up > rise else math.nan, [(NOTICE, "<=", least)], measure)]
 
-        return self.compare(f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)
+        return self.compare(lambda reading: f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)
