@@ -22,7 +22,6 @@ from health_bank import BANK, DOCUMENT, BankRun, about, alarms, interval, per_th
 from launcher.record.levels import Level
 
 MARKS = ("<!-- judged -->", "<!-- end of judged -->")
-HEAD = "## Runs that were judged before any rule ran"
 VERDICTS = BANK / "verdicts.toml"
 SOON = 10  # steps after the verdict within which a harmful run should be found
 Kind = Literal["healthy", "harmed", "meaningless", "faulty-harmless"]
@@ -140,7 +139,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
     asked: Any = parser.parse_args()
     found = judgements()
-    text = "\n".join([HEAD, "", *of_healthy(found), *of_harmful(found), *each_run(found)])
+    text = "\n".join([*of_healthy(found), *of_harmful(found), *each_run(found)])
     print(text)
     if asked.write:
         before, _, rest = DOCUMENT.read_text().partition(MARKS[0])

@@ -12,6 +12,7 @@ from launcher.verl.config import BATCH
 
 _TELLING = 7  # values from which a smoothed rise is judged
 _JUDGED = 8  # scores from which it is known whether the reward rises or falls
+_CRITIC_ALONE = "trainer.critic_warmup"  # steps
 _NO_KL = 0.001  # nats; estimates of a KL near 0 may be negative
 _FEW = 4  # scores at the beginning, that all later ones are above
 _TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of 50, in sigmas
@@ -246,4 +247,6 @@ class Signals:
         if name in derived.METRICS:
             return derived.METRICS[name].of(self._config)
         names = derived.keys_of(name)
+        if name == "KL" and (alone := self._config.number(_CRITIC_ALONE) or 0):  # the policy does not move yet
+            return lambda frame: frame.get(names) if frame.step > alone else None
         return lambda frame: frame.get(names)

@@ -134,7 +134,8 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
     ),
     (16, seconds([60] * 12 + [125] * 5), "THR-1", "WARM×9, OK×5, WARN×3", {}, False),
     (17, lengths((100, 180, 0.0078, 9), (100, 180, 0.6, 4)), "TRUNC-1", "WARM×8, OK×5", LIMIT, False),
-    (18, lengths((150, 256, 0.03, 9), (230, 256, 0.6, 4)), "TRUNC-1", "WARM×8, OK×2, CRITICAL×3", LIMIT, False),
+    (18, lengths((150, 256, 0.03, 9), (230, 256, 0.6, 4)), "TRUNC-1", "WARM×8, OK×2, WARN×3", LIMIT, False),
+    (34, lengths((150, 256, 0.03, 9), (250, 256, 0.95, 4)), "TRUNC-1", "WARM×8, OK×2, CRITICAL×3", LIMIT, False),
     (19, of("actor/lr", [1e-6] * 3 + [0] * 6), "LR-1", "OK×4, WARN×3, CRITICAL×2", {}, False),
     (20, of("actor/lr", [0] * 6), "LR-1", "N-A×6", {}, True),
     (21, of("actor/entropy", [0.4] * 8 + [None] * 2 + [0.4] * 2), "ENT-1", "WARM×3, OK×9", {}, False),
@@ -220,7 +221,7 @@ def test_golden(
 
 
 def test_every_example_of_the_specification_is_here() -> None:
-    assert sorted(case[0] for case in CASES) == list(range(1, 34))
+    assert sorted(case[0] for case in CASES) == list(range(1, 35))
 
 
 def test_changes_tell_the_same_story_as_the_states() -> None:

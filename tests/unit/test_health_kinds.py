@@ -75,6 +75,28 @@ def test_truncation_is_forecast_before_it_does_harm() -> None:
     assert first[1].startswith("at this rate half of the responses are cut in ")
 
 
+@pytest.mark.parametrize(
+    ("last", "gain", "level"),
+    [(0.45, 0.04, Level.NOTICE), (0.45, 0.0, Level.WARN), (0.7, 0.04, Level.WARN), (0.97, 0.04, Level.CRITICAL)],
+    ids=["below half, it pays", "below half, it does not", "most of them", "nearly all of them"],
+)
+def test_longer_responses_may_be_what_pays(last: float, gain: float, level: Level) -> None:
+    """Until nearly all are cut."""
+    limit = {"response_length/max": 256.0, "critic/score/max": 1.0, "critic/score/min": 0.0}
+    steps = [
+        limit | {"response_length/clip_ratio": max(0.05, last * n / 19), "critic/score/mean": 0.1 + gain * n}
+        for n in range(20)
+    ]
+    assert levels("TRUNC-1", steps, {"data.max_response_length": 256})[-1] == level
+
+
+def test_the_kl_begins_with_the_first_update_of_the_policy() -> None:
+    alone = [{"actor/reward_kl_penalty": 0.0} for _ in range(8)]
+    learned = [{"actor/reward_kl_penalty": kl} for kl in (0.002, 0.01, 0.03, 0.05, 0.07, 0.08)]
+    assert max(levels("KL-1", alone + learned, {})) == Level.WARN
+    assert max(levels("KL-1", alone + learned, {"trainer.critic_warmup": 8})) <= Level.OK
+
+
 def test_an_error_after_the_last_step_is_none_of_training() -> None:
     killed = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Terminated."
     for config, last in (({"trainer.total_training_steps": 3}, ""), ({}, "Final validation metrics: {'acc': 0.5}")):

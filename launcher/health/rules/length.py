@@ -10,7 +10,7 @@ from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, Noise
 from launcher.health.rules.base import Rule, Setup, lasting, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, OK, WARN
+from launcher.record.levels import FLAGS, NOTICE, OK, WARN
 
 _FORECAST = 10  # steps that a forecast looks back
 _GROWS, _BEYOND = 0.05, 2  # growth in them that is clear, and in units of the noise
@@ -103,9 +103,15 @@ class TruncatedResponses(Rule):
         high = now > min(limit for _, limit in self.limits.raising.named["lasting"])
         return lasting(reading) if high else reading
 
-    @staticmethod
-    def _rising(cut: Metric, limits: Values, before: float) -> Sequence[Rung]:
-        """At once against the usual; slowly since the first steps, or within 100. None while those are missing."""
+    def harms(self) -> bool:
+        """Long responses may be what pays, until nearly all of them are cut."""
+        return not self.reward.rises or self.models[0].now > self.limits.raising["critical.share"]
+
+    def _rising(self, cut: Metric, limits: Values, before: float) -> Sequence[Rung]:
+        """At once against the usual; slowly since the first steps, or within 100. None while those are missing.
+
+        Up to half of the responses are a NOTICE while the reward rises.
+        """
         found, usual, noise = list[Rung](), cut.usual, cut.noise
         if cut.known >= FIRST:
             for level, name in FLAGS:
@@ -113,6 +119,8 @@ class TruncatedResponses(Rule):
                 found.append((level, ">", max(at["share"], usual + max(at["distance"], at["sigmas"] * noise))))
         if math.isfinite(before):
             found += rungs(limits, ">", lambda at: max(at["level"], before + at["grown"]))
+        if self.reward.rises and cut.now <= _HALF:
+            return [(min(level, NOTICE), side, limit) for level, side, limit in found]
         return found
 
     @staticmethod
