@@ -30,6 +30,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{min(max(decimals, 0), digits)}f}"
 
 
+def steps(count: float) -> str:
+    """`1 step`, `5 steps`."""
+    return f"{number(count)} step{'' if count == 1 else 's'}"
+
+
 def duration(seconds: float | None) -> str:
     """Formats seconds as `45s`, `3m 12s`, `2h 05m` or `3d 4h`; `–` when unknown."""
     if seconds is None or not math.isfinite(seconds):

@@ -74,3 +74,7 @@ def test_a_flag_names_what_is_wrong() -> None:
     assert said("KL-0", of(KL, *[-0.1] * 9))[1] == "mean KL of the last 5 steps is -0.100, below 0"
     drift = [{KL: 0.02 * i, SCORE: 0.15} for i in range(20)]
     assert said("KL-4", drift)[1].endswith(" steps while the reward changed by 0")
+
+
+def test_one_step_is_no_plural() -> None:
+    assert said("ENT-1", of("actor/entropy", 2.5, 2.4, 2.3, 2.2))[1].endswith("in 1 step")

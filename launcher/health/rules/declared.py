@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter, methodcaller
 
-from launcher.core.format import number
+from launcher.core.format import number, steps
 from launcher.health.catalogue import Figure, RuleData
 from launcher.health.clauses import Clause, Measure, Rung, Values, ladder, worst
 from launcher.health.derived import keys_of
@@ -22,7 +22,7 @@ class _Value(float):
     def __format__(self, spec: str) -> str:
         x = float(self)
         if spec == "steps":
-            return f"{number(x)} step{'' if x == 1 else 's'}"
+            return steps(x)
         return f"{number(100 * x)} %" if spec else number(x)
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from launcher.core.format import number
+from launcher.core.format import number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, rungs, worst
 from launcher.health.frame import Frame
@@ -12,7 +12,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, OK, SERIOUS, WARN
 
 _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
-_SPANS = {steps: f"ratio_{steps}" for steps in (5, 10, 20)}
+_SPANS = {span: f"ratio_{span}" for span in (5, 10, 20)}
 _FEWEST = 4  # values from which a fall is judged
 _ENTROPY = Measure(metric=keys.ENTROPY)
 _MIDDLE, _SMOOTH = (Measure(words, keys.ENTROPY, POSITIVE) for words in ("median of 3 steps", "smoothed"))
@@ -35,7 +35,7 @@ class EntropyCollapse(Rule):
         now, count = entropy.then(0), entropy.count
         spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # from the first values
         falls = [
-            (then, steps, ratio) for steps, ratio in spans.items() if (then := entropy.then(steps)) > _NOTHING_LEFT
+            (then, span, ratio) for span, ratio in spans.items() if (then := entropy.then(span)) > _NOTHING_LEFT
         ]
         smooth, start = entropy.smooth, entropy.start if entropy.settled else None
 
@@ -45,8 +45,8 @@ class EntropyCollapse(Rule):
             if not falls:
                 return f"entropy {number(now)}"
             warn = self.limits.raising.at["warn"]
-            then, steps, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
-            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps} steps')}"
+            then, span, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
+            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps(span)}')}"
 
         def clauses(limits: Values) -> Sequence[Clause]:
             falling = []

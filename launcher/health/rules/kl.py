@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from launcher.core.format import number
+from launcher.core.format import number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder
 from launcher.health.frame import Frame
@@ -81,12 +81,12 @@ class UnrewardedDrift(Rule):
         if count < 6:
             return warming(6 - count)
         lowest, at, then = min(self._past)
-        rise, gain, steps = kl - lowest, reward - then, count - at
+        rise, gain, span = kl - lowest, reward - then, count - at
 
         def message(reading: Reading) -> str:
             if rise < self.limits.raising["warn.rise"]:
-                return f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
-            return f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
+                return f"KL rose by only {number(rise)} in {steps(span)}" if span else "KL is not rising"
+            return f"KL rose by {number(rise)} in {steps(span)} while the reward changed by {number(gain)}"
 
         least = max(lowest, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))

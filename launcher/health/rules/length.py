@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from launcher.core.format import number
+from launcher.core.format import number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
@@ -83,7 +83,7 @@ class TruncatedResponses(Rule):
         def message(reading: Reading) -> str:
             share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
             if reading.raw == worst(reading.raising[-1:]) > OK:
-                return f"at this rate half of the responses are cut in {max(round(left), 1)} steps (now {share})"
+                return f"at this rate half of the responses are cut in {steps(max(round(left), 1))} (now {share})"
             aside = f" (usual {known})" if settled else f" ({known} in the first steps)"
             said = settled or worst(reading.raising[:1]) >= WARN
             return f"{share} of responses reach the length limit{aside if said else ''}"

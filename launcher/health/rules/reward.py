@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from launcher.core.format import number
+from launcher.core.format import number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
@@ -133,15 +133,15 @@ class Signal(Rule):
         self._solved = same_score and best  # every response is as good as any ever was
         case = "solved" if self._solved else "had" if self._had >= _HAD else "never"
         among = math.nan if flat else sum(self._last)
-        run, steps = self._run, len(self._last)
+        run, last = self._run, len(self._last)
 
         def message(reading: Reading) -> str:
             if not flat:
-                return f"{among} of the last {steps} steps had no learning signal" if reading.raw else "rewards differ"
+                return f"{among} of the last {last} steps had no learning signal" if reading.raw else "rewards differ"
             alike = "all advantages are 0 (equal rewards within each group)"
             if same_score:
                 alike = f"all samples have the same reward ({number(frame.get(keys.SCORE_MAX))})"
-            return f"{alike} for {run} step{'s' if run != 1 else ''}"
+            return f"{alike} for {steps(run)}"
 
         reading = self.compare(message, lambda limits: self._missing(limits, case, among))
         return lasting(reading) if flat else reading

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from launcher.core.format import duration, number
+from launcher.core.format import duration, number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
@@ -123,7 +123,7 @@ class _MemoryRule(Rule):
         def message(reading: Reading) -> str:
             words = f"{number(used)} of {number(self._total)} GB {self.words}"
             if left is not None:
-                words += f", growing; full in about {number(max(0, round(left)))} steps"
+                words += f", growing; full in about {steps(max(0, round(left)))}"
                 return words + (", after the last step" if outlived else "")
             between = sampled and worst(reading.raising[:1]) == OK
             return words + (", but nearly full between steps" if between else "")
