@@ -34,9 +34,7 @@ class EntropyCollapse(Rule):
             return warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
         spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # from the first values
-        falls = [
-            (then, span, ratio) for span, ratio in spans.items() if (then := entropy.then(span)) > _NOTHING_LEFT
-        ]
+        falls = [(then, span, ratio) for span, ratio in spans.items() if (then := entropy.then(span)) > _NOTHING_LEFT]
         smooth, start = entropy.smooth, entropy.start if entropy.settled else None
 
         def message(reading: Reading) -> str:
