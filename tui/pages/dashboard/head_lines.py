@@ -37,7 +37,7 @@ class ProgressLine(Painted):
             return []
         step, total = state.step, state.total
         if self.startup is not None:
-            return [startup_sentence(self.startup)]
+            return [startup_sentence(self.startup, state.phase or "")]
         if step is None:
             return [[(" ended before the first step", "dim")]]
         if total is None or total <= 0:

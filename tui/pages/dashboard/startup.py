@@ -112,8 +112,8 @@ def _bar(stage: Stage, found: Startup, columns: int) -> Row:
     return [(" " * min(begun, columns - 1), "text"), (glyphs.BAR * max(end - begun, 1), "bar")]
 
 
-def startup_sentence(found: Startup) -> Row:
-    """`loading the models  1m 05s of about 1m 50s`, or at which stage it ended."""
+def startup_sentence(found: Startup, phase: str) -> Row:
+    """`loading the models  1m 05s of about 1m 50s`, or at which stage it ended. The first step has several phases."""
     at = next((stage for stage in found.stages if stage.state in (RUNNING, ENDED)), None)
     if at is None:
         return [(" starting", "text")]
@@ -121,7 +121,7 @@ def startup_sentence(found: Startup) -> Row:
     if at.state == ENDED:
         return [(f" ended while {PHASES[at.stage].label}{taken}, before the first step", "dim")]
     usual = f" of about {roughly(found.usual)}" if found.usual is not None else ""
-    row: Row = [(f" {PHASES[at.stage].label}", "text")]
+    row: Row = [(f" {PHASES[phase if at is found.stages[-1] and phase in PHASES else at.stage].label}", "text")]
     row += [(f"  {duration(found.seconds)}", "title")] if found.seconds is not None else []
     return [*row, (usual, "dim")]
 
