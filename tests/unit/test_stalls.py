@@ -131,17 +131,18 @@ def test_waits_for_nccl_are_in_a_recorder_of_their_own(monkeypatch: pytest.Monke
     assert answer(monkeypatch, waited, entry("nccl:all_reduce", 8, retired=True))[1]["state"] == "completed"
 
 
-def test_a_rank_asleep_is_named_although_the_other_waits_at_full_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the campaign it was not: the plugin asked gloo's recorder alone."""
+def test_a_rank_asleep_is_named_although_the_other_waits_at_full_speed() -> None:
+    """Recorded on two H100. In the campaign before it got no reason: the plugin asked gloo's recorder alone."""
     assert reason(SPINNING, busy=True) is None
-    waits = replace(SPINNING, collectives=answer(monkeypatch, entry("nccl:all_reduce", 40)))
-    frames = ("/root/kit/repo/tests/gpu/hang/asleep.py:21 _wait_while", *SPINNING.stacks[0].frames)
-    asleep = replace(SPINNING, pid=19915, cpu=0.02, ranks=(1, 2), stacks=(Stack("main", frames),))
-    engine = [each for each in STOPPED.processes if each.name == "VLLM::Worker"]
-    tensor_parallel = [replace(each, ranks=(rank, 2)) for rank, each in enumerate(engine)]
-    found = judge(Facts(0.0, processes=(waits, asleep, *tensor_parallel)), busy=True)
+    facts = Facts.from_json(json.loads((DATA / "stalls/gpu_rank.json").read_text())["facts"])
+    found = judge(facts, busy=True)
     assert found is not None and found.reason == "collective-missing" and found.words["rank"] == 1
-    assert "pid 19915" in found.evidence[0] and "asleep.py:21" in found.evidence[0]
+    assert "pid 19615" in found.evidence[0] and "asleep.py:21" in found.evidence[0]
+    assert "nccl:all_reduce no. 3603" in found.evidence[1]
+    waits, asleep = (next(each for each in facts.processes if each.ranks == (rank, 2)) for rank in (0, 1))
+    engine = [each for each in facts.processes if each.name == "VLLM::Worker"]
+    tensor_parallel = [replace(each, ranks=(rank, 2)) for rank, each in enumerate(engine)]
+    assert reason(waits, asleep, *tensor_parallel, busy=True) == "collective-missing"
     assert reason(waits, replace(asleep, cpu=0.9), busy=True) is None, "it computes and will come"
     apart = tuple({**each, "ranks": [0]} for each in waits.collectives)
     assert reason(replace(waits, collectives=apart), asleep, busy=True) is None, "it is not of that group"
