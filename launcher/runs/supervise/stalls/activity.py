@@ -147,7 +147,7 @@ class Patience:
         self._held = 0.0  # when the run is looked at again, unless it makes progress
 
     def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage, stood: bool = False) -> None:
-        """What was seen since the last call; `printed` is when the run last printed, `stood`: it had a reason to wait."""
+        """What was seen since the last call; `printed`: when the run last printed, `stood`: with a reason to wait."""
         progressed = max(printed or 0.0, stage.since)
         if progressed > self.progressed:
             self.progressed, self._next, self._held = progressed, 0.0, 0.0
