@@ -26,10 +26,10 @@ FOREVER = 3600
 HOLD = f"print(1, flush=True); time.sleep({FOREVER})"
 
 
-def steps(count: int = 5, every: float = 0.5) -> None:
+def steps(count: int = 5, every: float = 0.5, after: int = 0) -> None:
     """Steps whose usual time is short, so that the hang after them is noticed after 20 s."""
     print("Total training steps: 100", flush=True)
-    for step in range(1, count + 1):
+    for step in range(after + 1, after + count + 1):
         time.sleep(every)
         print(f"step:{step} - critic/score/mean:0.{step} - actor/entropy:0.5 - actor/pg_loss:0.1", flush=True)
 
@@ -195,12 +195,22 @@ def hang_lock() -> None:
     filelock.FileLock(path).acquire()
 
 
-def hang_flock() -> None:
+def hang_flock(after: int = 0) -> None:
     path = FOLDER / "data.lock"
     hold(f"import fcntl, time; file = open({str(path)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX)")
-    steps()
+    steps(after=after)
     with path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def hang_twice() -> None:
+    """A lock, in a run that had a full queue for a minute: that minute must not count as a usual step."""
+    slots: queue.Queue[int] = queue.Queue(1)
+    threading.Timer(65.0, slots.get).start()
+    steps()
+    slots.put(1)
+    slots.put(2)
+    hang_flock(after=5)
 
 
 def hang_disk_full() -> None:

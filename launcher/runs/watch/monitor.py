@@ -102,6 +102,7 @@ class Monitor:
         self._last_t: float | None = None
         self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by phase and timer
         self._timer: Span | None = None
+        self.stood_still = 0.0  # when a reason was found why nothing happens: the step of that time shows no pace
         self._timed = False  # the trainer's spans show where the run is
         self._lines = 0  # step lines since the last timer began: spans end where their folder is full
 
@@ -315,14 +316,15 @@ class Monitor:
             self._history = []  # the checklist is not made anew any more
             self._sink.steps(records)
         for record in records:
-            if self._last_t is not None and record.t > self._last_t:
+            stood = (self._last_t or 0.0) < self.stood_still <= record.t
+            if self._last_t is not None and record.t > self._last_t and not stood:
                 self._durations.append(record.t - self._last_t)
             self._last_t, self.step = record.t, record.step
             timings = {key: value for key, value in record.data.items() if key.startswith(_TIMING) and value > 0}
             for phase, timers in _TIMERS.items():
                 timings[phase] = sum(timings.get(_TIMING + timer, 0.0) for timer in timers)
             for key, seconds in timings.items():
-                if seconds > 0:
+                if seconds > 0 and not stood:
                     self._taken[key].append(seconds)
             changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)
             self._sink.health(changes, record.t)

@@ -143,20 +143,33 @@ class Patience:
         self.progressed = now  # when it last printed or reached a stage
         self._longest = 0.0  # longest quiet that ended by itself
         self._next = 0.0  # seconds without progress at which a busy run is looked at again
+        self._lasted: dict[str, float] = {}  # the longest standstill of each reason that ended
+        self._held = 0.0  # when the run is looked at again, unless it makes progress
 
-    def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage) -> None:
-        """What was seen since the last call; `printed` is when the run last printed."""
+    def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage, stood: bool = False) -> None:
+        """What was seen since the last call; `printed`: when the run last printed, `stood`: with a reason to wait."""
         progressed = max(printed or 0.0, stage.since)
         if progressed > self.progressed:
-            self.progressed, self._next = progressed, 0.0
+            self.progressed, self._next, self._held = progressed, 0.0, 0.0
         moved = now if busy else progressed
         if moved > self.moved:
-            self._longest = max(self._longest, moved - self.moved)
+            self._longest = max(self._longest, 0.0 if stood else moved - self.moved)
             self.moved = moved
+
+    def ended(self, reason: str, seconds: float) -> None:
+        """A standstill ended by itself, or somebody ended it: only the same one may last as long again."""
+        self._lasted[reason] = max(self._lasted.get(reason, 0.0), seconds)
+
+    def too_soon(self, now: float, reason: str, since: float) -> bool:
+        """Whether a standstill may still end as an earlier one of this reason did; then the next look is later."""
+        self._held = since + min(UNPASSED, SLOWEST * self._lasted.get(reason, 0.0))
+        return now < self._held
 
     def stands(self, now: float, stage: Stage) -> bool:
         """Whether it stands still: quiet, and too long in a stage, or quiet for longer than ever before."""
         quiet = now - self.moved
+        if now < self._held:
+            return False
         if quiet >= max(UNPASSED, UNUSUAL * self._longest):
             return True
         return stage.patience is not None and now - stage.since >= stage.patience and quiet >= QUIET
@@ -164,7 +177,7 @@ class Patience:
     def worth_a_look(self, now: float, stage: Stage) -> bool:
         """Whether a busy run makes no progress for so long that certain reasons are looked for."""
         waited = now - self.progressed
-        if waited < max(self._next, stage.patience or UNPASSED):
+        if now < self._held or waited < max(self._next, stage.patience or UNPASSED):
             return False
         self._next = 2 * waited
         return True

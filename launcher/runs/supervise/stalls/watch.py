@@ -106,12 +106,13 @@ class StallWatch:
         busy = bool(used.busy) or self.gpu_busy
         if self._monitor.step is None:
             self._work_done.add(stage.name, used, quiet=not busy and now - patience.moved > QUIET)
-        patience.note(now, busy=busy, printed=self._news.at, stage=stage)
+        patience.note(now, busy=busy, printed=self._news.at, stage=stage, stood=self.found is not None)
         state.moving = state.moving + 1 if busy else 0
         found = self.found
         if found is not None:
             if patience.progressed > found.since or (state.quiet and state.moving >= _MOVING):
                 self.found = None
+                patience.ended(found.reason, now - found.since)
                 self._record(replace(found, until=now))
             elif found.reason == UNKNOWN and now - found.noticed > _AGAIN and not state.again:
                 state.again = True
@@ -135,9 +136,12 @@ class StallWatch:
             return
         judgement = judge(facts, busy=not quiet and not standing(facts, state.facts))
         state.facts = facts
+        since = state.patience.moved if quiet else progressed
+        if judgement is not None and state.patience.too_soon(clock.now(), judgement.reason, since):
+            judgement = None
         if judgement is not None:
-            since = state.patience.moved if quiet else progressed
             state.quiet, self.found = quiet, _standstill(judgement, since, stage)
+            self._monitor.stood_still = self.found.noticed
             self._record(self.found)
         if judgement is not None or asked:
             self._write(facts)
