@@ -5,7 +5,8 @@ from pathlib import Path
 
 from key_fuzz import PAGES, Report, fuzz, harmless
 
-PROBE = {"python": "3.11.0", "packages": {}, "verl": None, "sglang": None, "requires": [], "cuda": None}
+NOTHING = dict.fromkeys(("verl", "sglang", "cuda", "uncompiled"))
+PROBE = {"python": "3.11.0", "packages": {}, "requires": [], **NOTHING}
 
 
 async def test_no_keys_break_a_page(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_the_faults_of_a_real_run_are_told() -> None:
     assert tested["entropy to 3 % in 5 steps"].alarms[Level.WARN].rule == "ENT-1"
     assert tested["steps take twice as long"].alarms[Level.WARN].rule == "THR-1"
     assert tested["+0.5 GB per step, of 80"].skipped.startswith("MEM-1 is not judged")
-    assert sum(Level.WARN in each.alarms for each in tested.values()) >= 29
+    assert sum(Level.WARN in each.alarms for each in tested.values()) >= 28
 
 
 @pytest.mark.slow
