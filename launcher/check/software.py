@@ -285,7 +285,7 @@ def _bytecode(env: VerlEnv) -> Iterator[Finding]:
     torch, most of them one after another.
     """
     if env.uncompiled is not None:
-        message = f"packages in {env.uncompiled} have no bytecode: a start takes minutes longer"
+        message = f"packages in {env.uncompiled} have no bytecode: a start takes up to twice as long"
         fix = f"run `{shlex.quote(env.python)} -m compileall -q -j 0 {shlex.quote(str(env.uncompiled))}`"
         yield of_software.warning("SW-13", message, fix)
 

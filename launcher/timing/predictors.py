@@ -10,12 +10,11 @@ from launcher.record.spans import Span
 from launcher.runs.watch.responses import dumps, read
 from launcher.timing.anatomy import StepTime
 from launcher.timing.evidence import Evidence, Prediction, Row
-from launcher.timing.rollout import PROCESSES, graphs, groups, rollout, scores
+from launcher.timing.rollout import graphs, groups, more_processes, rollout, scores
 from launcher.timing.stages import MICRO_BATCHES, OF_SPAN, ROLLOUT, TAIL
 from launcher.verl.config import N
 
 _TIMES = 8  # how much larger micro-batches may become at once
-_HUNG = 4  # times the usual time of a stage: what takes longer is a hang
 _NICE = (5, 10, 20, 50, 100)  # steps between two checkpoints or validations
 _WORTH = 0.03  # of a step: what may remain of them
 _KEPT = 0.98  # of the responses that stay whole under a shorter limit
@@ -27,18 +26,15 @@ _LINK = 25e9  # bytes per second between GPU and host: PCIe 4.0 x16, measured
 
 def spread(row: Row, evidence: Evidence) -> Prediction | None:
     """Work of a few processes in more: each takes its part of the time, apart from veRL's own and a hang."""
-    now = int(evidence.number(row.key) or 1)
-    if evidence.config.on_cpu and now >= PROCESSES:  # they would compete with the training for its cores
+    more = more_processes(row, evidence)
+    if more is None:
         return None
-    wanted = now * PROCESSES
-    times = evidence.stage(row.stage)
-    most = _HUNG * statistics.median(times)
     saved = []
-    for step, seconds in zip(evidence.steps, times, strict=True):
+    for step, seconds in zip(evidence.steps, more.times, strict=True):
         counts = Counter(span.lane for span in step.spans if OF_SPAN.get(span.name) == row.stage)
         own = row.own * max(counts.values(), default=0)
-        saved.append(max(min(seconds, most) - own, 0.0) * (1 - now / wanted))
-    return Prediction(str(wanted), saved)
+        saved.append(max(seconds - own, 0.0) * more.saved)
+    return Prediction(str(more.wanted), saved)
 
 
 def less_often(row: Row, evidence: Evidence) -> Prediction | None:

@@ -21,12 +21,12 @@ from launcher.timing.limits import decoding
 from launcher.timing.stages import GENERATE, REWARD, ROLLOUT
 from launcher.verl.config import BATCH, TENSOR, N
 
-PROCESSES = 4  # times as many
+_PROCESSES = 4  # times as many
 _HUNG = 4  # times the usual time: what takes longer is a hang
 _ALONE = 1.1  # calls at once on average, below which each had its processor for itself
-_SURE = 0.25  # the largest error of what calls show about each other
+_SURE = 0.25  # the largest standard error of the slope of their times at which it counts
 _MANY = 1e6  # places where their number is unknown
-_ASSUMED = 0.5  # where the spans or the GPU's table do not say: the middle between the two extremes
+_ASSUMED = 0.5  # where neither the spans nor the GPU's table has it: the middle between the two extremes
 
 
 class Job(NamedTuple):
@@ -76,12 +76,7 @@ class Rollout:
 
     def scored(self, generated: Iterable[float] | None = None, places: int | None = None) -> float:
         """When the last response has its score, if they are `generated` then and so many are scored at a time."""
-        known = (
-            generated
-            if generated is not None
-            else (span.end or 0.0 for spans in self.requests.values() for span in spans)
-        )
-        ready = sorted(known)
+        ready = sorted(self.ended if generated is None else generated)
         if len(ready) != len(self.calls):  # several requests for a response: which of them is the last is not known
             return ready[-1]
         jobs = (Job(at, (call.end or 0.0) - call.start) for at, call in zip(ready, self.calls, strict=True))
@@ -104,25 +99,40 @@ def rollout(step: StepTime) -> Rollout | None:
     return Rollout(requests, calls) if requests else None
 
 
+class More(NamedTuple):
+    """A stage in `wanted` processes: the share of its work that each of them saves, and its times without hangs."""
+
+    wanted: int
+    saved: float
+    times: Sequence[float]
+
+
+def more_processes(row: Row, evidence: Evidence) -> More | None:
+    """None where more of them would compete with the training for its cores."""
+    now = int(evidence.number(row.key) or 1)
+    if evidence.config.on_cpu and now >= _PROCESSES:
+        return None
+    times = evidence.stage(row.stage)
+    most = _HUNG * statistics.median(times)
+    return More(now * _PROCESSES, 1 - 1 / _PROCESSES, [min(seconds, most) for seconds in times])
+
+
 def scores(row: Row, evidence: Evidence) -> Prediction | None:
     """A reward function in more processes.
 
     A call that waits for something else takes as long with others around it: only the time without a free place is
     saved. Calls that share a processor take a part of it each, so more processes divide all of it.
     """
-    now = int(evidence.number(row.key) or 1)
-    if evidence.config.on_cpu and now >= PROCESSES:  # they would compete with the training for its cores
+    more = more_processes(row, evidence)
+    if more is None:
         return None
-    wanted = now * PROCESSES
-    times = evidence.stage(row.stage)
-    most = _HUNG * statistics.median(times)
     found = [rollout(step) for step in evidence.steps]
     shared = _shared([each for each in found if each])
     saved = []
-    for seconds, each in zip(times, found, strict=True):
-        waited = max(each.scored() - each.scored(places=each.places * PROCESSES), 0.0) if each else 0.0
-        saved.append(min(seconds, most) * (1 - now / wanted) * shared + min(waited, seconds) * (1 - shared))
-    return Prediction(str(wanted), saved)
+    for seconds, worked, each in zip(evidence.stage(row.stage), more.times, found, strict=True):
+        waited = max(each.scored() - each.scored(places=each.places * _PROCESSES), 0.0) if each else 0.0
+        saved.append(worked * more.saved * shared + min(waited, seconds) * (1 - shared))
+    return Prediction(str(more.wanted), saved)
 
 
 def _shared(rollouts: Iterable[Rollout]) -> float:

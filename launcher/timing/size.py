@@ -33,7 +33,7 @@ class Size:
 
 
 def size_of(path: str, console: Path | None) -> Size | None:
-    """The model `path` of a run with this console; None where neither of them says it."""
+    """The model `path` of a run with this console; None where neither has it."""
     with contextlib.suppress(OSError, UserError):
         if found := facts(path):
             return Size.of(found)
