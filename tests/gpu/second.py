@@ -53,7 +53,7 @@ def conduct_all(gpus: int, names: Sequence[str]) -> None:
         third(gpus, names[1:])
         return
     if "fourth" in names:
-        fourth(names[1:])
+        fourth(gpus, names[1:])
         return
     everything = tuple(range(min(gpus, 2)))
     cards = chosen(CARDS, names) if gpus > 1 else []
@@ -90,8 +90,8 @@ def third(gpus: int, names: Sequence[str] = ()) -> None:
 CORES = 12  # for what has the first GPU, beside the judged runs
 
 
-def fourth(names: Sequence[str]) -> None:
-    """`tuned`, which has both GPUs, or `hung` on both and `judged` on the second one; each has cores of its own."""
+def fourth(gpus: int, names: Sequence[str]) -> None:
+    """`cards` on the first and `whole` on the last GPU, or `hung` on both and `judged` on the second one."""
 
     def on(cores: list[int], work: Callable[[], None]) -> None:
         os.sched_setaffinity(0, cores)  # of this thread, and of all that it starts
@@ -99,7 +99,8 @@ def fourth(names: Sequence[str]) -> None:
 
     every = sorted(os.sched_getaffinity(0))
     works = {
-        "tuned": (every, tuned.all_of_it),
+        "cards": (every, tuned.cards),
+        "whole": (every, lambda: tuned.whole(gpus - 1)),
         "hung": (every[:CORES], tuned.hung),
         "judged": (every[CORES:], lambda: judged.judged(1)),
     }
@@ -127,7 +128,7 @@ def rehearse(names: Sequence[str]) -> None:
     """The same on the CPU, where one run at a time is enough."""
     if "fourth" in names:
         for name, work in (
-            ("tuned", tuned.rehearse),
+            ("cards", tuned.rehearse),
             ("judged", lambda: judged.judged(None, judged.REHEARSED, places=2)),
         ):
             if not names[1:] or name in names:

@@ -1,8 +1,8 @@
 """`ppo-tui tune` in 24 GB and on a whole GPU against a grid by hand, and hangs of two GPUs.
 
-Two cards of 24 GB (card/sitecustomize.py) share the first GPU: one is tuned and then trains 30 steps, on the other one
-the points of the grid run one after another. Their steps take turns (hang/turns.py), so only their starts overlap. On
-the second GPU both follow each other.
+Two cards of 24 GB (card/sitecustomize.py) share a GPU: one is tuned and then trains 30 steps, on the other one the
+points of the grid run one after another. Their steps take turns (hang/turns.py), so only their starts overlap. Then the
+best point and the tuned preset run once more, in turns, when nothing else starts. On a whole GPU all follow each other.
 """
 
 import json
@@ -24,7 +24,7 @@ from experiments import REWARDED
 
 HERE = Path(__file__).parent
 PRESET = str(HERE / "card-0.5b.yaml")
-START, LAST, GRIDDED = 200.0, 480.0, 480.0  # seconds: a start; the 30 steps with theirs; a grid on the whole GPU
+START, LAST, GRIDDED, AGAIN = 170.0, 420.0, 600.0, 260.0  # seconds: a start; 30 steps with theirs; a grid; ten steps
 BOTH = (*PAIRS, "trainer.gpus=2", "cluster.cpus=12", "env.VERL_USE_EXTERNAL_MODULES=asleep")
 HANGS = Experiment(
     "hang-ranks",
@@ -107,12 +107,34 @@ def tuned(lane: Lane, name: str, preset: str = PRESET, steps: int = 30, last: fl
         conduct(Experiment(f"tuned-{name}", found["preset"], settings, patience=patience), lane)
 
 
-def grid(lane: Lane, name: str, preset: str = PRESET, points: Sequence[Sequence[str]] = GRID) -> None:
+def grid(
+    lane: Lane, name: str, preset: str = PRESET, points: Sequence[Sequence[str]] = GRID, kept: float = 0.0
+) -> None:
+    """Three steps of each point, while more than the kept seconds are left."""
     for number, point in enumerate(points, 1):
-        if left() > START:
+        if left() > START + kept:
             settings = (*COURSE, "trainer.steps=3", *point)
             patience = max(60.0, min(500.0, left()))
             conduct(Experiment(f"grid-{name}-{number}", preset, settings, patience=patience), lane)
+
+
+def again(preset: str = PRESET, steps: int = 10) -> None:
+    """The tuned preset of the cards and the best point of their grid, in turns, with no other start beside them."""
+    found = [json.loads(path.read_text()) for path in RESULTS.glob("grid-24-*.json")]
+    best = max(found, key=lambda run: run.get("figures", {}).get("tokens_per_second") or 0, default=None)
+    tune = json.loads((RESULTS / "tune-24.json").read_text())["tune"]
+    if best is None or "preset" not in tune or left() < AGAIN:
+        return
+    more = (f"trainer.steps={steps}",)
+    runs = {
+        "grid": Experiment("grid-24-again", preset, (*best["settings"], *more), patience=max(60.0, left())),
+        "tune": Experiment("tuned-24-again", tune["preset"], (*COURSE, *more), patience=max(60.0, left())),
+    }
+    with ThreadPoolExecutor(2) as pool:
+        for each in [
+            pool.submit(conduct, run, card((0,) if preset == PRESET else (), name)) for name, run in runs.items()
+        ]:
+            each.result()
 
 
 def hung() -> None:
@@ -120,24 +142,30 @@ def hung() -> None:
     conduct(HANGS, Lane(HANGS.gpus))
 
 
-def all_of_it() -> None:
-    """On two GPUs that nothing else has, until the time is up."""
-    while not (KIT / "one-question.parquet").exists() and left() > 0:  # which models.py makes last
-        time.sleep(1)
-
-    def whole() -> None:
-        lane = card((1,), WHOLE)
-        tuned(lane, "80", last=LAST + GRIDDED)
-        grid(lane, "80")
-
-    with ThreadPoolExecutor(3) as pool:
+def cards() -> None:
+    """On the first GPU, which nothing else has."""
+    _wait_for_the_model()
+    with ThreadPoolExecutor(2) as pool:
         going = [
-            pool.submit(tuned, card((0,), "tune"), "24"),
-            pool.submit(grid, card((0,), "grid"), "24"),
-            pool.submit(whole),
+            pool.submit(tuned, card((0,), "tune"), "24", last=LAST + AGAIN),
+            pool.submit(grid, card((0,), "grid"), "24", kept=AGAIN),
         ]
         for each in going:
             each.result()
+    again()
+
+
+def whole(gpu: int) -> None:
+    """On a GPU that nothing else has."""
+    _wait_for_the_model()
+    lane = card((gpu,), WHOLE)
+    tuned(lane, "80", last=LAST + GRIDDED)
+    grid(lane, "80")
+
+
+def _wait_for_the_model() -> None:
+    while not (KIT / "one-question.parquet").exists() and left() > 0:  # which models.py makes last
+        time.sleep(1)
 
 
 def rehearse() -> None:
@@ -150,3 +178,4 @@ def rehearse() -> None:
         ]
         for each in going:
             each.result()
+    again("toy-cpu", 4)
