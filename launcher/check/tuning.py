@@ -39,7 +39,8 @@ class Point:
 class Measured:
     """The result of a probe: tokens per second and GPU, and the peak bytes on a GPU of `total`.
 
-    `failed` is why it has no result; `memory`: it ran out of memory. `length` is the mean response in tokens.
+    torch had `cached` bytes of the peak without a tensor in them; it frees those before it runs out of memory. `failed`
+    is why it has no result; `memory`: it ran out of memory. `length` is the mean response in tokens.
     """
 
     point: Point
@@ -50,11 +51,13 @@ class Measured:
     length: float | None = None
     failed: str | None = None
     memory: bool = False
+    cached: int = 0
 
     @property
     def usable(self) -> bool:
         """Whether it is a valid result."""
-        return self.tokens is not None and (not self.peak or not self.total or self.peak <= _FULL * self.total)
+        needed = (self.peak or 0) - self.cached
+        return self.tokens is not None and (not self.total or needed <= _FULL * self.total)
 
 
 class Space:

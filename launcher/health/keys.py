@@ -33,12 +33,15 @@ VALIDATION_TIME = ("timing_s/testing", "timing/testing")
 OLD_PARTS = "timing/"  # each part of a step had such a key, the whole had none
 SAVING_TIME = ("timing_s/save_checkpoint", "timing/save_checkpoint")
 TOKENS = ("perf/total_num_tokens",)
-GPU_MEMORY = (  # each row: the larger of its keys
+RESERVED_MEMORY = (  # each row: the larger of its keys
     ("actor/perf/max_memory_reserved_gb", "critic/perf/max_memory_reserved_gb"),
     ("perf/max_memory_reserved_gb",),
+)
+ALLOCATED_MEMORY = (
     ("actor/perf/max_memory_allocated_gb", "critic/perf/max_memory_allocated_gb"),
     ("perf/max_memory_allocated_gb",),
 )
+GPU_MEMORY = (*RESERVED_MEMORY, *ALLOCATED_MEMORY)
 HOST_MEMORY = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
 RUN_MEMORY = ("machine/run_memory_gb",)  # ppo-tui's own
 PROBS_VALID = ("training/rollout_probs_diff_valid",)

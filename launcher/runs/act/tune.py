@@ -7,7 +7,7 @@ repeats no probe.
 import hashlib
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from launcher.check.tuning import Measured, Point, Space, best_of
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.format import gib
+from launcher.health import keys
 from launcher.metrics.names import THROUGHPUT
 from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.schema import FIELDS
@@ -107,7 +108,7 @@ def measured(run: RunDir, point: Point) -> Measured | None:
     if not tokens:
         return Measured(point, run.id, peak=peak, total=total, failed="it logged no throughput")
     length = statistics.mean(lengths) if lengths else None
-    return Measured(point, run.id, statistics.mean(tokens), peak, total, length)
+    return Measured(point, run.id, statistics.mean(tokens), peak, total, length, cached=_cached(rows))
 
 
 def told(probe: Measured) -> str:
@@ -173,6 +174,15 @@ def _tag(loaded: LoadedPreset, space: Space, count: int) -> str:
     gpus = [[gpu.name, gpu.total] for gpu in space.subject.machine.gpus]
     what = orjson.dumps([loaded.snapshot(), gpus, space.subject.version, count], default=str)
     return f"tune-{hashlib.sha256(what).hexdigest()[:8]}"
+
+
+def _cached(rows: Sequence[Mapping[str, float]]) -> int:
+    """Bytes that the training process reserved at most beyond those of its tensors; 0 where it logs no such metric."""
+    reserved, allocated = (
+        max((row[key] for row in rows for group in groups for key in group if key in row), default=0.0)
+        for groups in (keys.RESERVED_MEMORY, keys.ALLOCATED_MEMORY)
+    )
+    return int((reserved - allocated) * 2**30) if allocated else 0
 
 
 def _memory(run: RunDir) -> tuple[int | None, int | None]:
