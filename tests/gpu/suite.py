@@ -11,6 +11,7 @@ Started by run.sh, which sets KIT, PPO_TUI and the rest.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -30,6 +31,9 @@ from experiments import ALONE, FIXED, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
 
 def main(words: Sequence[str]) -> None:
     CAPTURES.mkdir(parents=True, exist_ok=True)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored in the background of a shell, and by children then
     rehearse = "rehearse" in words
     if rehearse:
         os.environ.setdefault("PPO_TUI_HOME", str(KIT / "home"))

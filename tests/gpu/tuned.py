@@ -1,8 +1,8 @@
-"""`ppo-tui tune` in 24 GB and on a whole GPU against a grid by hand, and hangs of two GPUs.
+"""`ppo-tui tune` in 24 GB and in 80 GB against a grid by hand, and hangs of two GPUs.
 
-Two cards of 24 GB (card/sitecustomize.py) share a GPU: one is tuned and then trains 30 steps, on the other one the
-points of the grid run one after another. Their steps take turns (hang/turns.py), so only their starts overlap. Then the
-best point and the tuned preset run once more, in turns, when nothing else starts. On a whole GPU all follow each other.
+Cards of these sizes (card/sitecustomize.py) share one GPU of 141 GB, each with cores of its own: two are tuned and then
+train 30 steps, on the third one the points of the grids run one after another. Their steps take turns (hang/turns.py),
+so only starts and first steps overlap. On a GPU of 80 GB all follow each other, without the smaller card.
 """
 
 import json
@@ -22,9 +22,10 @@ from host import PPO_TUI, Lane, ppo_tui, told
 
 from experiments import REWARDED
 
+FULL = 81_079  # MiB that torch has of an H100
 HERE = Path(__file__).parent
 PRESET = str(HERE / "card-0.5b.yaml")
-START, LAST, GRIDDED, AGAIN = 170.0, 420.0, 600.0, 260.0  # seconds: a start; 30 steps with theirs; a grid; ten steps
+START, LAST, GRIDDED = 200.0, 560.0, 480.0  # seconds: of a start; of 30 steps with theirs; for a grid at least
 BOTH = (*PAIRS, "trainer.gpus=2", "cluster.cpus=12", "env.VERL_USE_EXTERNAL_MODULES=asleep")
 HANGS = Experiment(
     "hang-ranks",
@@ -46,14 +47,12 @@ TOKENS = ("actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
 ADAM = ("actor.optimizer_offload=true", "critic.optimizer_offload=true")
 
 
-WHOLE = "whole"  # the home of the second GPU, which is no card of 24 GB
-
-
 def _point(share: float, tokens: int, *more: str) -> Sequence[str]:
     return (f"rollout.gpu_memory_utilization={share}", *(f"{name}={tokens}" for name in TOKENS), *more)
 
 
-GRID: Sequence[Sequence[str]] = (  # what somebody would try by hand, the likely best ones first
+ALL_LOG_PROBS = tuple(f"{name}.log_prob_max_token_len_per_gpu=32768" for name in ("rollout", "ref"))
+GRID_24: Sequence[Sequence[str]] = (  # what somebody would try by hand, the likely best ones first
     _point(0.4, 16384),
     _point(0.3, 16384),
     _point(0.4, 8192),
@@ -61,20 +60,28 @@ GRID: Sequence[Sequence[str]] = (  # what somebody would try by hand, the likely
     _point(0.3, 8192),
     _point(0.6, 20480, *ADAM),
 )
+GRID_80: Sequence[Sequence[str]] = (  # with small shares, as three cards have one GPU: 64 responses need 1 GB
+    _point(0.3, 16384),
+    _point(0.3, 16384, *ALL_LOG_PROBS),
+    _point(0.3, 8192),
+    _point(0.2, 24576, *ALL_LOG_PROBS),
+    _point(0.3, 16384, *ADAM),
+    _point(0.3, 4096),
+)
+AGAIN = (1, 0)  # of GRID_24
 
 
-def card(gpus: tuple[int, ...], name: str) -> Lane:
-    """A card of 24 GB with a home of its own, as far as there is a GPU; or the whole one."""
-    more = {"PPO_TUI_HOME": f"{KIT}/home-{name}"}
-    if name != WHOLE:
-        more["TURNS"] = f"{KIT}/turn"
-    if gpus:
-        paths = [f"{KIT}/flash", os.environ["PYTHONPATH"]]
-        if name != WHOLE:
-            paths.insert(0, f"{HERE}/card")
-            more |= {"CARD_MIB": str(CARD), "CARD_LANE": name}
-        more["PYTHONPATH"] = os.pathsep.join(paths)
-    return Lane(gpus, tuple(more.items()))
+def card(gpu: int | None, name: str, mib: int | None = None) -> Lane:
+    """A card with so many MiB and a home of its own on this GPU, as far as there is one; or the whole GPU."""
+    more = {"PPO_TUI_HOME": f"{KIT}/home-{name}", "TURNS": f"{KIT}/turn"}
+    if gpu is None:
+        return Lane((), tuple(more.items()))
+    paths = [f"{KIT}/flash", os.environ["PYTHONPATH"]]
+    if mib is not None:
+        paths.insert(0, f"{HERE}/card")
+        more |= {"CARD_MIB": str(mib), "CARD_LANE": name}
+    more["PYTHONPATH"] = os.pathsep.join(paths)
+    return Lane((gpu,), tuple(more.items()))
 
 
 def tuned(lane: Lane, name: str, preset: str = PRESET, steps: int = 30, last: float = LAST, probes: int = 6) -> None:
@@ -107,34 +114,13 @@ def tuned(lane: Lane, name: str, preset: str = PRESET, steps: int = 30, last: fl
         conduct(Experiment(f"tuned-{name}", found["preset"], settings, patience=patience), lane)
 
 
-def grid(
-    lane: Lane, name: str, preset: str = PRESET, points: Sequence[Sequence[str]] = GRID, kept: float = 0.0
-) -> None:
-    """Three steps of each point, while more than the kept seconds are left."""
+def grid(lane: Lane, name: str, preset: str = PRESET, points: Sequence[Sequence[str]] = GRID_80) -> None:
+    """Three steps of each point, as those of a probe."""
     for number, point in enumerate(points, 1):
-        if left() > START + kept:
+        if left() > START:
             settings = (*COURSE, "trainer.steps=3", *point)
             patience = max(60.0, min(500.0, left()))
             conduct(Experiment(f"grid-{name}-{number}", preset, settings, patience=patience), lane)
-
-
-def again(preset: str = PRESET, steps: int = 10) -> None:
-    """The tuned preset of the cards and the best point of their grid, in turns, with no other start beside them."""
-    found = [json.loads(path.read_text()) for path in RESULTS.glob("grid-24-*.json")]
-    best = max(found, key=lambda run: run.get("figures", {}).get("tokens_per_second") or 0, default=None)
-    tune = json.loads((RESULTS / "tune-24.json").read_text())["tune"]
-    if best is None or "preset" not in tune or left() < AGAIN:
-        return
-    more = (f"trainer.steps={steps}",)
-    runs = {
-        "grid": Experiment("grid-24-again", preset, (*best["settings"], *more), patience=max(60.0, left())),
-        "tune": Experiment("tuned-24-again", tune["preset"], (*COURSE, *more), patience=max(60.0, left())),
-    }
-    with ThreadPoolExecutor(2) as pool:
-        for each in [
-            pool.submit(conduct, run, card((0,) if preset == PRESET else (), name)) for name, run in runs.items()
-        ]:
-            each.result()
 
 
 def hung() -> None:
@@ -143,23 +129,35 @@ def hung() -> None:
 
 
 def cards() -> None:
-    """On the first GPU, which nothing else has."""
+    """On a first GPU of 141 GB, which nothing else has."""
+
+    def by_hand() -> None:
+        grid(card(0, "grid-80", FULL), "80")
+        grid(card(0, "grid-24", CARD), "24", points=[GRID_24[number] for number in AGAIN])
+
+    works = (
+        lambda: tuned(card(0, "tune-24", CARD), "24", probes=4),
+        lambda: tuned(card(0, "tune-80", FULL), "80", probes=4),
+        by_hand,
+    )
     _wait_for_the_model()
-    with ThreadPoolExecutor(2) as pool:
-        going = [
-            pool.submit(tuned, card((0,), "tune"), "24", last=LAST + AGAIN),
-            pool.submit(grid, card((0,), "grid"), "24", kept=AGAIN),
-        ]
-        for each in going:
+    cores = sorted(os.sched_getaffinity(0))
+    share = len(cores) // len(works)
+
+    def on(place: int) -> None:
+        os.sched_setaffinity(0, cores[place * share : (place + 1) * share])  # of this thread, and of all that it starts
+        works[place]()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        for each in [pool.submit(on, place) for place in range(len(works))]:
             each.result()
-    again()
 
 
 def whole(gpu: int) -> None:
     """On a GPU that nothing else has."""
     _wait_for_the_model()
-    lane = card((gpu,), WHOLE)
-    tuned(lane, "80", last=LAST + GRIDDED)
+    lane = card(gpu, "whole")
+    tuned(lane, "80", last=LAST + GRIDDED, probes=4)
     grid(lane, "80")
 
 
@@ -173,9 +171,8 @@ def rehearse() -> None:
     turns = ("env.VERL_USE_EXTERNAL_MODULES=turns",)
     with ThreadPoolExecutor(2) as pool:
         going = [
-            pool.submit(tuned, card((), "tune"), "24", "toy-cpu", 4, 0.0, 2),
-            pool.submit(grid, card((), "grid"), "24", "toy-cpu", [turns, turns]),
+            pool.submit(tuned, card(None, "tune"), "24", "toy-cpu", 4, 0.0, 2),
+            pool.submit(grid, card(None, "grid"), "24", "toy-cpu", [turns, turns]),
         ]
         for each in going:
             each.result()
-    again("toy-cpu", 4)

@@ -14,7 +14,7 @@ from typing import Any
 
 CARD, LANE = int(os.environ.get("CARD_MIB", "0")) << 20, os.environ.get("CARD_LANE", "")
 RESERVED = 355 << 20  # of an RTX 4090, by its driver
-KEPT = 2 << 30  # of a card, by the engine while it sleeps
+KEPT = 2 << 30  # of a card: the engine while it sleeps, and the contexts
 _MARK = f"CARD_LANE={LANE}".encode()
 
 
@@ -64,15 +64,14 @@ def smaller_torch(module: ModuleType) -> None:
     def mem_get_info(device: Any = None) -> tuple[int, int]:
         return max(0, CARD - held(_nvml().nvmlDeviceGetHandleByIndex(int(visible or 0)))), CARD
 
-    whole, init = module.mem_get_info, module._lazy_init
+    whole, choose = module.mem_get_info, module.set_device
 
-    def limited() -> None:
-        first = not module.is_initialized()
-        init()
-        if first and module.is_initialized():  # it is called again while it initializes
-            module.set_per_process_memory_fraction((CARD - KEPT) / whole()[1])
+    def set_device(device: Any) -> None:
+        """By trainers and engines alone: a limit set in other processes gave each of them 518 MiB of the GPU."""
+        choose(device)
+        module.set_per_process_memory_fraction((CARD - KEPT) / whole()[1])
 
-    module.mem_get_info, module._lazy_init = mem_get_info, limited
+    module.mem_get_info, module.set_device = mem_get_info, set_device
 
 
 if CARD:
