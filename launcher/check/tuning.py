@@ -7,6 +7,7 @@ the offloaded parts. The search begins at a point that fits by the estimate, the
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from launcher.check import memory
 from launcher.check.finding import Change
@@ -35,29 +36,35 @@ class Point:
     offload: int = 0
 
 
+class Peak(NamedTuple):
+    """Bytes in use on one GPU at most, the GPU's size, and the most that was in use without torch's cache."""
+
+    used: int
+    total: int | None
+    needed: int
+
+
 @dataclass(frozen=True)
 class Measured:
-    """The result of a probe: tokens per second and GPU, and the peak bytes on a GPU of `total`.
+    """The result of a probe: tokens per second and GPU, and its peak memory.
 
-    torch had `cached` bytes of the peak without a tensor in them; it frees those before it runs out of memory. `failed`
-    is why it has no result; `memory`: it ran out of memory. `length` is the mean response in tokens.
+    `failed` is why it has no result; `memory`: it ran out of memory. `length` is the mean response in tokens.
     """
 
     point: Point
     run: str
     tokens: float | None = None
-    peak: int | None = None
-    total: int | None = None
+    peak: Peak | None = None
     length: float | None = None
     failed: str | None = None
     memory: bool = False
-    cached: int = 0
 
     @property
     def usable(self) -> bool:
         """Whether it is a valid result."""
-        needed = (self.peak or 0) - self.cached
-        return self.tokens is not None and (not self.total or needed <= _FULL * self.total)
+        peak = self.peak
+        full = peak is not None and peak.total is not None and peak.needed > _FULL * peak.total
+        return self.tokens is not None and not full
 
 
 class Space:

@@ -225,7 +225,12 @@ def tune(
         found = probe(loaded, path, say, most=probes, count=steps, force=force)
     if json:
         runs = [
-            {"run": each.run, "tokens_per_second": each.tokens, "peak": each.peak, "failed": each.failed}
+            {
+                "run": each.run,
+                "tokens_per_second": each.tokens,
+                "peak": each.peak and each.peak.used,
+                "failed": each.failed,
+            }
             for each in found.probes
         ]
         put_json(

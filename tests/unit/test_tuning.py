@@ -11,7 +11,7 @@ from commands import call
 from fake_nvml import FakeGpu, FakeNvml
 
 from launcher.check.subject import subject
-from launcher.check.tuning import Measured, Point, Space, best_of
+from launcher.check.tuning import Measured, Peak, Point, Space, best_of
 from launcher.core.errors import UserError
 from launcher.core.format import GIB
 from launcher.preset.files import load
@@ -19,6 +19,10 @@ from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.state import RunState
 from launcher.runs.act import tune as tuning
 from launcher.runs.act.tune import COURSE, measured, preset_text, tune
+from launcher.runs.watch.peak_memory import peak_memory
+from launcher.runs.watch.steps import steps
+
+DATA = Path(__file__).parents[1] / "data"
 
 Truth = Callable[[Point], tuple[float | None, float]]  # tokens per second (None: out of memory), GiB
 
@@ -36,7 +40,7 @@ def searched(space: Space, truth: Truth, most: int = 6) -> list[Measured]:
     while len(probes) < most and (point := space.next(probes)) is not None:
         tokens, peak = truth(point)
         total = space.subject.machine.gpus[0].total
-        probes.append(Measured(point, "x", tokens, int(peak * GIB), total, memory=tokens is None))
+        probes.append(Measured(point, "x", tokens, _peak(peak, total), memory=tokens is None))
     return probes
 
 
@@ -78,17 +82,30 @@ def test_without_room_it_moves_down(card: FakeGpu) -> None:
 
 
 def test_a_gpu_that_is_almost_full_is_not_recommended() -> None:
-    full = Measured(Point(1), "a", 200.0, 79 * GIB, 80 * GIB)
-    roomy = Measured(Point(0), "b", 150.0, 60 * GIB, 80 * GIB)
+    full = Measured(Point(1), "a", 200.0, _peak(79, 80 * GIB))
+    roomy = Measured(Point(0), "b", 150.0, _peak(60, 80 * GIB))
     assert best_of([full, roomy]) is roomy
-    assert best_of([roomy, Measured(Point(2), "c", 151.0, 70 * GIB, 80 * GIB)]) is roomy, "a gain of 1 % is noise"
+    assert best_of([roomy, Measured(Point(2), "c", 151.0, _peak(70, 80 * GIB))]) is roomy, "a gain of 1 % is noise"
 
 
-def test_memory_that_torch_frees_when_it_needs_it_does_not_fill_a_gpu() -> None:
-    """The preset as it is in 24 GB, by our GPU: 23.7 GiB, 5.6 of them in torch's cache."""
-    cached = Measured(Point(), "a", 200.0, int(23.7 * GIB), 24 * GIB, cached=int(5.6 * GIB))
-    assert best_of([cached]) is cached
-    assert best_of([Measured(Point(), "a", 200.0, int(23.7 * GIB), 24 * GIB, cached=GIB // 4)]) is None
+def _peak(used: float, total: int | None, needed: float | None = None) -> Peak:
+    return Peak(int(used * GIB), total, int((used if needed is None else needed) * GIB))
+
+
+@pytest.mark.parametrize(
+    ("preset", "used", "needed"),
+    [
+        ("as-it-is", 23.7, 19.9),  # its peak is in the update of the actor, with 5.6 GiB of cache
+        ("share-0.7", 23.8, 23.8),  # its peak is in the rollout, when there is no cache
+    ],
+)
+def test_memory_that_torch_frees_when_it_needs_it_is_not_needed(preset: str, used: float, needed: float) -> None:
+    """Two runs in 24 GB on a GPU."""
+    run = RunDir(DATA / "peaks" / preset)
+    found = peak_memory(run, [record.data for _, record in steps(run)])
+    assert found is not None and found.total == 25_755_123_712
+    assert (round(found.used / GIB, 1), round(found.needed / GIB, 1)) == (used, needed)
+    assert Measured(Point(), "a", 200.0, found).usable is (needed < 23)
 
 
 ROWS = (
@@ -200,7 +217,12 @@ def test_out_of_memory_is_a_result(runs: list[list[str]], console: str, memory: 
     attempt.exit.write_text('{"schema": 1, "code": 1}')
     RunState("failed", attempt=1, created=1.0, updated=1.0).write(run.state)
     found = measured(run, Point())
-    assert found is not None and found.memory is memory and found.tokens is None and found.peak == 4 * GIB
+    assert (
+        found is not None
+        and found.memory is memory
+        and found.tokens is None
+        and found.peak == Peak(4 * GIB, 99 * GIB, 4 * GIB)
+    )
 
 
 def test_responses_that_were_not_filled_are_mentioned(runs: list[list[str]]) -> None:

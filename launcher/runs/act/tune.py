@@ -7,7 +7,7 @@ repeats no probe.
 import hashlib
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,17 +19,16 @@ from launcher.check.tuning import Measured, Point, Space, best_of
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.format import gib
-from launcher.health import keys
 from launcher.metrics.names import THROUGHPUT
 from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.schema import FIELDS
 from launcher.preset.yaml_text import put, text_of
 from launcher.record.layout import RunDir, all_runs
-from launcher.record.machine import MachineSample
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import current
 from launcher.runs.act.start import start
 from launcher.runs.act.stop import stop
+from launcher.runs.watch.peak_memory import peak_memory
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.steps import steps
 from launcher.verl import hydra
@@ -96,24 +95,25 @@ def measured(run: RunDir, point: Point) -> Measured | None:
     state = current(run)
     if state.going or state.state not in ("finished", "failed"):
         return None
-    peak, total = _memory(run)
+    rows = [record.data for _, record in steps(run)]
+    peak = peak_memory(run, rows)
     if state.state == "failed":
         why = diagnosis(run)
         cause = why.cause or ""
         memory = cause.startswith(_TOO_MUCH) or cause in _TOO_MUCH_ENGINE
-        return Measured(point, run.id, peak=peak, total=total, failed=why.title, memory=memory)
-    rows = [record.data for _, record in steps(run)][1:]  # the first step compiles and warms up
-    tokens = [row[THROUGHPUT[0]] for row in rows if THROUGHPUT[0] in row]
-    lengths = [row[_LENGTH] for row in rows if _LENGTH in row]
+        return Measured(point, run.id, peak=peak, failed=why.title, memory=memory)
+    later = rows[1:]  # the first step compiles and warms up
+    tokens = [row[THROUGHPUT[0]] for row in later if THROUGHPUT[0] in row]
+    lengths = [row[_LENGTH] for row in later if _LENGTH in row]
     if not tokens:
-        return Measured(point, run.id, peak=peak, total=total, failed="it logged no throughput")
-    length = statistics.mean(lengths) if lengths else None
-    return Measured(point, run.id, statistics.mean(tokens), peak, total, length, cached=_cached(rows))
+        return Measured(point, run.id, peak=peak, failed="it logged no throughput")
+    return Measured(point, run.id, statistics.mean(tokens), peak, statistics.mean(lengths) if lengths else None)
 
 
 def told(probe: Measured) -> str:
     """`1,234 tokens/s per GPU, peak 17.2 of 24.0 GiB`."""
-    memory = f"peak {gib(probe.peak)}{f' of {gib(probe.total)}' if probe.total else ''} GiB" if probe.peak else ""
+    peak = probe.peak
+    memory = f"peak {gib(peak.used)}{f' of {gib(peak.total)}' if peak.total else ''} GiB" if peak else ""
     speed = probe.failed or f"{probe.tokens or 0:,.0f} tokens/s per GPU"
     return ", ".join(filter(None, (speed, memory, f"run {probe.run}")))
 
@@ -174,24 +174,3 @@ def _tag(loaded: LoadedPreset, space: Space, count: int) -> str:
     gpus = [[gpu.name, gpu.total] for gpu in space.subject.machine.gpus]
     what = orjson.dumps([loaded.snapshot(), gpus, space.subject.version, count], default=str)
     return f"tune-{hashlib.sha256(what).hexdigest()[:8]}"
-
-
-def _cached(rows: Sequence[Mapping[str, float]]) -> int:
-    """Bytes that the training process reserved at most beyond those of its tensors; 0 where it logs no such metric."""
-    reserved, allocated = (
-        max((row[key] for row in rows for group in groups for key in group if key in row), default=0.0)
-        for groups in (keys.RESERVED_MEMORY, keys.ALLOCATED_MEMORY)
-    )
-    return int((reserved - allocated) * 2**30) if allocated else 0
-
-
-def _memory(run: RunDir) -> tuple[int | None, int | None]:
-    """Peak memory and size of one GPU in bytes; without a GPU, those of the run's processes and of the host."""
-    used: list[tuple[int, int | None]] = []
-    host: list[tuple[int, int | None]] = []
-    if run.machine.exists():
-        for line in run.machine.read_bytes().splitlines():
-            if (sample := MachineSample.from_line(line)) is not None:
-                used += [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.used is not None]
-                host += [(sample.run.rss, sample.host.total)] if sample.run.rss is not None else []
-    return max(used or host, default=(None, None), key=lambda each: each[0] or 0)
