@@ -95,7 +95,7 @@ def _peak(used: float, total: int | None, needed: float | None = None) -> Peak:
 @pytest.mark.parametrize(
     ("preset", "used", "needed"),
     [
-        ("as-it-is", 23.7, 19.9),  # its peak is in the update of the actor, with 5.6 GiB of cache
+        ("share-0.3", 23.7, 19.9),  # its peak is in the update of the actor, with 5.6 GiB of cache
         ("share-0.7", 23.8, 23.8),  # its peak is in the rollout, when there is no cache
     ],
 )
