@@ -37,7 +37,7 @@ class Point:
 
 
 class Peak(NamedTuple):
-    """Bytes in use on one GPU at most, the GPU's size, and the most that was in use without torch's cache."""
+    """The peak memory of one GPU in bytes, the size of the GPU, and the peak without torch's cache."""
 
     used: int
     total: int | None

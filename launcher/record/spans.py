@@ -4,7 +4,8 @@
 """
 
 import contextlib
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,6 +112,12 @@ class TimerTail:
                     return LineTail(path, max(0, _size(path) - _RUNNING))
                 self._others.add(path)
         return None
+
+
+def within(periods: Sequence[tuple[float, float]], moment: float) -> bool:
+    """Whether a moment is in one of these periods, which are sorted and do not overlap."""
+    place = bisect_right(periods, (moment, float("inf"))) - 1
+    return place >= 0 and moment <= periods[place][1]
 
 
 def _size(path: Path) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from launcher.record.spans import STEP, TRAINER, Span
+from launcher.record.spans import STEP, TRAINER, Span, within
 from launcher.timing.stages import (
     AGENT,
     GENERATE,
@@ -284,7 +284,7 @@ def _layered(
     before: Piece | None = None
     for at, following in pairwise(moments):
         middle = (at + following) / 2
-        stage = next((name for name, stretches in layers if _within(stretches, middle)), WAITING)
+        stage = next((name for name, stretches in layers if within(stretches, middle)), WAITING)
         if before is not None and before.stage == stage:
             before = Piece(stage, before.start, following)
             continue
@@ -293,8 +293,3 @@ def _layered(
         before = Piece(stage, at, following)
     if before is not None:
         yield before
-
-
-def _within(stretches: Sequence[tuple[float, float]], moment: float) -> bool:
-    place = bisect_right(stretches, (moment, float("inf"))) - 1
-    return place >= 0 and stretches[place][1] >= moment

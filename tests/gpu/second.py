@@ -31,7 +31,7 @@ from campaign import (
 )
 from cluster import on_a_cluster
 from conduct import KIT, RESULTS, Experiment, conduct, left, mark, queued
-from host import Lane, told
+from host import Lane, on_cores, told
 from third import LATEST as THIRD_LATEST
 from third import MOST, QUEUE_FROM, QUEUED, THIRD
 from third import REHEARSED as REHEARSED_THIRD
@@ -92,11 +92,6 @@ CORES = 12  # for what has the first GPU, beside the judged runs
 
 def fourth(gpus: int, names: Sequence[str]) -> None:
     """`cards` on the first and `whole` on the last GPU, or `hung` on both and `judged` on the second one."""
-
-    def on(cores: list[int], work: Callable[[], None]) -> None:
-        os.sched_setaffinity(0, cores)  # of this thread, and of all that it starts
-        work()
-
     every = sorted(os.sched_getaffinity(0))
     works = {
         "cards": (every, tuned.cards),
@@ -105,7 +100,7 @@ def fourth(gpus: int, names: Sequence[str]) -> None:
         "judged": (every[CORES:], lambda: judged.judged(1)),
     }
     with watched_memory(), ThreadPoolExecutor(len(names)) as pool:
-        for each in [pool.submit(on, *works[name]) for name in names]:
+        for each in [pool.submit(on_cores, *works[name]) for name in names]:
             each.result()
 
 

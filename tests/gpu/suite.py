@@ -31,9 +31,8 @@ from experiments import ALONE, FIXED, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
 
 def main(words: Sequence[str]) -> None:
     CAPTURES.mkdir(parents=True, exist_ok=True)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored in the background of a shell, and by children then
+    # a shell ignores it for its background processes, and their children inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rehearse = "rehearse" in words
     if rehearse:
         os.environ.setdefault("PPO_TUI_HOME", str(KIT / "home"))

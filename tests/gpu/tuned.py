@@ -18,7 +18,7 @@ from typing import Any
 from campaign import CARD, PAIRS
 from conduct import KIT, RESULTS, Experiment, conduct, left, mark
 from harm import hanging
-from host import PPO_TUI, Lane, ppo_tui, told
+from host import PPO_TUI, Lane, on_cores, ppo_tui, told
 
 from experiments import REWARDED
 
@@ -68,7 +68,6 @@ GRID_80: Sequence[Sequence[str]] = (  # with small shares, as three cards have o
     _point(0.3, 16384, *ADAM),
     _point(0.3, 4096),
 )
-AGAIN = (1, 0)  # of GRID_24
 
 
 def card(gpu: int | None, name: str, mib: int | None = None) -> Lane:
@@ -133,7 +132,7 @@ def cards() -> None:
 
     def by_hand() -> None:
         grid(card(0, "grid-80", FULL), "80")
-        grid(card(0, "grid-24", CARD), "24", points=[GRID_24[number] for number in AGAIN])
+        grid(card(0, "grid-24", CARD), "24", points=GRID_24)
 
     works = (
         lambda: tuned(card(0, "tune-24", CARD), "24", probes=4),
@@ -143,13 +142,8 @@ def cards() -> None:
     _wait_for_the_model()
     cores = sorted(os.sched_getaffinity(0))
     share = len(cores) // len(works)
-
-    def on(place: int) -> None:
-        os.sched_setaffinity(0, cores[place * share : (place + 1) * share])  # of this thread, and of all that it starts
-        works[place]()
-
     with ThreadPoolExecutor(len(works)) as pool:
-        for each in [pool.submit(on, place) for place in range(len(works))]:
+        for each in [pool.submit(on_cores, cores[at * share :][:share], work) for at, work in enumerate(works)]:
             each.result()
 
 
@@ -167,7 +161,7 @@ def _wait_for_the_model() -> None:
 
 
 def rehearse() -> None:
-    """The same on the CPU with `toy-cpu`; both runs train in turns."""
+    """The same on the CPU with `toy-cpu`; the points load hang/turns.py."""
     turns = ("env.VERL_USE_EXTERNAL_MODULES=turns",)
     with ThreadPoolExecutor(2) as pool:
         going = [

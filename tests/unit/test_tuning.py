@@ -108,6 +108,13 @@ def test_memory_that_torch_frees_when_it_needs_it_is_not_needed(preset: str, use
     assert Measured(Point(), "a", 200.0, found).usable is (needed < 23)
 
 
+def test_gpus_of_their_own_for_the_rollout_have_no_cache_of_the_training() -> None:
+    run = RunDir(DATA / "peaks/share-0.3")
+    rows = [{**record.data, "fully_async/trainer/idle_ratio": 0.1} for _, record in steps(run)]
+    found = peak_memory(run, rows)
+    assert found is not None and found.needed == found.used
+
+
 ROWS = (
     *("actor.ppo_micro_batch_size_per_gpu", "critic.ppo_micro_batch_size_per_gpu"),
     *("rollout.log_prob_micro_batch_size_per_gpu", "ref.log_prob_micro_batch_size_per_gpu"),

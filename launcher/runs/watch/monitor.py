@@ -37,7 +37,7 @@ _TIMERS = {
     "save": ("save_checkpoint",),
 }
 _MARKED = ("update", "validate", "save")
-_PHASE_OF = {timer: phase for phase, timers in _TIMERS.items() for timer in timers}
+PHASE_OF_TIMER = {timer: phase for phase, timers in _TIMERS.items() for timer in timers}
 _TIMING = "timing_s/"
 
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
@@ -139,7 +139,7 @@ class Monitor:
         """Takes in the timer of the trainer that runs now, by its spans."""
         if timer is not None and timer != self._timer:
             self._timed, self._lines = True, 0
-            phase = _PHASE_OF.get(timer.name)
+            phase = PHASE_OF_TIMER.get(timer.name)
             if phase == "validate" and not self._begun:
                 phase = "validate-first"
             if phase is not None:
