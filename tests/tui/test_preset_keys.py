@@ -6,6 +6,10 @@ from types import SimpleNamespace
 import pytest
 from pilots import message, until
 
+from launcher.check.tuning import Measured, Point
+from launcher.preset.files import LoadedPreset
+from launcher.runs.act import tune as tuning
+from launcher.runs.act.tune import Tuned
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.lists import RunTable
 from tui.pages.launch.screen import LaunchScreen
@@ -31,6 +35,28 @@ async def test_a_preset_is_tuned_after_a_question(
         (presets / "toy-cpu-tuned.yaml").write_text("extends: toy-cpu\n")
         await pilot.press("a", "u")
         await until(pilot, lambda: "toy-cpu-tuned exists already" in message(app))
+
+
+async def test_a_tuned_preset_is_in_the_list(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tune(loaded: LoadedPreset, path: Path, narrate: tuning.Narrate) -> Tuned:
+        """Ends at once, as its probes would take minutes."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("extends: toy-cpu\n")
+        best = Measured(Point(), "a-toy-cpu", 400.0)
+        return Tuned((best,), best, {}, path)
+
+    monkeypatch.setattr(tuning, "tune", tune)
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        table = app.screen.query_one(RunTable)
+        table.move_to("preset toy-cpu")
+        await pilot.press("a", "u")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: "preset toy-cpu-tuned" in table.keys)
+        assert table.cursor == "preset toy-cpu", "the cursor stays with the user"
 
 
 async def test_two_enters_open_one_launch_page(make: SimpleNamespace) -> None:

@@ -117,10 +117,10 @@ class RunsScreen(ListPage[None]):
         await in_background(partial(elsewhere.ask, name))
         self._fill()
 
-    async def _read_presets(self) -> None:
+    async def _read_presets(self, *, follow: bool = True) -> None:
         """Reads the presets if one of their files changed; reading all takes most of a second.
 
-        The cursor moves to a preset that is new: copied, renamed, imported, or saved in the editor.
+        With `follow`, the cursor moves to a preset that is new: copied, renamed, imported, or saved in the editor.
         """
         files = await asyncio.to_thread(preset_files)
         if files != self._read:
@@ -128,7 +128,7 @@ class RunsScreen(ListPage[None]):
             self.lines.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
-            if known and self.whole:
+            if known and self.whole and follow:
                 new = [f"{PRESET}{name}" for name in self.presets if name not in known]
                 made = [key for key in new if key in self.table.keys]
                 if len(made) == 1:
@@ -302,12 +302,16 @@ class RunsScreen(ListPage[None]):
             self._keep_preset(what, name)
 
     def action_tune(self) -> None:
-        from tui.pages.runs.preset_actions import tune_preset
-
         if self._doing("tune"):
             self.notify("A preset is being tuned")
         elif (name := self._chosen_preset) is not None:
-            self.in_worker(partial(tune_preset, self.app, name), "tune")
+            self.in_worker(partial(self._tune, name), "tune")
+
+    async def _tune(self, name: str) -> None:
+        from tui.pages.runs.preset_actions import tune_preset
+
+        await tune_preset(self.app, name)
+        await self._read_presets(follow=False)  # the user may have moved on since the start, minutes ago
 
     def action_import(self) -> None:
         from tui.pages.runs.pasting import import_anything
