@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from launcher.preset.effective import EffectiveConfig
 from launcher.verl.config import CRITIC
 
+_MOST = 1_000  # steps whose rates are computed
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -41,8 +43,9 @@ class Schedule:
 
     @property
     def rates(self) -> Iterator[float]:
-        """The learning rate of every step."""
-        return map(self.rate, range(self.steps))
+        """The learning rate of every step; of a longer run, of `_MOST` steps from the first to the last one."""
+        count = min(self.steps, _MOST)
+        return (self.rate(place * (self.steps - 1) // max(1, count - 1)) for place in range(count))
 
     @property
     def changes(self) -> bool:

@@ -18,7 +18,7 @@ from launcher.core.errors import UserError
 from launcher.preset.choices import new_keys
 from launcher.preset.draft import Draft
 from launcher.preset.effective import EffectiveConfig, Setting, of_draft
-from launcher.preset.files import load, restore
+from launcher.preset.files import load, restore, shipped
 from launcher.preset.layers import declarable
 from launcher.preset.schedule import Schedule
 from launcher.preset.schema import BY_KEY, FIELDS
@@ -149,6 +149,28 @@ def test_a_learning_rate_is_judged_over_the_whole_run(settings: list[str], says:
 @pytest.mark.parametrize("settings", [["actor.lr_warmup_steps=10"], ["actor.lr_scheduler_type=cosine"]])
 def test_a_usual_schedule_is_not_remarked(settings: list[str]):
     assert found("toy-cpu", *settings) == []
+
+
+@pytest.mark.parametrize("preset", shipped())
+def test_a_check_of_any_number_of_steps_takes_as_long(preset: str, monkeypatch: pytest.MonkeyPatch):
+    """A loop over 1e20 steps would not end."""
+    real, asked = Schedule.rate, []
+    monkeypatch.setattr(Schedule, "rate", lambda self, step: (asked.append(step), real(self, step))[1])
+    settings = ["trainer.epochs=1000000000", "actor.lr_scheduler_type=cosine", "actor.lr_warmup_steps=100"]
+    counts = set()
+    for steps in ("1e4", "1e8", "1e20"):
+        asked.clear()
+        list(schedules(subject(load(preset, [f"trainer.steps={steps}", *settings]), assume="1x80")))
+        counts.add(len(asked))
+        assert max(asked) >= int(float(steps)) - 1
+    assert len(counts) == 1
+
+
+def test_the_rates_of_a_long_run_have_its_first_and_last_step():
+    long = Schedule(1.0, 10**9, 10**8, False, 10**9, 0.0, 0.5, 0)
+    rates = list(long.rates)
+    assert rates[0] == 0.0 and rates[-1] == 1.0 == long.rate(10**9 - 1) and len(rates) == 1_000
+    assert sum(rate < 1.0 for rate in rates) / len(rates) == pytest.approx(0.1, abs=2e-3)
 
 
 def test_rows_give_the_steps_where_the_preset_does_not():

@@ -137,6 +137,6 @@ def _brace_parts(raw: str, start: int, end: int, commas: list[int]) -> list[str]
         letters = found[4] is not None
         first, last = (ord(found[4]), ord(found[5])) if letters else (int(found[1]), int(found[2]))
         step = abs(int(found[3] or 1)) or 1
-        numbers = list(range(first, last + 1, step) if first <= last else range(first, last - 1, -step))[:_MOST]
+        numbers = (range(first, last + 1, step) if first <= last else range(first, last - 1, -step))[:_MOST]
         return [chr(each) if letters else str(each) for each in numbers]
     return []
