@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from typing import TextIO, cast
 
 from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, ServeScreen, on_terminal
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, hint_for
 from launcher.core.text import TWINS, Inert
 from launcher.record.layout import find
 
@@ -46,7 +46,7 @@ def main(
         code = 0
     except OSError as error:  # a full disk, a folder that is not ours
         place = f"{error.filename}: " if error.filename else ""
-        code = _failed(f"{place}{error.strerror or error}", 1)
+        code = _failed(f"{place}{error.strerror or error}", 1, hint_for(error))
     sys.exit(code)
 
 

@@ -49,8 +49,12 @@ class UserError(Exception):
 def of_file(doing: str, error: Exception, hint: str = "") -> UserError:
     """The error of a file that cannot be read or written: `cannot read FILE`, the system's reason, what to do."""
     reason = getattr(error, "strerror", None) or str(error)
-    known = _HINTS.get(getattr(error, "errno", None) or 0, "")
-    return UserError(f"{doing}: {reason}", hint or known or "use another file")
+    return UserError(f"{doing}: {reason}", hint or hint_for(error) or "use another file")
+
+
+def hint_for(error: Exception) -> str:
+    """What to do about an error of the system; empty if unknown."""
+    return _HINTS.get(getattr(error, "errno", None) or 0, "")
 
 
 class SecretValue(UserError):

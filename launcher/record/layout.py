@@ -20,6 +20,7 @@ import contextlib
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,6 +237,16 @@ def require_readable() -> None:
             raise UserError(f"cannot create {paths.runs_dir()}: {error.strerror}", _HOME) from None
     except OSError as error:
         raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}", _HOME) from None
+
+
+def require_writable() -> None:
+    """Makes the folders that a start writes to. Raises UserError for one that cannot be made or written."""
+    for folder in (paths.runs_dir(), paths.cache_dir()):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise UserError(f"cannot write to {folder}: {error.strerror}", _HOME) from None
 
 
 def _created(run: RunDir) -> float:

@@ -17,6 +17,7 @@ from whole_run import whole_run
 
 from launcher.check.finding import Finding
 from launcher.check.gate import Refused
+from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.findings import Findings
@@ -265,6 +266,49 @@ async def test_what_the_start_finds_is_shown(
         await pilot.press("exclamation_mark", "y")
         await until(pilot, lambda: "no space left" in message(app))
         assert app.screen is screen
+
+
+async def test_esc_and_q_leave_a_start_that_waits_and_cancel_it(
+    make: SimpleNamespace, home: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, ended = threading.Event(), list[str]()
+
+    def start(_: str, __: Sequence[str], narrate: Callable[[str], None], **___: Any) -> None:
+        narrate("waiting for the disk")
+        go.wait()
+        try:
+            narrate("making the run")
+        except UserError as error:
+            ended.append(str(error))
+            raise
+
+    monkeypatch.setattr("launcher.runs.act.start.start", start)
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in ("escape", "q"):
+            go.clear()
+            screen = await opened(pilot, written(home, GOOD))
+            await until(pilot, lambda screen=screen: not screen.doing)  # type: ignore[misc]
+            await pilot.press("S")
+            await until(pilot, lambda screen=screen: "waiting for the disk" in said(screen, "#launch-title"))  # type: ignore[misc]
+            await pilot.press(key)
+            await until(pilot, lambda screen=screen: app.screen is not screen)  # type: ignore[misc]
+            go.set()
+            await until(pilot, lambda: ended)
+            assert ended.pop() == "the start was cancelled" and not message(app)
+
+
+async def test_folders_that_cannot_be_written_are_an_error_at_once(
+    make: SimpleNamespace, home: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, GOOD))
+        await until(pilot, lambda: not screen.doing)
+        monkeypatch.setenv("PPO_TUI_HOME", "/proc/nope")
+        await pilot.press("S")
+        await until(pilot, lambda: "cannot write to /proc/nope/" in message(app))
+        assert "set PPO_TUI_HOME to another folder" in message(app) and not screen.starting
 
 
 async def test_a_preset_that_cannot_be_read_says_so_and_cannot_be_forced(make: SimpleNamespace, home: Path) -> None:

@@ -81,7 +81,7 @@ def test_without_verl_the_sentence_says_how_to_get_it(ppo_tui: Command, tmp_path
     assert done.returncode == 2 and "veRL is not installed" in done.stderr and "requirements-cpu.txt" in done.stderr
     done = ppo_tui("run", "toy-cpu", PPO_TUI_PYTHON="/nonexistent")
     assert done.returncode == 2 and "PPO_TUI_PYTHON" in done.stderr
-    assert not (tmp_path / "home" / "runs").exists()
+    assert not [*(tmp_path / "home" / "runs").iterdir()]
 
 
 def test_import_metrics_health_and_diagnose_speak_json(ppo_tui: Command) -> None:
@@ -167,7 +167,8 @@ def test_escapes_in_a_log_do_not_reach_the_terminal(ppo_tui: Command, tmp_path: 
 def test_what_the_machine_refuses_is_one_line_and_exit_1(ppo_tui: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     done = ppo_tui("import", str(LOGS / "nan.log.gz"), PPO_TUI_HOME=str(tmp_path / "file"))
-    assert done.returncode == 1 and done.stderr == f"error: {tmp_path}/file/runs: Not a directory\n"
+    assert done.returncode == 1
+    assert done.stderr == f"error: {tmp_path}/file/runs: Not a directory\nhint: name a folder, not a file\n"
 
 
 @pytest.mark.parametrize("size", [12, 3000])
@@ -266,6 +267,17 @@ def test_a_home_that_cannot_be_made_is_an_error(ppo_tui: Callable[..., "subproce
         done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
         wrong, action = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot create /proc/nope/runs: ")
+        assert action == "hint: set PPO_TUI_HOME to another folder"
+
+
+def test_what_starts_needs_folders_that_can_be_written(
+    ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
+    """Before any check, which takes minutes without a cache."""
+    for words in (["run", "toy-cpu"], ["run", "toy-cpu", "--detach"], ["queue", "add", "toy-cpu"]):
+        done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
+        wrong, action = done.stderr.splitlines()
+        assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot write to /proc/nope/")
         assert action == "hint: set PPO_TUI_HOME to another folder"
 
 

@@ -20,7 +20,7 @@ from launcher.machine.sampler import VISIBLE, visible
 from launcher.preset.files import LoadedPreset, load, restore, with_settings
 from launcher.record import queued
 from launcher.record.info import Origin
-from launcher.record.layout import find, new_id
+from launcher.record.layout import find, new_id, require_writable
 from launcher.record.note import RunNote, is_tag
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
@@ -51,6 +51,7 @@ def add(
     `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. `note` becomes the note of the run, with
     its #tags. `origin` is the checkpoint of another run that a fork begins with. Raises UserError.
     """
+    require_writable()
     loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
     check_health(loaded.preset.health)
     trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []

@@ -18,7 +18,7 @@ from launcher.preset.translate import Launch, RunFolders, build
 from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
 from launcher.record.info import Edit, Origin, Preflight, RunInfo
-from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing
+from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing, require_writable
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.run_settings import differences, last_settings
 from launcher.verl import env as verl_env
@@ -50,6 +50,7 @@ def start(
     """
     from launcher.check.gate import admit
 
+    require_writable()
     loaded = with_settings(preset, settings)
     if loaded.hides_shipped:
         narrate(f"{loaded.name} is your preset {loaded.path}, which hides the shipped one")

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from textual import work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 
 from launcher.check.finding import LEVELS, REHEARSAL, Finding, in_order
@@ -57,7 +58,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         self.plan = Plan([], "")
         self.findings: list[Finding] = []
         self.doing = "reading the preset"  # empty when nothing is under way
-        self.starting = False
+        self.starting = self._left = False
         self.rehearsing = False
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
@@ -207,7 +208,8 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     def action_cancel(self) -> None:
         if self.starting:
-            self.notify("The run is starting; press x on its dashboard to stop it", severity="warning")
+            self._left = True  # which cancels the start
+            self.dismiss([])
         elif self.rehearsing:
             self._round += 1  # which ends it
             self.rehearsing, self.doing = False, ""
@@ -281,11 +283,9 @@ class LaunchScreen(Inspected[Path | list[str]]):
     @work(group="launch")
     async def _launch(self, force: bool) -> None:
         from launcher.check.gate import Refused
-        from launcher.runs.act.start import start
 
-        narrate = partial(self.app.call_from_thread, self._narrate)
         try:
-            run = await asyncio.to_thread(start, self.preset, self.settings, narrate, force=force, after=self.after)
+            run = await asyncio.to_thread(self._start_run, self.app, force)
         except (UserError, OSError) as error:
             if isinstance(error, Refused):
                 self.findings = error.findings
@@ -295,9 +295,24 @@ class LaunchScreen(Inspected[Path | list[str]]):
         else:
             self.dismiss(run.path)
 
+    def _start_run(self, app: App[Any], force: bool) -> RunDir:
+        """Starts the run, in a thread, unless the user leaves before its directory is made."""
+        from launcher.runs.act.start import start
+
+        def narrate(text: str) -> None:
+            if self._left:
+                raise UserError("the start was cancelled")
+            app.call_from_thread(self._narrate, text)
+
+        run = start(self.preset, self.settings, narrate, force=force, after=self.after)
+        if self._left and app.is_running:
+            app.call_from_thread(app.notify, f"{run.id} had already started; it is in the list", markup=False)
+        return run
+
     def _narrate(self, text: str) -> None:
-        self.doing = text
-        self._show()
+        if is_open(self):
+            self.doing = text
+            self._show()
 
     def _show(self) -> None:
         columns = self.size.width
