@@ -38,8 +38,8 @@ def admit(
 ) -> Preflight:
     """Makes the whole preflight of a preset on this machine; returns the part for run.yaml.
 
-    `prepare` makes files that the slower checks need; it is not called for a preset that is refused before. Raises
-    Refused for a preset that would fail, unless forced.
+    `prepare` makes files that the slower checks need; it is not called for a preset that is refused before. `narrate`
+    gets the warnings, and the errors of a forced start. Raises Refused for a preset that would fail, unless forced.
     """
     what = subject(loaded)
     findings = quick(what)
@@ -47,6 +47,9 @@ def admit(
     prepare()
     findings = in_order([*findings, *slow(what, _titles(narrate))])
     _refuse(loaded.name, findings, force)
+    for finding in findings:
+        if finding.level != "info":
+            narrate(f"{finding.level} {finding.id}: {finding.message}; {finding.fix}")
     return _preflight([finding.as_json() for finding in findings])
 
 

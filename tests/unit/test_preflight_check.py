@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from launcher.check import gate
+from launcher.check.checks import quick
+from launcher.check.subject import subject
+from launcher.preset.files import load
+
 GPU = ["gsm8k-0.5b-h800", "--assume", "1x80"]
 PRESET = """
 model: {path: /nonexistent/model, use_remove_padding: false}
@@ -93,6 +98,20 @@ def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(ppo_
     assert "P10" in done.stderr and "use a micro-batch size of 24 or 48" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("use --force to start it anyway")
     assert list((tmp_path / "home").glob("runs/*")) == []
+
+
+def test_a_start_prints_the_warnings_of_its_preflight(monkeypatch: pytest.MonkeyPatch):
+    """Those that `check` prints: of a start that is not refused, nobody else would."""
+    loaded = load("toy-cpu", ["actor.lr=0.5", "kl.coef=50", "kl.in_reward=true", "trainer.validate_every=-1"])
+    findings = quick(subject(loaded))
+    monkeypatch.setattr(gate, "slow", lambda *_, **__: [])
+    said: list[str] = []
+    kept = gate.admit(loaded, force=True, narrate=said.append, prepare=lambda: None).findings
+    wanted = [each for each in findings if each.level != "info"]
+    assert len(wanted) >= 2 and len(kept) == len(wanted) < len(findings) + 1
+    assert {each.id for each in wanted} == {line.split()[1].rstrip(":") for line in said}
+    for each in wanted:
+        assert f"{each.level} {each.id}: {each.message}; {each.fix}" in said
 
 
 @pytest.mark.e2e
