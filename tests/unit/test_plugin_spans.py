@@ -3,13 +3,16 @@
 import asyncio
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from verl_process import WITH_VERL, Parent
+from waiting import wait_until
 
 from launcher.inside.ppo_tui_inside import SPANS
 from launcher.record.layout import AttemptDir
@@ -159,6 +162,36 @@ def test_a_file_is_bounded_and_keeps_the_newest(plugin: Any, attempt: AttemptDir
     assert ended(attempt)[-1].lane == "process_999"
 
 
+def test_a_thread_that_writes_during_the_change_of_files_loses_nothing(
+    plugin: Any, attempt: AttemptDir, monkeypatch: Any
+) -> None:
+    def replace(old: str, new: str) -> None:
+        other = Thread(target=plugin.spans.write, args=("reward", "other", 1.0, 2.0))
+        other.start()
+        other.join(0.2)  # it waits for the lock; without one it writes to the closed file
+        others.append(other)
+        rename(old, new)
+
+    rename, others = os.replace, list[Thread]()
+    monkeypatch.setattr(plugin.spans, "MOST", 300)
+    monkeypatch.setattr(plugin.spans.os, "replace", replace)
+    while not others:
+        plugin.spans.write("reward", "own", 1.0, 2.0)
+    others[0].join()
+    assert [span.lane for span in ended(attempt)][-2:] == ["own", "other"]
+    assert plugin.spans._file.number >= 0, "the spans are off"
+
+
+def test_many_threads_fill_many_files(plugin: Any, attempt: AttemptDir, monkeypatch: Any) -> None:
+    monkeypatch.setattr(plugin.spans, "MOST", 2_000)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda lane: plugin.spans.write("reward", str(lane), 1.0, 2.0), range(4_000)))
+    kept = {span.lane for span in ended(attempt)}
+    assert len(kept) >= 2_000 // 70 and plugin.spans._file.number >= 0
+    plugin.spans.write("reward", "last", 1.0, 2.0)
+    assert ended(attempt)[-1].lane == "last"
+
+
 def test_without_a_folder_or_on_a_full_disk_nothing_happens(plugin: Any, attempt: AttemptDir, monkeypatch: Any) -> None:
     monkeypatch.setenv(SPANS, str(attempt.path / "gone"))
     plugin.spans.write("reward", "process_1", 1.0, 2.0)
@@ -179,6 +212,29 @@ def test_a_fork_has_a_file_of_its_own(plugin: Any, attempt: AttemptDir) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert len(list(attempt.spans.iterdir())) == 2 and len(ended(attempt)) == 2
+
+
+def test_a_fork_beside_a_thread_that_writes_does_not_wait_for_it(plugin: Any, attempt: AttemptDir) -> None:
+    held, done = Event(), Event()
+
+    def hold() -> None:
+        with plugin.spans._file.lock:
+            held.set()
+            done.wait()
+
+    holder = Thread(target=hold)
+    holder.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        plugin.spans.write("reward", "child", 1.0, 2.0)
+        os._exit(0)
+    try:
+        wait_until(lambda: os.waitpid(child, os.WNOHANG)[0])
+    finally:
+        done.set()
+        holder.join()
+    assert [span.lane for span in ended(attempt)] == ["child"]
 
 
 REAL = """

@@ -17,6 +17,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import ModuleType
@@ -51,11 +52,22 @@ def install() -> None:
 
 
 class _File:
-    """The file of this process; a forked worker gets its own."""
+    """The file of this process; a forked worker gets its own.
+
+    Threads take turns at its lock: veRL calls reward functions in several.
+    """
 
     pid = 0
     number = -1  # of the open file; below 0 for none
     size = 0
+
+    def __init__(self) -> None:
+        self.renew()
+        os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        """A lock that nobody holds: a thread that did is not in a forked process."""
+        self.lock = threading.RLock()
 
     def open(self, pid: int) -> None:
         self.pid, self.number = pid, -1
@@ -66,15 +78,19 @@ class _File:
             self.size = os.fstat(self.number).st_size
 
     def add(self, line: bytes) -> None:
-        if self.pid != (pid := os.getpid()):
-            self.open(pid)
-        if self.number < 0:
-            return
-        if self.size + len(line) > MOST:
-            os.close(self.number)
-            os.replace(self.path, self.path + ".old")  # noqa: PTH105
-            self.open(pid)
-        self.size += os.write(self.number, line)
+        with self.lock:
+            if self.pid != (pid := os.getpid()):
+                self.open(pid)
+            if self.number >= 0 and self.size + len(line) > MOST:
+                full, self.number = self.number, -1
+                os.close(full)
+                os.replace(self.path, self.path + ".old")  # noqa: PTH105
+                self.open(pid)
+            if self.number >= 0:
+                try:
+                    self.size += os.write(self.number, line)
+                except OSError:
+                    self.number = -1
 
 
 _file = _File()
@@ -83,10 +99,8 @@ _file = _File()
 def write(name: str, lane: str, start: float, end: float | None = None, more: str = "") -> None:
     """One line. `more` are further fields as JSON: `,"step":3`."""
     ended = "" if end is None else f',"end":{end:.6f}'
-    try:
+    with contextlib.suppress(Exception):  # of the disk, or at the end of the interpreter: the run goes on without spans
         _file.add(f'{{"name":{_quoted(name)},"lane":{_quoted(lane)},"start":{start:.6f}{ended}{more}}}\n'.encode())
-    except Exception:  # of the disk, or at the end of the interpreter: the run goes on without its spans
-        _file.number = -1
 
 
 @functools.lru_cache(maxsize=1024)
