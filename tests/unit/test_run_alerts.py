@@ -1,10 +1,11 @@
+import contextlib
 import io
 import json
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 
 import pytest
@@ -84,6 +85,51 @@ def test_a_missing_command_is_told() -> None:
     command.send({})
     command.close()
     assert "cannot run" in failures[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "events", "sentence"),
+    [
+        (("notify\0x",), [{"kind": "health"}] * 60, "embedded null byte"),
+        (("/nonexistent/notify",), [{}], "cannot run"),
+        (("true",), [{"kind": {1, 2}}], "set"),
+        (("true",), [{"kind": "health", "value": object()}], "object"),
+    ],
+)
+@pytest.mark.parametrize("pause", [0.0, 0.01])
+def test_no_error_ends_the_thread_that_alerts(
+    argv: tuple[str, ...], events: list[dict[str, Any]], sentence: str, pause: float
+) -> None:
+    reports = list[str]()
+
+    def report(text: str) -> None:
+        reports.append(text)
+        raise OSError(28, "No space left on device")  # of the event log
+
+    command = AlertCommand(argv, report, pause=pause)
+    for event in events:
+        with contextlib.suppress(OSError):  # of a full queue
+            command.send(event)
+    wait_until(lambda: any(sentence in each for each in reports), lambda: reports)
+    count = len(reports)
+    wait_until(command._queue.empty)
+    with contextlib.suppress(OSError):
+        command.send({"value": object()})
+    wait_until(lambda: len(reports) > count)
+    command.close()
+    assert not command._thread.is_alive()
+
+
+def test_closing_ends_although_the_command_takes_no_more_alerts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launcher.runs.supervise.alerts.TIME_LIMIT", 0.2)
+    asleep, reports = Event(), list[str]()
+    monkeypatch.setattr("launcher.runs.supervise.alerts.subprocess.run", lambda *_, **__: asleep.wait())
+    command = AlertCommand(("notify",), reports.append)
+    for _ in range(60):
+        command.send({})
+    command.close()
+    assert reports[-1] == "on_alert: notify did not take all alerts within 0 s"
+    asleep.set()
 
 
 def steps(rule: StopRule, levels: list[Level], name: str, first: int = 1) -> list[int]:

@@ -1,5 +1,6 @@
 """Consequences of a flag besides an event: `on_alert`, messages to the user's targets, `stop_on`; and `stop_behind`."""
 
+import contextlib
 import math
 import queue
 import statistics
@@ -56,32 +57,43 @@ class AlertCommand:
             self._report(f"{self._name}: dropped an alert; {_WAITING} are waiting")
 
     def close(self) -> None:
-        """Sends the waiting alerts a last time."""
-        if self._argv:
-            self._queue.put(None)
-            self._thread.join(TIME_LIMIT)
+        """Sends the waiting alerts a last time, for at most `TIME_LIMIT` seconds."""
+        if not self._argv:
+            return
+        end = time.monotonic() + TIME_LIMIT
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=TIME_LIMIT)
+        self._thread.join(max(0.0, end - time.monotonic()))
+        if self._thread.is_alive():
+            self._report(f"{self._name}: {self._argv[0]} did not take all alerts within {TIME_LIMIT:.0f} s")
 
     def _work(self) -> None:
         while events := self._next():
             try:
-                done = subprocess.run(
-                    self._argv,
-                    input=orjson.dumps(events if self._pause else events[0]),
-                    timeout=TIME_LIMIT,
-                    check=False,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                )
-                if done.returncode:
-                    errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
-                    self._report(
-                        f"{self._name}: {self._argv[0]} failed with exit code {done.returncode}"
-                        + (f": {errors[-1]}" if errors else "")
-                    )
-            except subprocess.TimeoutExpired:
-                self._report(f"{self._name}: {self._argv[0]} was killed after {TIME_LIMIT:.0f} s")
-            except OSError as error:
-                self._report(f"{self._name}: cannot run {self._argv[0]}: {error.strerror}")
+                failure = self._run(events)
+            except Exception as error:  # an argument with a null byte, a full process table: the next alert may pass
+                failure = f"cannot run {self._argv[0]}: {getattr(error, 'strerror', None) or error}"
+            if failure:
+                with contextlib.suppress(Exception):  # the disk may be full
+                    self._report(f"{self._name}: {failure}")
+
+    def _run(self, events: list[dict[str, Any]]) -> str:
+        """Calls the command; returns why it failed. Raises whatever prevents the call."""
+        try:
+            done = subprocess.run(
+                self._argv,
+                input=orjson.dumps(events if self._pause else events[0]),
+                timeout=TIME_LIMIT,
+                check=False,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{self._argv[0]} was killed after {TIME_LIMIT:.0f} s"
+        if not done.returncode:
+            return ""
+        errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
+        return f"{self._argv[0]} failed with exit code {done.returncode}" + (f": {errors[-1]}" if errors else "")
 
     def _next(self) -> list[dict[str, Any]]:
         """The alerts for one call of the command; empty at the end."""
@@ -90,7 +102,7 @@ class AlertCommand:
         while event is not None:
             events.append(event)
             left = self._due - time.monotonic()
-            if left <= 0 or event["kind"] == "exit":
+            if left <= 0 or event.get("kind") == "exit":
                 break
             try:
                 event = self._queue.get(timeout=left)
