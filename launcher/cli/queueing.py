@@ -106,18 +106,15 @@ def move(
 ) -> None:
     """Move a run to another place in the queue."""
     entry = queued.find(run)
-    ids = [each.id for each in queued.entries()]
-    queued.move(entry, to - 1 - ids.index(entry.id) if entry.id in ids else 0)
-    say(f"{entry.id} is at place {min(to, len(ids))} of {len(ids)}")
+    place, count = queued.move(entry, to=to - 1)
+    say(f"{entry.id} is at place {place + 1} of {count}")
 
 
 @app.command()
 def remove(run: Queued) -> None:
     """Take a run out of the queue."""
-    from launcher.runs.act.queue_runner import remove as take_out
-
     entry = queued.find(run)
-    take_out(entry)
+    entry.remove()
     say(f"removed {entry.id} from the queue")
 
 

@@ -1,5 +1,6 @@
 """Trying the fixes of a flag: a control run and each fix, from the checkpoint before it, as runs of the queue."""
 
+import contextlib
 import math
 import os
 import statistics
@@ -226,9 +227,12 @@ def skipped(run: RunDir) -> str | None:
     entry = next((each for each in queued.entries() if each.id == run.id), None)
     if run.path.exists() or (entry is not None and entry.skipped is None):
         return None
-    if entry:
+    if entry is None:
+        return "it was removed from the queue"
+    with contextlib.suppress(UserError):  # it is tried again
         entry.remove()
-    return entry.skipped if entry else "it was removed from the queue"
+        return entry.skipped
+    return None
 
 
 def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
@@ -240,7 +244,7 @@ def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
 def end(run: RunDir) -> None:
     """Takes a trial out of the queue, or stops it."""
     while entry := next((each for each in queued.entries() if each.id == run.id), None):
-        if not entry.starting:
+        with contextlib.suppress(UserError):  # it is being started
             entry.remove()
         time.sleep(POLL)
     if run.path.exists() and current(run, checks=False).going:

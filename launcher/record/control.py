@@ -70,13 +70,9 @@ def supervise_alone(run: RunDir, patience: float) -> bool | None:
     """Makes this process the only supervisor of `run` until it ends; waits so many seconds for another one to end.
     False if another one stays, None if the file system has no locks.
     """
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            return True if lock(run.path / ".supervisor") is not None else None
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-        except OSError:
-            return None
-        time.sleep(0.05)
+    try:
+        return True if lock(run.path / ".supervisor", patience) is not None else None
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None

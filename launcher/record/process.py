@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import functools
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import psutil  # imported where it is used: a fiftieth of the screen's start, which asks only what lives
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_SOON = 0.005  # seconds between two tries to take a lock
 RUN, ATTEMPT = "PPO_TUI_RUN", "PPO_TUI_ATTEMPT"
 """Environment variables of all processes of a run: its id, and the number of the attempt."""
 
@@ -166,27 +168,33 @@ def _environments() -> Iterator[tuple[int, set[bytes]]]:
                     yield pid, set(content.split(b"\0"))
 
 
-def lock(path: Path) -> int | None:
+def lock(path: Path, patience: float = 0.0) -> int | None:
     """Takes the lock of a folder, or of a file, which is made; it is held until the descriptor is closed.
 
-    None where the file system has no locks. Raises BlockingIOError where another process holds it, OSError.
+    Waits at most `patience` seconds for another holder. None where the file system has no locks. Raises BlockingIOError
+    where another process still holds it, OSError.
     """
     how = os.O_RDONLY if path.is_dir() else os.O_CREAT | os.O_RDWR
     descriptor = os.open(path, how | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            raise
-        return None
-    return descriptor
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except OSError as error:
+            waits = isinstance(error, BlockingIOError)
+            if not waits or time.monotonic() >= deadline:
+                os.close(descriptor)
+                if waits:
+                    raise
+                return None
+        time.sleep(_SOON)
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[bool]:
+def locked(path: Path, patience: float = 0.0) -> Iterator[bool]:
     """Holds a lock; False where the file system has none. Raises as `lock` does."""
-    held = lock(path)
+    held = lock(path, patience)
     try:
         yield held is not None
     finally:

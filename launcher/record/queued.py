@@ -2,12 +2,15 @@
 
 ID is the id that the run will have. An entry whose run exists has been started, even if the file is still there, so no
 kill starts a run twice. `queue/checks/ID.json` is its preflight, which runs while it waits.
+
+Every change reads the entry again and writes at most one entry, all under the lock `queue/.lock`: no other change is
+lost, no removed entry comes back, and a kill leaves the old or the new queue.
 """
 
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, locked
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
+_PATIENCE = 30.0  # seconds; a change takes as long as one fsync
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,16 @@ class Queued(Record):
         return not self.paused and self.skipped is None
 
     def save(self) -> None:
-        """Writes its file. Raises OSError."""
-        paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.write(_file(self.id))
+        """Adds it at its place. Raises OSError."""
+        with _changing():
+            self.write(_file(self.id))
 
     def remove(self) -> None:
-        """Removes it from the queue."""
-        _file(self.id).unlink(missing_ok=True)
-        forget(self.id)
+        """Removes it from the queue. Raises UserError for one that is being started or has left the queue, OSError."""
+        with _changing():
+            if _present(self).starting:
+                raise UserError(f"run {self.id} is being started", f"stop it with 'ppo-tui stop {self.id}'")
+            _remove(self.id)
 
 
 @dataclass(frozen=True)
@@ -108,9 +114,11 @@ class Checked(Record):
         return not self.ended and self.checker is not None and self.checker.alive()
 
     def save(self, id: str) -> None:
-        """Writes its file. Raises OSError."""
-        (file := _checked(id)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.write(file)
+        """Writes its file, unless the entry has left the queue. Raises OSError."""
+        with _changing():
+            if (file := _file(id)).exists():
+                (file := _checked(id)).parent.mkdir(exist_ok=True, mode=0o700)
+                self.write(file)
 
 
 def checked(id: str) -> Checked:
@@ -118,27 +126,22 @@ def checked(id: str) -> Checked:
     return Checked.read(_checked(id)) or Checked()
 
 
-def forget(id: str) -> None:
-    """Removes the result of the preflight, so that it is repeated."""
-    _checked(id).unlink(missing_ok=True)
-
-
 def entries() -> list[Queued]:
     """The waiting runs in their order; damaged files are left out.
 
     The file of a started entry is removed, so that it does not reappear when the run is deleted.
     """
-    files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
-    readable = [entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem]
-    for each in (started := [each for each in readable if each.run.path.exists()]):
-        with contextlib.suppress(OSError):
-            each.remove()
-    return sorted((each for each in readable if each not in started), key=lambda each: (each.place, each.id))
+    known = _read()
+    for each in (started := [each for each in known if each.run.path.exists()]):
+        with contextlib.suppress(OSError):  # a later look removes it if this one cannot
+            leave(each, 0.0)
+    return [each for each in known if each not in started]
 
 
 def get(id: str) -> Queued | None:
     """The entry of this id; None if it was started or removed."""
-    return Queued.read(_file(id))
+    entry = Queued.read(_file(id))
+    return entry if entry is not None and entry.id == id else None
 
 
 def find(word: str) -> Queued:
@@ -157,24 +160,53 @@ def find(word: str) -> Queued:
     raise UserError(f"no run '{word}' in the queue", near_hint(word, [each.id for each in known], listed))
 
 
-def move(entry: Queued, distance: int) -> None:
-    """Moves an entry by so many places towards the end; the others keep their order. Raises OSError."""
-    before = entries()
-    ids = [each.id for each in before]
-    if entry.id not in ids:
-        return
-    at = ids.index(entry.id)
-    after = [*before[:at], *before[at + 1 :]]
-    after.insert(min(max(at + distance, 0), len(after)), before[at])
-    for each, place in zip(after, [each.place for each in before], strict=True):
-        if each.place != place:
-            dataclasses.replace(each, place=place).save()
+def append(entry: Queued) -> Queued:
+    """Adds an entry behind all others; returns it with its place. Raises OSError."""
+    with _changing():
+        last = dataclasses.replace(entry, place=new_place())
+        last.write(_file(entry.id))
+    return last
 
 
-def change(entry: Queued, **values: Any) -> None:
-    """Replaces fields of an entry, unless it was started or removed meanwhile. Raises OSError."""
-    if (now := get(entry.id)) is not None:
-        dataclasses.replace(now, **values).save()
+def move(entry: Queued, distance: int = 0, *, to: int | None = None) -> tuple[int, int]:
+    """Moves an entry by so many places towards the end, or `to` a place that counts from 0; the others keep their
+    order. Returns its new place and the number of entries. Raises UserError if it has left the queue, OSError.
+    """
+    with _changing():
+        now, known = _present(entry), _read()
+        at = min(max(known.index(now) + distance if to is None else to, 0), len(known) - 1)
+        dataclasses.replace(now, place=_place_at(at, now, known)).write(_file(now.id))
+    return at, len(known)
+
+
+def change(entry: Queued, *, recheck: bool = False, **values: Any) -> None:
+    """Replaces fields of an entry. Its preflight is repeated with `recheck`, and where it was skipped and no longer is.
+    Raises UserError if it has left the queue, OSError.
+    """
+    with _changing():
+        now = _present(entry)
+        changed = dataclasses.replace(now, **values)
+        changed.write(_file(entry.id))
+        if recheck or (now.skipped is not None and changed.skipped is None):
+            _checked(entry.id).unlink(missing_ok=True)
+
+
+def decide(entry: Queued, **values: Any) -> bool:
+    """Replaces fields of an entry, if neither it nor the pause of the queue was changed since it was read; returns
+    whether. Raises OSError.
+    """
+    with _changing():
+        if same := get(entry.id) == entry and not paused():
+            dataclasses.replace(entry, **values).write(_file(entry.id))
+    return same
+
+
+def leave(entry: Queued, patience: float = _PATIENCE) -> None:
+    """Removes the file of an entry that has been started. Raises OSError, also if the lock is held for so many
+    seconds.
+    """
+    with _changing(patience):
+        _remove(entry.id)
 
 
 def paused() -> bool:
@@ -184,12 +216,12 @@ def paused() -> bool:
 
 def pause(on: bool) -> None:
     """Pauses or resumes the whole queue. Raises OSError."""
-    mark = paths.queue_dir() / _PAUSED
-    if on:
-        paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
-        mark.touch()
-    else:
-        mark.unlink(missing_ok=True)
+    with _changing():
+        mark = paths.queue_dir() / _PAUSED
+        if on:
+            mark.touch()
+        else:
+            mark.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -206,7 +238,56 @@ def alone() -> Iterator[bool]:
 
 def new_place() -> float:
     """The place after all others."""
-    return max([time.time(), *(each.place + 1e-3 for each in entries())])
+    return max([time.time(), *(each.place + 1.0 for each in _read())])
+
+
+@contextlib.contextmanager
+def _changing(patience: float = _PATIENCE) -> Iterator[None]:
+    """Holds the lock of the queue for a change. Raises OSError."""
+    paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(paths.queue_dir() / ".lock", patience):
+        yield
+
+
+def _read() -> list[Queued]:
+    """The readable entries in their order, also those that have been started."""
+    files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
+    readable = (entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem)
+    return sorted(readable, key=_order)
+
+
+def _order(entry: Queued) -> tuple[float, str]:
+    return entry.place, entry.id
+
+
+def _present(entry: Queued) -> Queued:
+    """The entry as it is now. Raises UserError if it has left the queue."""
+    if (now := get(entry.id)) is None or now.run.path.exists():
+        raise UserError(f"run {entry.id} is no longer in the queue", "'ppo-tui queue' lists its runs")
+    return now
+
+
+def _remove(id: str) -> None:
+    _checked(id).unlink(missing_ok=True)
+    _file(id).unlink(missing_ok=True)
+
+
+def _place_at(at: int, entry: Queued, known: Sequence[Queued]) -> float:
+    """The place that makes an entry the one with index `at`.
+
+    If its neighbors leave no room, the later ones move towards the end, the last one first, so that the order holds at
+    any instant.
+    """
+    others = [each for each in known if each != entry]
+    if at == len(others):
+        return new_place()
+    after = others[at].place
+    before = others[at - 1].place if at else after - 2.0
+    if before < (middle := (before + after) / 2) < after:
+        return middle
+    for each in reversed(known[known.index(others[at]) :]):
+        dataclasses.replace(each, place=each.place + 1.0).write(_file(each.id))
+    return before + 0.5
 
 
 def _file(id: str) -> Path:

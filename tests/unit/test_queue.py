@@ -1,13 +1,18 @@
 """The queue: its order, and what each of its runs waits for."""
 
+import contextlib
 import dataclasses
+import errno
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+import queue_writers
 import typer
 from fake_nvml import FakeGpu, FakeNvml
 
@@ -145,7 +150,7 @@ def test_what_is_not_checked_reserves_nothing(gpus: list[FakeGpu]) -> None:
     for id in ("unchecked", "checking", "killed", "refused"):
         enqueue(id, 4)
     us, gone = ProcessId.of(os.getpid()), ProcessId(1 << 22, 1, "x")
-    queued.forget("unchecked")
+    queued.change(queued.find("unchecked"), recheck=True)
     Checked(1, checker=us).save("checking")
     Checked(1, checker=gone).save("killed")
     Checked(1, 1.0, refused="it would fail").save("refused")
@@ -260,13 +265,60 @@ def test_the_order_can_be_changed() -> None:
     assert [each.id for each in queued.entries()] == ["d", "b", "c", "a"]
 
 
+@pytest.mark.slow
+def test_two_writers_lose_no_change_and_no_entry_comes_back() -> None:
+    assert queue_writers.race(12) == []
+
+
+def test_a_move_that_fails_leaves_the_old_or_the_new_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where moves have used up the room between two places, so that one move changes several entries."""
+    for id in "abcde":
+        enqueue(id, 0)
+        dataclasses.replace(queued.find(id), place=100.0).save()
+    order, write, random = list("abcde"), Queued.write, Random(50)
+    for _ in range(150):
+        id, to, fails = random.choice("abcde"), random.randrange(6), random.choice((None, None, 1, 2, 3))
+        moved = [each for each in order if each != id]
+        moved.insert(min(to, 4), id)
+        written: list[str] = []
+
+        def limited(entry: Queued, path: Path, fails: int | None = fails, written: list[str] = written) -> None:
+            written.append(entry.id)
+            if len(written) == fails:
+                raise OSError(errno.ENOSPC, "full")
+            write(entry, path)
+
+        with monkeypatch.context() as disk, contextlib.suppress(OSError):
+            disk.setattr(Queued, "write", limited)
+            queued.move(queued.find(id), to=to)
+        now = [each.id for each in queued.entries()]
+        assert now == (order if len(written) == fails else moved)
+        order = now
+
+
+def test_what_was_changed_since_it_was_judged_is_not_started() -> None:
+    judged, us = enqueue("x", 0), ProcessId.of(os.getpid())
+    queued.change(judged, note="#later")
+    assert not queued.decide(judged, starter=us) and not queued.find("x").starting
+    judged = queued.find("x")
+    queued.pause(on=True)
+    assert not queued.decide(judged, starter=us)
+    queued.pause(on=False)
+    assert queued.decide(judged, starter=us) and queued.find("x").starting
+    (other := enqueue("y", 0)).remove()
+    for act in (other.remove, partial(queued.change, other, paused=True), partial(queued.move, other, 1)):
+        with pytest.raises(UserError, match="run y is no longer in the queue"):
+            act()
+    assert not queued.decide(other, starter=us) and queued.get("y") is None
+
+
 def test_an_entry_whose_run_is_there_waits_no_longer_and_damaged_ones_hide_no_other() -> None:
     entry = enqueue("0f-x", 0)
     queued.change(entry, starter=ProcessId.of(os.getpid()))
     entry = queued.find("0f")
     assert turns()[0].state == "starting"
     with pytest.raises(UserError, match="is being started"):
-        going.remove(entry)
+        entry.remove()
     with appearing("x", entry.id) as (run, _):
         pass
     assert run.id == entry.id and queued.entries() == []

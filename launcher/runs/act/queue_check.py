@@ -106,8 +106,7 @@ def main() -> None:
         if not isinstance(error, UserError | OSError):
             traceback.print_exc()
         found = Checked(refused=reason_of(error))
-    if queued.get(id) is not None:  # otherwise it was removed meanwhile
-        replace(found, tries=before.tries, ended=time.time()).save(id)
+    replace(found, tries=before.tries, ended=time.time()).save(id)
     wake_queue()  # where the process that started this one was killed
 
 

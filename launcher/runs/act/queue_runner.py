@@ -65,7 +65,7 @@ def add(
         preset=loaded.snapshot(),
         host=socket.gethostname(),
         needs=needs,
-        place=queued.new_place(),
+        place=0.0,  # `append` gives it one
         added=time.time(),
         settings=tuple(settings),
         gpus=tuple(named) if needs else (),
@@ -74,38 +74,24 @@ def add(
         note=note,
         origin=origin,
     )
-    entry.save()
+    entry = queued.append(entry)
     wake_queue()
     return entry
 
 
 def begin_now(entry: Queued) -> None:
-    """Starts an entry at the next poll, even if its GPUs are in use, also a skipped one. Raises OSError."""
-    _retry(entry, now=True)
+    """Starts an entry at the next poll, even if its GPUs are in use, also a skipped one. Raises UserError, OSError."""
+    queued.change(entry, paused=False, skipped=None, now=True)
     wake_queue()
 
 
 def resume(entry: Queued | None) -> None:
-    """Resumes a paused entry, or the whole queue. Raises OSError."""
+    """Resumes a paused entry, or the whole queue; a skipped entry is checked again. Raises UserError, OSError."""
     if entry is None:
         queued.pause(on=False)
     else:
-        _retry(entry)
+        queued.change(entry, paused=False, skipped=None)
     wake_queue()
-
-
-def _retry(entry: Queued, **values: Any) -> None:
-    """Lets skipped entries be checked again."""
-    if entry.skipped is not None:
-        queued.forget(entry.id)
-    queued.change(entry, paused=False, skipped=None, **values)
-
-
-def remove(entry: Queued) -> None:
-    """Removes an entry from the queue. Raises UserError for one that is being started."""
-    if entry.starting:
-        raise UserError(f"run {entry.id} is being started", f"stop it with 'ppo-tui stop {entry.id}'")
-    entry.remove()
 
 
 def go_on() -> None:
@@ -143,12 +129,11 @@ class _Work:
         queue = [turn for turn in turns() if turn.entry.id not in self.starts]
         for turn in queue:
             if turn.lost:
-                queued.change(turn.entry, skipped=turn.waits, now=False)
-            elif turn.due:
-                queued.change(turn.entry, starter=ProcessId.of(os.getpid()), given=turn.gpus)
+                queued.decide(turn.entry, skipped=turn.waits, now=False)
+            elif turn.due and queued.decide(turn.entry, starter=ProcessId.of(os.getpid()), given=turn.gpus):
                 self.starts[turn.entry.id] = self.starters.submit(_start, turn)
         checks = self.checkers.look([turn for turn in queue if turn.unchecked])
-        if checks or self.starts or any(turn.lost for turn in queue):
+        if checks or self.starts or any(turn.lost or turn.due for turn in queue):
             return SOON
         return POLL if any(turn.outside for turn in queue) else 0.0
 
@@ -164,8 +149,7 @@ def _start(turn: Turn) -> None:
         found = admit_waiting(with_settings(loaded, chosen), ahead, force=entry.force)
         if found is None:
             _narrate(f"{entry.id}: files have changed, so it is checked again")
-            queued.forget(entry.id)
-            queued.change(entry, starter=None)
+            queued.change(entry, recheck=True, starter=None)
             return
         start(loaded, chosen, _narrate, id=entry.id, after=entry.origin, resume_from=folder, preflight=found)
     except FileExistsError:  # without locks another process may be at it
@@ -181,7 +165,7 @@ def _start(turn: Turn) -> None:
     if entry.note:
         with contextlib.suppress(OSError):  # a full disk: the run is there, and says so itself
             RunNote.parse(entry.note).write(entry.run.note)
-    entry.remove()
+    queued.leave(entry)
 
 
 def _narrate(text: str) -> None:

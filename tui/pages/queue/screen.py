@@ -188,17 +188,15 @@ class QueueScreen(ListPage[None]):
 
     @work(exclusive=True, group="remove")
     async def _remove(self, entry: Queued) -> None:
-        from launcher.runs.act.queue_runner import remove
-
         settings = clean("\n".join(entry.settings)) or "no settings in addition to the preset"
         if await confirmed(self.app, f"Remove {entry.id} from the queue?", settings, "remove"):
-            await self._change_queue(partial(remove, entry))
+            await self._change_queue(entry.remove)
 
     @property
     def _chosen(self) -> Turn | None:
         return self._turns.get(self.table.cursor or "")
 
-    def _change(self, act: Callable[[Queued], None]) -> None:
+    def _change(self, act: Callable[[Queued], object]) -> None:
         """Changes the chosen entry, in a thread."""
         if self._chosen is not None:
             self._do(partial(act, self._chosen.entry))
