@@ -3,7 +3,10 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from types import SimpleNamespace
+from typing import ClassVar
 
 import httpx
 import pytest
@@ -33,12 +36,12 @@ def link(serving: subprocess.Popen[str]) -> str:
 
 
 def session(url: str) -> tuple[str, httpx.Client]:
-    """Opens a link without a browser: the server's address, and a client with the session."""
+    """Opens a link without a browser: the address of the screen, and a client with the session."""
     client = httpx.Client(follow_redirects=False)
     answer = client.get(url)
     assert answer.status_code == 303
     assert "httponly" in answer.headers["set-cookie"].lower() and "SameSite=Strict" in answer.headers["set-cookie"]
-    return url.split("/open/")[0], client
+    return url.split("/open/")[0] + answer.headers["location"].rstrip("/"), client
 
 
 UPGRADE = {
@@ -55,8 +58,8 @@ def test_only_who_opened_the_link_sees_anything(serving: subprocess.Popen[str]) 
     assert client.get(f"{address}/").status_code == 200
 
     stranger = httpx.get(f"{address}/")
-    assert (stranger.status_code, stranger.text.splitlines()[0]) == (403, "error: this browser has no session")
-    assert httpx.get(f"{address}/open/wrong").status_code == 403
+    assert (stranger.status_code, stranger.text.splitlines()[0]) == (403, "error: the request has no session")
+    assert httpx.get(url.replace("/open/", "/open/wrong")).status_code == 403
     assert httpx.get(f"{address}/static/js/textual.js").status_code == 403
     assert httpx.get(url).status_code == 403, "the link works twice"
     newer = link(serving)
@@ -77,6 +80,63 @@ def test_another_site_a_listing_and_a_name_of_elsewhere_are_refused(serving: sub
         "error: 'evil.example' is not an address of this machine",
     )
     assert client.get(f"{address}/").headers["x-frame-options"] == "DENY"
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """Another program on the same host: it records what a browser sends to it."""
+
+    got: ClassVar[dict[str, str | None]] = {}
+
+    def do_GET(self) -> None:
+        self.got[self.path] = self.headers.get("Cookie")
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def recorder() -> Iterator[str]:
+    """The address of a `Recorder`."""
+    Recorder.got = {}
+    with HTTPServer(("127.0.0.1", 0), Recorder) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+OTHER_PATHS = ("/", "/ws", "/open/x", "/static/js/textual.js", "/index.html")
+
+
+def refused(address: str, cookie: str | None) -> bool:
+    """Whether a client that sends this cookie sees nothing, wherever it asks."""
+    site = "/".join(address.split("/")[:3])
+    headers = {"Cookie": cookie} if cookie else {}
+    pages = [f"{base}{path}" for base in (site, address) for path in ("/", "/static/js/textual.js")]
+    screens = [httpx.get(f"{base}/ws", headers=headers | UPGRADE | {"Origin": site}) for base in (site, address)]
+    return {each.status_code for each in [*(httpx.get(url, headers=headers) for url in pages), *screens]} == {403}
+
+
+def test_what_a_client_sends_to_another_port_does_not_open_the_screen(
+    serving: subprocess.Popen[str], recorder: str
+) -> None:
+    address, client = session(link(serving))
+    for path in OTHER_PATHS:
+        client.get(recorder + path)
+        assert refused(address, Recorder.got[path]), path
+    assert client.get(f"{address}/").status_code == 200
+
+
+def test_two_servers_side_by_side_keep_their_sessions(serving: subprocess.Popen[str], make: SimpleNamespace) -> None:
+    command = [*own_command("tui.entry")[:2], "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as second:
+        first_address, client = session(link(serving))
+        url = link(second)
+        second_address = url.split("/open/")[0] + client.get(url).headers["location"].rstrip("/")
+        assert client.get(f"{first_address}/").status_code == client.get(f"{second_address}/").status_code == 200
+        assert client.get(f"{first_address}/").status_code == 200
+        second.send_signal(signal.SIGINT)
+        assert second.wait(20) == 0
 
 
 @pytest.fixture
@@ -116,8 +176,8 @@ class Tab:
 def test_a_browser_draws_the_screen_and_takes_keys(serving: subprocess.Popen[str], browser: Browser) -> None:
     tab = Tab(browser, link(serving))
     tab.shows("Start a new run")
-    address = tab.page.url.rstrip("/")
-    assert all(url.startswith(address) for url in tab.asked), "the page asks another site"
+    site, _, rest = tab.page.url.rpartition("://")[2].partition("/")
+    assert rest and all(url.split("/")[2] == site for url in tab.asked), "the page asks another site"
     before = tab.page.screenshot()
     tab.page.keyboard.press("Enter")
     tab.shows("Policy drift")
@@ -130,6 +190,20 @@ def test_a_browser_draws_the_screen_and_takes_keys(serving: subprocess.Popen[str
     tab.page.set_viewport_size({"width": 700, "height": 500})
     tab.got = ""
     tab.shows("reward")
+
+
+@needs_browser
+def test_what_a_browser_sends_to_another_port_does_not_open_the_screen(
+    serving: subprocess.Popen[str], browser: Browser, recorder: str
+) -> None:
+    tab = Tab(browser, link(serving))
+    tab.shows("Start a new run")
+    for path in OTHER_PATHS:
+        tab.context.new_page().goto(recorder + path)
+        assert refused(tab.page.url.rstrip("/"), Recorder.got[path]), path
+    tab.page.reload()
+    tab.got = ""
+    tab.shows("Start a new run")
 
 
 @needs_browser

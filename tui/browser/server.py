@@ -1,8 +1,9 @@
 """Serves the screen to browsers of the user's: one process per tab, through textual-serve.
 
 Whoever reaches the port could see runs, so a browser needs a session: it opens a link with a token, which works once
-and is turned into a cookie. Each use of a link prints the next one. Other sites cannot use that cookie: it is sent to
-pages of this server alone, and a request for the screen must come from one (`Origin`).
+and is turned into a cookie. Each use of a link prints the next one. Other sites cannot use that cookie, and a request
+for the screen must come from a page of this server (`Origin`). Browsers send cookies to every port of a host, so
+everything is served below a folder with a secret name, and the cookie is for this folder alone.
 """
 
 import hmac
@@ -51,6 +52,7 @@ class GuardedServer(Server):
         )
         self._served, self._say = served, say
         self._token, self._session = secrets.token_urlsafe(24), secrets.token_urlsafe(32)
+        self._home = f"/{secrets.token_urlsafe(24)}/"
         self._open = 0  # tabs
 
     def initialize_logging(self) -> None:
@@ -62,8 +64,8 @@ class GuardedServer(Server):
         self._show_link()
 
     async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._guard)
+        app = web.Application(middlewares=[self._guard])
+        app.add_subapp(self._home, await super()._make_app())
         return app
 
     async def handle_index(self, request: web.Request) -> Any:
@@ -94,14 +96,15 @@ class GuardedServer(Server):
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if _loopback(self.host) and not _loopback(name.strip("[]")):
             return _refused(403, f"'{name}' is not an address of this machine", "open the link as it was printed")
-        socket_asked = request.path == "/ws"
+        path = request.path.removeprefix(self._home[:-1])
+        socket_asked = path == "/ws"
         if (origin is not None or socket_asked) and origin != f"{request.scheme}://{host}":
             return _refused(403, "the request comes from another site", "open the link in a tab of its own")
         if not self._known(request) and not self._brings_token(request):
-            return _refused(403, "this browser has no session", "open the newest link that ppo-tui serve printed")
-        if self._open >= self._served.tabs and (socket_asked or request.path == "/"):
+            return _refused(403, "the request has no session", "open the newest link that ppo-tui serve printed")
+        if self._open >= self._served.tabs and (socket_asked or path == "/"):
             return _refused(503, f"{self._open} tabs are open", "close one, or start ppo-tui serve with --tabs")
-        if request.path.startswith("/static") and not PurePosixPath(request.path).suffix:
+        if path.startswith("/static") and not PurePosixPath(path).suffix:
             return _refused(404, "there is no such file", "open the first page")
         return None
 
@@ -111,8 +114,8 @@ class GuardedServer(Server):
             return None
         self._token = secrets.token_urlsafe(24)
         self._show_link()
-        response = web.Response(status=303, headers={"Location": "/"})
-        response.set_cookie(COOKIE, self._session, httponly=True, samesite="Strict")
+        response = web.Response(status=303, headers={"Location": self._home})
+        response.set_cookie(COOKIE, self._session, path=self._home, httponly=True, samesite="Strict")
         return response
 
     def _known(self, request: web.Request) -> bool:
