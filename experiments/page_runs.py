@@ -15,13 +15,13 @@ from launcher.console import causes as catalogue_files
 from launcher.console.causes import FAMILIES, Cause, Sample, catalogue, read_causes
 from launcher.core.tables import read_tables, record
 from launcher.metrics.glossary import GLOSSARY
-from launcher.record.attempt import Exit, LaunchRecord
+from launcher.record.attempt import Exit, LaunchRecord, MachineEnd, OomKills
 from launcher.record.check import Bound, Check
 from launcher.record.control import Request
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.info import Origin, RunInfo
 from launcher.record.json import written
-from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample
 from launcher.record.queued import Checked, Queued
 from launcher.record.standstill import Standstill
 from launcher.record.startup_work import StageWork, StartupWork
@@ -50,12 +50,12 @@ _GENERAL = ("cuda-error", "unknown", "prompts-all-failed", "engine-failed")
 RECORDS = {
     "run.yaml": (RunInfo, Origin),
     "state.json": (RunState, Check, Bound),
-    "attempts/N/launch.json": (LaunchRecord,),
-    "attempts/N/exit.json": (Exit,),
+    "attempts/N/launch.json": (LaunchRecord, OomKills),
+    "attempts/N/exit.json": (Exit, MachineEnd, DiskSpace),
     "attempts/N/stall.json": (Standstill,),
     "attempts/N/startup.json": (StartupWork, StageWork),
     "events.jsonl": (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note),
-    "gpu.jsonl": (MachineSample, GpuSample),
+    "gpu.jsonl": (MachineSample, HostSample, GpuSample),
     "control/*.json": (Request,),
     "queue/ID.json": (Queued,),
     "queue/checks/ID.json": (Checked,),

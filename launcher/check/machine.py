@@ -9,7 +9,8 @@ from pathlib import Path
 
 from launcher.core.errors import UserError
 from launcher.core.format import GIB
-from launcher.machine.sampler import Sampler, host_memory, visible
+from launcher.machine.host import host_memory
+from launcher.machine.sampler import Sampler, visible
 from launcher.record.machine import Holder
 
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")

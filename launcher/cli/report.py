@@ -366,8 +366,8 @@ def _put_diagnosis(result: "Diagnosis", remedies: Sequence["Remedy | None"] = ()
         put(f"  line {evidence.line}: {evidence.text}")
     for fix, remedy in zip_longest(result.fixes, remedies):
         put(f"  fix: {fix.text}")
-        if remedy is not None and (remedy.done or remedy.settings):
-            put("    the command has it already" if remedy.done else f"    here: {' '.join(remedy.settings)}")
+        if remedy is not None and remedy.settings:
+            put(f"    here: {' '.join(remedy.settings)}")
 
 
 def _diagnose_pasted(json: bool) -> None:

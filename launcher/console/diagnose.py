@@ -17,7 +17,9 @@ from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
 from launcher.console.fix import Change, Fix
+from launcher.console.machine_end import KILLED, full_disk, proven
 from launcher.console.tracebacks import Owner, Quote
+from launcher.record.attempt import MachineEnd
 
 STALLED = 90.0
 """Seconds without a line after which a start-up that waits for CPUs counts as stalled."""
@@ -35,6 +37,7 @@ def diagnose(
     alive: bool | None = None,
     stalled_for: float | None = None,
     steps_total: int | None = None,
+    machine: MachineEnd | None = None,
 ) -> Diagnosis:
     """Reads the log, in chunks of any size, and returns why the run ended.
 
@@ -43,9 +46,11 @@ def diagnose(
     alive: whether the driver still runs; None when unknown, as for a log from elsewhere.
     stalled_for: seconds since the log grew, when it may still grow.
     steps_total: the planned last step, for a log without it.
+    machine: what it showed at the end; without it, no reason is found that the log does not show.
     """
     log = Evidence()
     log.read(chunks)
+    log.machine = machine
     log.total = log.total or steps_total
     code = 128 - exit_code if exit_code is not None and exit_code < 0 else exit_code
     diagnosis = _decide(log, code, requested_by, alive, stalled_for)
@@ -169,7 +174,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
     if call is not None and "TaskRunner" in call.text:  # adds nothing
         call = None
     key = next((item.config_key for item in same if item.config_key), None)
-    diagnosis = _diagnosis(cause, [*quotes, place, call, key, symptom], error.message)
+    diagnosis = _diagnosis(proven(cause, log.machine), [*quotes, place, call, key, symptom], error.message)
     return replace(diagnosis, meaning=diagnosis.meaning + _others_on_the_gpu(log, error.message) + _after(log, error))
 
 
@@ -239,8 +244,10 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
             ),
         )
     last = log.quote("last")
+    if (full := full_disk(code, log.machine)) is not None:
+        return _diagnosis(full, [last])
     if code == 128 + signal.SIGKILL:
-        return _diagnosis(cause_of("host-oom-killed"), [last])
+        return _diagnosis(proven(cause_of(KILLED), log.machine), [last])
     if code is not None and code > 128:
         killed = _diagnosis(cause_of("killed-by-signal"), [last])
         return replace(killed, title=f"Run ended by {_signal(code - 128)}")

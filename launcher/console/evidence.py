@@ -13,6 +13,7 @@ from launcher.console.marks import PLAIN
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
 from launcher.core.secrets import redact
+from launcher.record.attempt import MachineEnd
 
 WRITERS = 4096  # processes that are followed at a time
 KEPT = 200  # errors kept of the driver's end
@@ -70,6 +71,8 @@ class Evidence:
     def __init__(self) -> None:
         self.left_out = 0
         """Bytes of a large log that were not read."""
+        self.machine: MachineEnd | None = None
+        """What the machine showed at the end."""
         self._scanner = Scanner(metrics=False)
         self._known: dict[str, tuple[Cause, ...]] = {}  # the entries that the text of an exception matches
         self._restart()

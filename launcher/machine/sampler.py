@@ -15,11 +15,9 @@ import psutil
 from launcher.core import clock
 from launcher.machine import gpu_holders
 from launcher.machine.gpu_holders import Owner
+from launcher.machine.host import host_memory
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
 
-_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
-_CGROUP_STAT = Path("/sys/fs/cgroup/memory.stat")
 _DETAILS = 10.0  # seconds between two samples that include limits and holders
 _STACK = 25  # field of /proc/PID/stat after the name: the start of the stack
 _SLOWED = {  # bits of NVML's reasons for lower clocks, without idling and set clocks
@@ -186,19 +184,6 @@ def _shown(visible: Collection[str] | None, index: int | None, uuid: str) -> boo
     return visible is None or any(
         word == str(index) or (word[:4] in ("GPU-", "MIG-") and uuid.startswith(word)) for word in visible
     )
-
-
-def host_memory() -> tuple[int, int]:
-    """Used and total bytes of the machine, or of the container when it has less."""
-    memory = psutil.virtual_memory()
-    used, total = int(memory.total - memory.available), int(memory.total)
-    with contextlib.suppress(OSError, ValueError):
-        limit = int(_CGROUP_LIMIT.read_text())
-        if limit < total:
-            lines = _CGROUP_STAT.read_text().splitlines()
-            cache = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
-            return int(_CGROUP_USED.read_text()) - cache, limit
-    return used, total
 
 
 def _shared_by_forks(pids: Collection[int]) -> int:

@@ -1,7 +1,7 @@
 """The changes of a fix in a preset: fields and veRL keys with their new values."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.console.fix import UNKNOWN, Change, Fix
@@ -16,14 +16,10 @@ from launcher.preset.yaml_text import value_of
 
 @dataclass(frozen=True)
 class Remedy:
-    """The field or veRL key that the advice changes, and the resulting KEY=VALUE.
-
-    `done`: the preset already has these values.
-    """
+    """The field or veRL key that the advice changes, and the resulting KEY=VALUE."""
 
     field: str
     settings: tuple[str, ...] = ()
-    done: bool = False
 
 
 def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
@@ -40,8 +36,32 @@ def remedy(fix: Fix, config: EffectiveConfig) -> Remedy | None:
     if not changes:
         return None
     values = {change.key: value for change in changes if (value := _value(change, config)) is not None}
-    done = bool(values) and all(_now(key, config) == value_of(value) for key, value in values.items())
-    return Remedy(changes[0].key, tuple(f"{key}={value}" for key, value in values.items()), done)
+    return Remedy(changes[0].key, tuple(f"{key}={value}" for key, value in values.items()))
+
+
+def open_fixes(fixes: Iterable[Fix], config: EffectiveConfig) -> tuple[Fix, ...]:
+    """The fixes without settings that the preset has already, and without numbers that cannot be lowered."""
+    found, group = list[Fix](), False  # whether a fix before an alternative is left
+    for fix in fixes:
+        changes = tuple(change for change in fix.changes if not _done(change, fix, config))
+        group = group and fix.alternative
+        if changes or not fix.changes:
+            found.append(replace(fix, changes=changes, alternative=group))
+            group = True
+    return tuple(found)
+
+
+def _done(change: Change, fix: Fix, config: EffectiveConfig) -> bool:
+    """Whether nothing of a change is left to do. Settings that a fix sets belong together."""
+    if change.operation == "lower" and _settable(change.key):
+        now = _now(change.key, config)
+        if change.values:
+            return isinstance(now, int | float) and _value(change, config) is None
+        return type(now) is int and now <= 1
+    together = [each for each in fix.changes if each.operation == "set"]
+    return change in together and all(
+        _settable(each.key) and _now(each.key, config) in map(value_of, each.values) for each in together
+    )
 
 
 def _settable(key: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 from launcher.metrics.records import parse_object
 from launcher.record.json import RARE, Record
 
+_FULL = 1 << 18  # bytes of a disk that is full: those that the supervisor reserves for its own records may be free
+_SHORT = 0.05  # of the memory
 _DRIVER = 1 << 30  # bytes that the driver itself may hold on a GPU, without a process
 
 
@@ -61,6 +63,25 @@ class HostSample(Record):
 
     used: int | None = None
     total: int | None = None
+
+    @property
+    def short(self) -> bool:
+        """Whether less than 5 % of the memory is available."""
+        return bool(self.used and self.total) and (self.total or 0) - (self.used or 0) < _SHORT * (self.total or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace(Record):
+    """Bytes of the file system of a folder; `free` are those that this user can still write."""
+
+    path: str
+    free: int
+    total: int
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing of the size of a checkpoint can be written any more."""
+        return self.free < _FULL
 
 
 @dataclass(frozen=True, slots=True)

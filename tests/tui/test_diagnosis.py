@@ -143,7 +143,7 @@ async def test_the_page_has_all_of_it(make: SimpleNamespace, failed: Path, size:
     async with app.run_test(size=size) as pilot:
         await opened(pilot, "d")
         said = " ".join(drawn(app, DiagnosisList).split())
-        assert OOM in said and "Also on the GPU" in said and "already set in this run" in said
+        assert OOM in said and "Also on the GPU" in said and "open the preset editor" in said
         await opened(pilot, "d")
         assert not isinstance(app.screen, DiagnosisScreen)
 

@@ -54,7 +54,7 @@ FAILURES = [
     ("real-engine-sleep", "engine-sleep", 1324, "Memory usage increased after sleeping"),
     ("real-sglang-backend", "sglang-option", 1063, "Invalid attention backend: flash_infer"),
     ("real-sglang-flashinfer", "sglang-flashinfer", 1090, "flashinfer_python"),
-    ("real-sglang-killed", "host-oom-killed", 1168, "crashed with exit code -9"),
+    ("real-sglang-killed", "killed", 1168, "crashed with exit code -9"),
     ("real-sglang-memory", "sglang-memory", 1069, "Not enough memory. Please try to increase"),
     ("real-service-down", "service-down", 1139, "Connection refused"),
     ("real-reward-gpu", "reward-without-gpu", 1161, "Torch not compiled with CUDA enabled"),
@@ -126,7 +126,7 @@ def test_prompts_that_failed_on_the_way_do_not_explain_another_end() -> None:
     assert diagnosis_of(FAILED_PROMPT + step + JOB + oom, exit_code=1).cause == "gpu-oom-update"
     strange = diagnosis_of(FAILED_PROMPT + step + JOB + "RuntimeError: never seen before\n", exit_code=1)
     assert strange.cause == "unknown"
-    assert diagnosis_of(FAILED_PROMPT + step, exit_code=137).cause == "host-oom-killed"
+    assert diagnosis_of(FAILED_PROMPT + step, exit_code=137).cause == "killed"
     assert diagnosis_of(FAILED_PROMPT + step).cause == "running"
     assert diagnosis_of(FAILED_PROMPT + step + JOB + SYNC, exit_code=1).cause == "reward-raises"
 

@@ -53,7 +53,7 @@ def test_a_killed_run() -> None:
     data = until(stored("cpu-toy"), "step:30 - ")
     for code in (-9, 137):
         found = diagnosis_of(data, exit_code=code)
-        assert (found.cause, found.exit_code) == ("host-oom-killed", 137)
+        assert (found.cause, found.exit_code) == ("killed", 137)
         assert found.evidence
     assert diagnosis_of(data, exit_code=137, requested_by="user").cause == "stopped"
     assert diagnosis_of(data, exit_code=-15).cause == "stopped"

@@ -17,6 +17,8 @@ from pydantic import TypeAdapter
 
 from launcher.console.causes import Cause, Sample, catalogue, read_causes
 from launcher.console.recognize import is_verl_output
+from launcher.record.attempt import MachineEnd, OomKills
+from launcher.record.machine import DiskSpace, HostSample
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
@@ -93,8 +95,8 @@ def body(sample: Sample) -> list[str]:
         return ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:<module>"]), *failure]
     if form == "hydra":
         return [*failure, *HYDRA]
-    if form == "shell":
-        return [*failure, ""]
+    if form in ("shell", "silent"):
+        return [*failure, ""] if form == "shell" else coloured("TaskRunnerV1", failure)
     if form == "config":
         return [OVERRIDES, f"Error in call to target '{sample.target}':", *failure, f"full_key: {sample.key}", *HYDRA]
     if form == "trainer":
@@ -145,6 +147,14 @@ def body(sample: Sample) -> list[str]:
     )
 
 
+def machine_of(sample: Sample) -> MachineEnd | None:
+    if sample.oom_killed is None and sample.disk_free is None:
+        return None
+    disks = () if sample.disk_free is None else (DiskSpace("/runs", sample.disk_free, 1 << 40),)
+    after = None if sample.oom_killed is None else OomKills(3 + sample.oom_killed)
+    return MachineEnd(OomKills(3), after, HostSample(2 << 30, 8 << 30), disks)
+
+
 def log(sample: Sample) -> list[str]:
     lines = ["[validate_config] All configuration checks passed successfully!"]
     if sample.form not in ("hydra", "import", "config", "driver"):
@@ -188,20 +198,20 @@ def cases() -> Iterator[Any]:
     for cause in catalogue():
         for number, sample in enumerate(cause.samples):
             for exit_code in dict.fromkeys((sample.exit_code, None)):
-                if sample.form not in ("hang", "waits") or exit_code is None:
+                if exit_code is None if sample.form in ("hang", "waits") else sample.form != "silent" or exit_code:
                     yield pytest.param(cause, sample, exit_code, id=f"{cause.id}-{number}-{exit_code}")
 
 
 @pytest.mark.parametrize(("cause", "sample", "exit_code"), cases())
 def test_the_entry_wins_and_shows_its_line(cause: Cause, sample: Sample, exit_code: int | None) -> None:
     lines = log(sample)
-    found = diagnosis_of("\n".join(lines), exit_code=exit_code)
+    found = diagnosis_of("\n".join(lines), exit_code=exit_code, machine=machine_of(sample))
     assert found.cause == cause.id, found
     expected = sample.first or sample.text.split("\n")[0]
     number, text = found.evidence[0].line, found.evidence[0].text
     assert expected[:60] in text
     assert expected[:60] in lines[number - 1]
-    assert number < len(lines) or sample.form in ("hang", "import", "refused", "waits")
+    assert number < len(lines) or sample.form in ("hang", "import", "refused", "waits", "silent")
     assert not sample.told or sample.told in found.evidence[1].text
     assert sample.words in found.title
     texts = [found.title, *(fix.text for fix in found.fixes)]
@@ -239,7 +249,7 @@ def test_each_entry_is_typed_and_complete() -> None:
 def test_the_patterns_of_an_entry_match_its_samples(cause: Cause) -> None:
     patterns = [re.compile(pattern) for pattern in (cause.raised, cause.line) if pattern]
     assert re.compile(cause.where) and re.compile(cause.cause_in)
-    for sample in cause.samples:
+    for sample in (sample for sample in cause.samples if machine_of(sample) is None):  # the others have records
         shown = "\n".join((sample.text, sample.then, *sample.before))
         lines = (shown, shown.replace("\n", " "), *shown.split("\n"), *log(sample))
         # where Ray waits for CPUs is a place in the log, not a line

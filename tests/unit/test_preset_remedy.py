@@ -2,11 +2,12 @@
 
 import pytest
 
-from launcher.console.causes import catalogue
+from launcher.console.causes import Cause, catalogue
 from launcher.console.fix import Fix, fix_of
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
-from launcher.preset.remedy import Remedy, configuration, remedy
+from launcher.preset.remedy import Remedy, configuration, open_fixes, remedy
+from launcher.preset.schema import FIELDS
 from launcher.verl import defaults
 
 PRESET = load("gsm8k-0.5b-24gb").snapshot()
@@ -61,11 +62,38 @@ def test_of_examples_the_first_counts_that_leads_on() -> None:
         assert remedy(fix_of({"lower": {key: ["8", "1"]}}), config) == Remedy(key, settings)
 
 
-def test_what_the_preset_has_already_is_done() -> None:
-    config = configuration({"actor": {"strategy": "fsdp2"}})
-    found = [remedy(fix_of({"set": {f"{ACTOR}.strategy": value}}), config) for value in ("fsdp2", "fsdp")]
-    assert [each and each.done for each in found] == [True, False]
+def test_only_what_is_left_to_do_is_advised() -> None:
+    config = configuration({"actor": {"strategy": "fsdp2"}, "rollout": {"agent_workers": 1}})
+    workers = {f"{ROLLOUT}.agent.num_workers": "2", "data.dataloader_num_workers": []}
+    fixes = [
+        fix_of({"set": {f"{ACTOR}.strategy": "fsdp2"}}),
+        fix_of({"or": True, "set": {f"{ACTOR}.strategy": "fsdp"}}),
+        fix_of({"lower": workers}),
+        fix_of({"do": "keep fewer", "set": {f"{ACTOR}.strategy": "fsdp2"}, "raise": {"trainer.save_freq": []}}),
+        fix_of("run `dmesg`"),
+    ]
+    left = [fix.text for fix in open_fixes(fixes, config)]
+    assert left == [
+        f"set {ACTOR}.strategy=fsdp",
+        "data.dataloader_num_workers ↓",  # veRL's default is 8
+        "keep fewer: trainer.save_freq ↑",
+        "run `dmesg`",
+    ]
     assert configuration({"actor": {"no_such_field": 1}}).settings == {}  # of another ppo-tui
+
+
+@pytest.mark.parametrize("preset", ["toy-cpu", "gsm8k-0.5b-24gb", "math-7b-8gpu"])
+@pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.id)
+def test_no_run_is_advised_what_it_has(cause: Cause, preset: str) -> None:
+    config = configuration(load(preset).snapshot())
+    for fix in open_fixes(cause.fixes, config):
+        for change in fix.changes:
+            if change.operation == "lower" and "{" not in change.key:
+                found = remedy(Fix(changes=(change,)), config)
+                now = config.get(FIELDS[change.key].key if change.key in FIELDS else change.key)
+                assert found is None or not change.values or not isinstance(now, int) or found.settings, change
+                assert type(now) is not int or now > 1, change
+    assert open_fixes(open_fixes(cause.fixes, config), config) == open_fixes(cause.fixes, config)
 
 
 @pytest.mark.parametrize("fix", FIXES.values(), ids=list(FIXES))

@@ -47,7 +47,7 @@ def test_a_replay_goes_through_the_states_and_ends_as_the_log_did() -> None:
     run = replay(str(LOGS / "cpu-toy.log.gz"), speed=100)
     state = wait_for(run, lambda s: not s.live)
     assert state.state == "finished" and state.step == state.total == 80
-    assert state.exit is not None and state.exit == Exit(0, None, None, state.exit.t)
+    assert state.exit is not None and state.exit == Exit(0, None, None, state.exit.t, state.exit.machine)
     reader = RunReader(run.path)
     reader.poll()
     states = [event.what.after for event in reader.events if isinstance(event.what, StateChange)]

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
-from tui.kit.drawing.glyphs import ELLIPSIS, FINISHED
+from tui.kit.drawing.glyphs import ELLIPSIS
 from tui.kit.drawing.rows import Item, Row, fold, paragraph, put, width
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def entries(
 ) -> list[Item]:
     """The lines of the log and the fixes, each in as many rows as it needs, or `most`; `quoted` are those of a line.
 
-    An `e` marks a fix that the editor opens, a check mark one that the run already has.
+    An `e` marks a fix that the editor opens.
     """
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
@@ -57,9 +57,8 @@ def entries(
     for index, fix in enumerate(explanation.diagnosis.fixes):
         head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
         advice = explanation.remedies[index]
-        mark: Row = [(f"{FINISHED} ", "dim") if advice.done else ("e ", "live")] if advice else []
-        role = "dim" if advice and advice.done else "text"
-        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix.text), role, room, most)))
+        mark: Row = [("e ", "live")] if advice else []
+        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix.text), "text", room, most)))
     return items
 
 

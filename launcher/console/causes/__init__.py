@@ -76,6 +76,10 @@ class Sample:
     then: str = ""
     steps: int = 0
     exit_code: int = 1
+    oom_killed: int | None = None
+    """Processes that the kernel's out-of-memory killer ended during the run, by its counter."""
+    disk_free: int | None = None
+    """Free bytes of the run's disk at the end."""
     first: str = ""
     """A part of the first line of evidence, if that is not the first line of `text`."""
     told: str = ""

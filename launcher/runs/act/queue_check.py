@@ -19,7 +19,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.data import toy
 from launcher.health.alerting import check_health
-from launcher.machine.sampler import host_memory
+from launcher.machine.host import host_memory
 from launcher.preset.files import restore
 from launcher.record import queued
 from launcher.record.process import ProcessId

@@ -31,7 +31,17 @@ PATIENCE = 1200.0  # seconds for all of it; two cores take 100
 BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetched
 POLL = 1.0
 Narrate = Callable[[str], None]
-OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
+OF_MACHINE = (
+    "host-oom-ray",
+    "host-oom-killed",
+    "host-memory",
+    "shared-memory",
+    "killed",
+    "killed-not-oom",
+    "disk-full",
+    "disk-full-checkpoint",
+    "disk-full-run",
+)
 """Causes on the side of the machine, not of the preset."""
 
 

@@ -1,6 +1,7 @@
 """Feeds the monitor at each poll: reads console, file logger and samples, and returns judgements."""
 
 import contextlib
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, EventLog, LevelChange, Note, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.machine import HostSample
 from launcher.record.process import ProcessId
 from launcher.record.spans import TimerTail
 from launcher.record.state import RunState
@@ -32,6 +34,7 @@ from launcher.runs.watch.stalls import sentence
 from launcher.runs.watch.steps import Scores, earlier_steps
 
 _GPU_IDLE = 10  # % of its time that a GPU may work without the run doing anything
+_LAST = 10  # samples before the end in which the host may have been full
 _AT_ONCE = 16  # MiB that are read between two looks for a stop
 
 
@@ -79,6 +82,7 @@ class Feed:
         self._of, self._guard, self._stop = of, guard, on_stop
         self._sampling = sampling(run, attempt, launch, guard)
         self._responses = ToldByResponses(run, attempt, guard)
+        self._host: deque[HostSample] = deque(maxlen=_LAST)
         self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
@@ -108,6 +112,11 @@ class Feed:
     def catching_up(self) -> bool:
         """Whether it still reads the part that an earlier supervisor has read."""
         return self._past is not None and self._past.until is None
+
+    @property
+    def fullest(self) -> HostSample | None:
+        """This host when its memory was fullest in the last samples; None without one."""
+        return max(self._host, key=lambda host: (host.used or 0) / (host.total or 1), default=None)
 
     def watch(self, driver: ProcessId) -> None:
         """Samples the processes of a driver from now on."""
@@ -187,6 +196,8 @@ class Feed:
             fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
             self.stalls.gpu_busy = any((gpu.util or 0) > _GPU_IDLE and gpu.only_of_run for gpu in sample.gpus)
             self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
+            if not sample.nodes:
+                self._host.append(sample.host)
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
 

@@ -15,6 +15,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
 from launcher.inside.ppo_tui_inside import SPANS
+from launcher.machine.host import oom_kills
 from launcher.machine.sampler import VISIBLE
 from launcher.record import queued
 from launcher.record.attempt import JobRef, LaunchRecord
@@ -33,7 +34,7 @@ _AT_ONCE = 8  # runs that are taken over at once; each starts a process
 _AGAIN = 60.0  # seconds after which taking over a run is tried again that failed
 _failed: dict[Path, float] = {}
 _PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
-_MEMORY = frozenset({"host-oom-ray", "host-oom-killed"})
+_MEMORY = frozenset({"host-oom-ray", "host-oom-killed", "killed", "killed-not-oom"})
 """Causes that another program may bring about; if one recurs at the same step, the run itself is at fault."""
 _FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
 _LOOK = 20.0  # seconds between two looks of a screen
@@ -73,6 +74,7 @@ def write_launch(
         resume_step=resume_step,
         host=socket.gethostname(),
         job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
+        oom_kills=None if launch.submit else oom_kills(),
     ).write(attempt.launch)
     queued = RunState("queued", attempt=attempt.number, created=run_created or created, started=created, verdict="WARM")
     StateFile(run).write(queued)

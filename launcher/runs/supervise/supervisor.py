@@ -16,8 +16,9 @@ from launcher.core.errors import UserError
 from launcher.core.format import duration
 from launcher.health.alerting import AlertSettings
 from launcher.machine import targets
+from launcher.machine.host import disks, oom_kills
 from launcher.record import control
-from launcher.record.attempt import Exit
+from launcher.record.attempt import Exit, MachineEnd
 from launcher.record.damage import Failure
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, StateChange
 from launcher.record.layout import RunDir
@@ -271,7 +272,7 @@ class Supervisor:
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
         with contextlib.suppress(OSError):
             self.attempt.ray_token.unlink()
-        record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
+        record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at(), self._machine())
         self.exit = record
         self.reserve.retry(lambda: self._record(record))
         self.feed.monitor.checklist.ended(record.code)
@@ -319,6 +320,16 @@ class Supervisor:
             if self.late:
                 return clock.now() - max(0.0, time.time() - self.attempt.console.stat().st_mtime)
         return clock.now()
+
+    def _machine(self) -> MachineEnd | None:
+        """The machine at the end of the driver; None where that was earlier, or elsewhere."""
+        if self.late or self.launch.job is not None:
+            return None
+        before = self.launch.oom_kills
+        after = oom_kills(before.counter) if before else None
+        saved = self.launch.keys.get("trainer.default_local_dir")
+        folders = [self.run.path, *([Path(self.launch.cwd, saved)] if isinstance(saved, str) else [])]
+        return MachineEnd(before, after, self.feed.fullest, disks(folders))
 
     def _record(self, record: Exit) -> None:
         self.attempt.path.mkdir(parents=True, exist_ok=True)  # it may have been removed, with the console

@@ -1,7 +1,7 @@
 """Explains a pasted text: why its run ended, the preset of its command, its versions next to the installed ones."""
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.preset.effective import of_draft
 from launcher.preset.files import load_text
-from launcher.preset.remedy import Remedy, remedy
+from launcher.preset.remedy import Remedy, open_fixes, remedy
 from launcher.scripts import pasted
 from launcher.scripts.importer import Imported, from_script
 from launcher.scripts.verl_command import Source
@@ -71,6 +71,7 @@ def explain(text: str) -> Reading:
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:
             config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
+            found = replace(found, fixes=open_fixes(found.fixes, config))
             remedies = tuple(remedy(fix, config) for fix in found.fixes)
     return Reading(parts.log, found, command, compared(parts.versions), remedies)
 

@@ -14,7 +14,8 @@ from launcher.core.errors import UserError
 from launcher.core.files import read_json
 from launcher.core.format import GIB
 from launcher.health.checklist import Checklist
-from launcher.machine.sampler import Sampler, host_memory
+from launcher.machine.host import host_memory
+from launcher.machine.sampler import Sampler
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
 from launcher.preset.resolved import Resolved, from_config

@@ -9,7 +9,7 @@ from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.console.endings import LOST
 from launcher.core.format import SHORT_ID
-from launcher.preset.remedy import Remedy, configuration, remedy
+from launcher.preset.remedy import Remedy, configuration, open_fixes, remedy
 from launcher.record.attempt import Exit
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.ray_session import RaySession
@@ -45,7 +45,12 @@ def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -
         return Outcome("finished", "finished")
     asked = record.requested_by
     result = diagnose(
-        chunks(attempt.console), exit_code=record.code, requested_by=asked, alive=False, steps_total=steps_total
+        chunks(attempt.console),
+        exit_code=record.code,
+        requested_by=asked,
+        alive=False,
+        steps_total=steps_total,
+        machine=record.machine,
     )
     if record.code is None and not asked and result.cause == "finished":
         return Outcome("finished", "finished")
@@ -64,7 +69,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     if attempt is None:
         return diagnose(())
     if state.state == "imported":
-        return diagnose(chunks(attempt.console))
+        return _of_run(diagnose(chunks(attempt.console)), source, attempt)
     ended = attempt.read_exit() or Exit()
     result = diagnose(
         chunks(attempt.console),
@@ -73,8 +78,9 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         alive=state.going,
         stalled_for=_age(attempt.console),
         steps_total=state.total,
+        machine=ended.machine,
     )
-    return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
+    return _of_run(result, source, attempt)
 
 
 def explanation(run: RunDir) -> Explanation | None:
@@ -88,22 +94,23 @@ def explanation(run: RunDir) -> Explanation | None:
     result = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
     if result is None or not result.failed:
         return None
-    result = _in_session(result, attempt)
+    if state.going:
+        result = _of_run(result, run, attempt)
     preset = last_settings(run)[0].preset
     config = configuration(preset or {})
     remedies = tuple(remedy(fix, config) if preset is not None else None for fix in result.fixes)
-    return Explanation(result.of_run(run.id[:SHORT_ID]), remedies)
+    return Explanation(result, remedies)
 
 
-def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
-    """The diagnosis with the folder of the run's own Ray session in its fixes: because the latest session may belong to
-    another run.
+def _of_run(result: Diagnosis, run: RunDir, attempt: AttemptDir) -> Diagnosis:
+    """The diagnosis with what is left to do in this run, its id, and the folder of its own Ray session: the latest one
+    may belong to another run.
     """
-    session = RaySession.read(attempt.ray)
-    if session is None:
-        return result
-    fixes = tuple(replace(fix, do=fix.do.replace(_LATEST, session.path)) for fix in result.fixes)
-    return replace(result, fixes=fixes)
+    preset, session = last_settings(run)[0].preset, RaySession.read(attempt.ray)
+    fixes = result.fixes if preset is None else open_fixes(result.fixes, configuration(preset))
+    if session is not None:
+        fixes = tuple(replace(fix, do=fix.do.replace(_LATEST, session.path)) for fix in fixes)
+    return replace(result, fixes=fixes).of_run(run.id[:SHORT_ID])
 
 
 def _age(path: Path) -> float | None:

@@ -77,7 +77,7 @@ def edit_entry(app: App[Any], run: RunView, name: str) -> None:
     kind, _, number = name.partition(" ")
     reader = run.reader
     advice = reader.explanation.remedies if reader.explanation else ()
-    first = next((remedy for remedy in advice if remedy is not None and not remedy.done), None)
+    first = next((remedy for remedy in advice if remedy is not None), None)
     chosen = advice[int(number)] if kind == "fix" else first
     if kind == "fix" and chosen is None and reader.info.preset is not None:
         app.notify("This fix is not a preset setting; apply it outside ppo-tui")

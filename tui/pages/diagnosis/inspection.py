@@ -15,7 +15,7 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
 from launcher.runs.watch.run_diagnosis import Explanation
 from tui.kit.diagnosis_rows import name_of_fix, name_of_line
-from tui.kit.drawing.glyphs import ARROW, FINISHED
+from tui.kit.drawing.glyphs import ARROW
 from tui.kit.drawing.rows import Row, labelled, paragraph
 from tui.kit.log_rows import lines_around, log_rows
 from tui.kit.navigation import RunView
@@ -78,8 +78,6 @@ def _fix(fix: Fix, remedy: Remedy | None, config: EffectiveConfig | None, column
         rows += labelled([(" now", "dim")], f"{clean(now)} ({source})", "text", _VALUE, columns)
         if change.key in wanted:
             rows += labelled([(f" {ARROW}", "dim")], clean(wanted[change.key]), "live", _VALUE, columns)
-    if remedy is not None and remedy.done:
-        rows += [[], [(f" {FINISHED} ", "ok"), ("already set in this run", "dim")]]
-    elif remedy is not None:
+    if remedy is not None:
         rows += [[], [(" e ", "live"), ("opens the preset editor with this change", "dim")]]
     return rows

@@ -2,7 +2,6 @@
 
 from tui.kit.actions.editing import edit_entry, open_entry
 from tui.kit.diagnosis_rows import entries, meaning_rows, name_of_fix, title_rows
-from tui.kit.drawing.glyphs import FINISHED
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
@@ -22,7 +21,7 @@ class DiagnosisList(Items, inherit_bindings=False):
 _REST = 6  # rows of the page without its entries
 _READING = "Reading the log …"
 _NO_ERROR = "No error in the log. This page explains why a run failed, with what to try."
-LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
+LEGEND = " e  open the preset editor at the fix"
 
 
 class DiagnosisScreen(ItemsPage):

@@ -1,0 +1,49 @@
+"""What the records of the machine prove about the end of a run: whose signal 9 it was, and that a disk was full."""
+
+import signal
+from dataclasses import replace
+
+from launcher.console.causes import Cause, Level, cause_of
+from launcher.core.format import gib
+from launcher.record.attempt import MachineEnd
+
+KILLED = "killed"
+_CRASHES = tuple(128 + number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT))
+_OOM = "host-oom-killed"
+
+
+def proven(cause: Cause, machine: MachineEnd | None) -> Cause:
+    """The cause as far as the records prove it, with them in its meaning.
+
+    A process that was killed, or is gone without a message, died for lack of memory only where the kernel counted that
+    or, after a signal 9, where the memory was full.
+    """
+    killed = cause.id == KILLED
+    if machine is None or not (killed or cause.level is Level.DEATH):
+        return cause
+    counted = machine.oom_killed
+    if (counted and counted[0]) or (killed and machine.memory is not None and machine.memory.short):
+        cause = cause_of(_OOM)
+    elif killed and counted:
+        cause = cause_of("killed-not-oom")
+    return replace(cause, meaning=cause.meaning + _memory(machine))
+
+
+def _memory(machine: MachineEnd) -> str:
+    counted, host = machine.oom_killed, machine.memory
+    words = " No counter of the kernel's OOM killer was read."
+    if counted is not None:
+        rose = f"rose by {counted[0]}" if counted[0] else "did not rise"
+        words = f" The kernel's OOM counter ({counted[1]}) {rose} during the run."
+    if host is not None and host.used is not None:
+        words += f" In the last samples, at most {gib(host.used)} of {gib(host.total)} GiB of host memory were in use."
+    return words
+
+
+def full_disk(code: int | None, machine: MachineEnd | None) -> Cause | None:
+    """The cause of a run that ended without an error line on a full disk, or crashed: veRL's CPU toy does so there."""
+    disk = machine.full_disk if machine is not None else None
+    if disk is None or ((code or 0) > 128 and code not in _CRASHES):
+        return None
+    cause, room = cause_of("disk-full-run"), f"{disk.free:,} of {disk.total:,} bytes free"
+    return replace(cause, meaning=f"{cause.meaning} {disk.path} had {room}.")

@@ -1,0 +1,71 @@
+"""The host of a run: its memory, its disks, and what the kernel's out-of-memory killer has ended on it."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import psutil
+
+from launcher.record.attempt import OF_HOST, OomKills
+from launcher.record.machine import DiskSpace
+
+_CGROUP = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_KILLS = "oom_kill"
+
+
+def host_memory() -> tuple[int, int]:
+    """Used and total bytes of the machine, or of the container when it has less."""
+    memory = psutil.virtual_memory()
+    used, total = int(memory.total - memory.available), int(memory.total)
+    with contextlib.suppress(OSError, ValueError):
+        limit = int((_CGROUP / "memory.max").read_text())
+        if limit < total:
+            lines = (_CGROUP / "memory.stat").read_text().splitlines()
+            cache = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
+            return int((_CGROUP / "memory.current").read_text()) - cache, limit
+    return used, total
+
+
+def oom_kills(counter: str | None = None) -> OomKills:
+    """The counters of the kernel's out-of-memory killer. `counter` is the file of a control group, by default that of
+    this process, which the processes that it starts inherit.
+    """
+    for file in [Path(counter)] if counter else _counters():
+        if (kills := _kills(file)) is not None:
+            return OomKills(_kills(Path(OF_HOST)), kills, str(file))
+    return OomKills(_kills(Path(OF_HOST)))
+
+
+def _counters() -> Iterator[Path]:
+    """Files that count for the control group of this process: of version 2, then of version 1. In a container, the
+    path of the group may be that on its host, and its own group is the root.
+    """
+    with contextlib.suppress(OSError):
+        for line in _OWN_GROUPS.read_text().splitlines():
+            _, kind, group = line.split(":", 2)
+            for place in (group.strip("/"), ""):
+                if not kind:
+                    yield _CGROUP / place / "memory.events"
+                elif "memory" in kind.split(","):
+                    yield _CGROUP / "memory" / place / "memory.oom_control"
+
+
+def _kills(file: Path) -> int | None:
+    with contextlib.suppress(OSError, ValueError):
+        rows = (line.split() for line in file.read_text().splitlines())
+        return next((int(row[1]) for row in rows if row[:1] == [_KILLS]), None)
+    return None
+
+
+def disks(folders: Iterable[Path]) -> tuple[DiskSpace, ...]:
+    """The file systems of these folders, each once; a folder that cannot be read is left out."""
+    found: dict[int, DiskSpace] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            room = os.statvfs(folder)
+            free = room.f_bfree if os.geteuid() == 0 else room.f_bavail  # root may use the reserved part
+            space = DiskSpace(str(folder.absolute()), free * room.f_frsize, room.f_blocks * room.f_frsize)
+            found.setdefault(folder.stat().st_dev, space)
+    return tuple(found.values())
