@@ -53,6 +53,7 @@ HANGS = {  # planted fault: the right reason
     "disk_wait": "disk-wait",
     "download": "download",
     "data_loader": "data-loader",
+    "fifo": "data-loader",
     "reward": "reward",
     "async_reward": "reward",
 }
@@ -66,10 +67,17 @@ TOY = {  # hang of the toy: the right reason, and its settings
         "data-loader",
         [f"data.custom_cls_path={TOY_FILE}", "data.custom_cls_name=Rows", "env.STALLS_TOY=data"],
     ),
+    "toy_fifo": (
+        "data-loader",
+        [
+            *(f"data.custom_cls_path={TOY_FILE}", "data.custom_cls_name=FifoRows", "env.STALLS_TOY=data"),
+            "data.dataloader_num_workers=1",
+        ],
+    ),
     "toy_cpus": ("ray-cpus", ["cluster.cpus=3"]),
     "toy_stopped": ("process-stopped", []),
 }
-WAITS = ("cpu", "duty", "download", "progress", "child", "late", "step", "first", "judge")
+WAITS = ("cpu", "duty", "download", "progress", "child", "late", "step", "first", "data", "judge")
 
 
 def started(name: str, folder: Path) -> RunDir:

@@ -294,6 +294,27 @@ class Rows:
         queue.Queue[int]().get()
 
 
+def hang_fifo() -> None:
+    """Steps with spans, as veRL's trainer has them; then a worker opens a FIFO that nobody writes."""
+    from ppo_tui_inside.plugin.spans import Span
+    from torch.utils.data import DataLoader
+
+    os.mkfifo(FOLDER / "rows")
+    batches = iter(DataLoader(FifoRows(), batch_size=1, num_workers=1))
+    for step in range(100):
+        with Span("data", "trainer"):
+            next(batches)
+        with Span("gen", "trainer"):
+            steps(1, every=4.0, after=step)
+
+
+class FifoRows(Rows):
+    """The same from a FIFO."""
+
+    def read_from_server(self) -> None:
+        (FOLDER / "rows").read_text()
+
+
 def score(**_: Any) -> float:
     time.sleep(FOREVER)
     return 0.0

@@ -4,9 +4,11 @@
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -53,8 +55,21 @@ if "verl.utils.dataset.rl_dataset" in sys.modules or os.environ.get("STALLS_TOY"
         def __getitem__(self, item: int) -> Any:
             self.read += 1
             if self.read > AFTER:
-                time.sleep(FOREVER)
+                self.wait()
             return super().__getitem__(item)
+
+        def wait(self) -> None:
+            time.sleep(FOREVER)
+
+    class FifoRows(Rows):
+        """The same in a worker, which opens a FIFO that nobody writes."""
+
+        def wait(self) -> None:
+            path = f"{tempfile.gettempdir()}/stalls-{os.getpid()}.fifo"
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(path)
+            with open(path) as file:  # noqa: PTH123
+                file.read()
 
 
 def _hang_engine() -> None:

@@ -86,6 +86,17 @@ def slow_first() -> None:
     steps(2)
 
 
+def slow_data() -> None:
+    """A data loader that returns at once, and then reads for 18 s from a disk that nobody sees."""
+    from ppo_tui_inside.plugin.spans import Span
+
+    for step, seconds in enumerate((0.2, 0.2, 0.2, 18.0)):
+        with Span("data", "trainer"):
+            time.sleep(seconds)
+        with Span("gen", "trainer"):
+            steps(1, after=step)
+
+
 def slow_judge() -> None:
     """A service that answers in 15 s in each step, then in 25."""
     steps(4, 15)

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TextIO
 
-from launcher.core.format import SHORT_ID, duration, number, roughly
+from launcher.core.format import SHORT_ID, duration, number, remaining
 from launcher.core.text import clean
 from launcher.metrics.names import ENTROPY, SCORE, THROUGHPUT, drift
 from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
@@ -55,8 +55,8 @@ class _Printer:
         match event.what:
             case StateChange(before, after):
                 self._line(f"{before} -> {after}")
-            case PhaseChange(phase) if self._last is None and phase != STAGES[0]:  # it began with the process
-                self._line(f"starting: {NAMES.get(phase, phase)}{self._stage_before(phase)}")
+            case PhaseChange(phase) if self._last is None and phase in STAGES[1:]:  # the first began with the process
+                self._line(f"starting: {NAMES[phase]}{self._stage_before(phase)}")
             case LevelChange() as change:
                 self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
             case Note(text) | Alert(text):
@@ -82,9 +82,9 @@ class _Printer:
             value = found[1].at(step) if found else None
             if value is not None:
                 parts.append(f"{name} {number(value)}")
-        eta = self._reader.state.eta
-        if eta:
-            parts.append(f"ETA {roughly(eta)}")
+        state = self._reader.state
+        if state.eta:
+            parts.append(remaining(state.eta, state.done))
         self._line("  ".join(parts))
 
     def end(self) -> int:

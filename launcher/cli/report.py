@@ -8,7 +8,7 @@ import typer
 
 from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_table, say
 from launcher.core.errors import UserError
-from launcher.core.format import duration, number, roughly
+from launcher.core.format import duration, number, remaining
 from launcher.core.text import near_hint
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
@@ -147,7 +147,7 @@ def status(run: Run, json: Json = False) -> None:
         put(f"{'' if index else 'start':<9}{line}")
     if state.step is not None:
         pace = f", {state.step_seconds:.1f} s per step" if state.step_seconds else ""
-        left = f", ETA {roughly(state.eta)}" if state.live else ""
+        left = f", {remaining(state.eta, state.done)}" if state.live else ""
         put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
     put(f"verdict  {shown(state.state, state.verdict)}")
     for check in state.checks:

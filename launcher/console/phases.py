@@ -1,7 +1,7 @@
-"""The phase of a run, from the lines that it prints.
+"""The phase of a run, from the lines that it prints, or from the timer of veRL's trainer that runs.
 
-veRL announces the stages of its start and prints nothing within a step: after a step line the phase is "rollout", an
-estimate, until the next mark.
+veRL announces the stages of its start and prints nothing within a step: by the lines alone, the phase after a step line
+is "rollout", an estimate, until the next mark.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,17 @@ class Phase:
     cpu: tuple[int, int]
     gpu: tuple[int, int]
     stall: str
+    timers: tuple[str, ...] = ()
 
 
 PHASES = {name: record(Phase, row) for name, row in read_tables(Path(__file__).with_suffix(".toml")).items()}
 ORDER = tuple(PHASES)
+OTHER = "other"
+TIMED = {name: phase.timers for name, phase in PHASES.items() if phase.timers}
+IN_STEP = frozenset({*TIMED, OTHER})
+PHASE_OF_TIMER = {timer: name for name, timers in TIMED.items() for timer in timers}
+TRAINING = ("log-prob", "update")
+"""What is "update" where only lines show the phase."""
 _STARTING = ORDER[: ORDER.index("rollout")]
 _PATIENCE = 2.0  # a stall, in multiples of the longest usual duration on a GPU
 _SHORTEST = 90.0  # seconds

@@ -1,6 +1,7 @@
 """Numbers as people read them: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
 
 import math
+from datetime import datetime
 
 GIB = 1 << 30
 SHORT_ID = 4  # letters of a run's id that are shown and typed
@@ -59,6 +60,18 @@ def roughly(seconds: float | None) -> str:
     if seconds < 600:
         return duration(round(seconds, -1))
     return duration(60 * round(seconds / 60)).removesuffix(" 00s")
+
+
+def remaining(seconds: float | None, done: float | None = None) -> str:
+    """`ETA 3h 44m, done 18:12`, by this machine's clock; with the day if it is another one. A time that is over is not
+    shown.
+    """
+    words, today = f"ETA {roughly(seconds)}", datetime.now()
+    if done is None or done < today.timestamp():
+        return words
+    end = datetime.fromtimestamp(done)
+    day = "" if end.date() == today.date() else f"{end:%a} " if (end - today).days < 6 else f"{end:%b} {end.day}, "
+    return f"{words}, done {day}{end:%H:%M}"
 
 
 def gib(count: float | None) -> str:

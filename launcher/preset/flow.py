@@ -124,10 +124,10 @@ def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
     by_epochs = None if steps_an_epoch is None else steps_an_epoch * epochs
     steps = min((each for each in (by_epochs, wanted) if each is not None), default=None)
     early = wanted is not None and by_epochs is not None and by_epochs < wanted
-    saves = _times(steps, config.get("trainer.save_freq"), last=not early)
+    saves = times(steps, config.get("trainer.save_freq"), last=not early)
     most_kept = config.whole("trainer.max_actor_ckpt_to_keep", 0)
     first = int(config.get("trainer.val_before_train") is not False)
-    validations = _times(steps, config.get("trainer.test_freq"), last=not early)
+    validations = times(steps, config.get("trainer.test_freq"), last=not early)
     portion, mode = max(1, prompts // config.updates_a_step), config.trainer_mode
     return Flow(
         mode=mode,
@@ -207,7 +207,7 @@ def _passes(
     return per_gpu, micro, tokens, None if size is None else int(-(-per_gpu // size)), largest
 
 
-def _times(steps: int | None, every: Any, *, last: bool) -> int | None:
+def times(steps: int | None, every: Any, *, last: bool) -> int | None:
     """How often an action occurs that is due every so many steps and after the last one."""
     if not isinstance(every, int) or every <= 0:
         return 0

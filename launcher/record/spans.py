@@ -87,17 +87,25 @@ class TimerTail:
         self._others: set[Path] = set()  # of ranks, replicas and workers
         self._tail: LineTail | None = None
         self._open: dict[tuple[str, float], Span] = {}
+        self._restarts = 0
 
-    def read(self) -> Span | None:
-        """The innermost timer that runs, apart from the one of the whole step."""
+    def read(self) -> tuple[Span | None, list[Span]]:
+        """The innermost timer that runs, and those that ended since the last call, without that of the whole step."""
         tail = self._tail = self._tail or self._found()
+        ended = []
         while tail and (lines := tail.read()):
+            if tail.restarts != self._restarts:  # the ends of these may be in the older file
+                self._restarts = tail.restarts
+                self._open.clear()
             for span in filter(None, map(Span.from_line, lines)):
+                if span.name == STEP:
+                    continue
                 if span.end is not None:
                     self._open.pop((span.name, span.start), None)
-                elif span.name != STEP:
+                    ended.append(span)
+                else:
                     self._open[span.name, span.start] = span
-        return next(reversed(self._open.values()), None)
+        return next(reversed(self._open.values()), None), ended
 
     def _found(self) -> LineTail | None:
         with contextlib.suppress(OSError):

@@ -60,6 +60,7 @@ class TrackedRun(Record):
 @dataclass(frozen=True)
 class RunState(Record):
     """The state of a run. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
+    `done` is when the last step will end.
 
     `phase` is current since `phase_since`, and usually takes `phase_usual`. `stall` says why the run seems to stand
     still, `standstill` the same with evidence. `verdict` is the highest level, `flags` the rules with a flag, the worst
@@ -88,6 +89,7 @@ class RunState(Record):
     step: int | None = None
     total: int | None = None
     eta: float | None = None
+    done: float | None = field(default=None, metadata=RARE)
     step_seconds: float | None = None
     rollout: Rollout | None = None
     stalled: bool = False

@@ -1,10 +1,12 @@
 import math
+import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.core.format import duration, gib, number, roughly
+from launcher.core.format import duration, gib, number, remaining, roughly
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,12 @@ def test_gib() -> None:
 )
 def test_estimates_are_rounded(seconds: float | None, text: str) -> None:
     assert roughly(seconds) == text
+
+
+def test_the_end_has_its_clock_time_and_day() -> None:
+    now = time.time()
+    assert remaining(38.0) == "ETA 38s" == remaining(38.0, now - 60), "a time that is over is not shown"
+    assert re.fullmatch(r"ETA 2m 00s, done (\w{3} )?\d\d:\d\d", remaining(120.0, now + 120))
+    clock = time.strftime("%H:%M", time.localtime(now + 3 * 86400))
+    assert re.fullmatch(rf"ETA 3d 0h, done \w{{3}} {clock}", remaining(3 * 86400, now + 3 * 86400))
+    assert re.fullmatch(r"ETA 20d 0h, done \w{3} \d+, \d\d:\d\d", remaining(20 * 86400, now + 20 * 86400))

@@ -130,17 +130,25 @@ def test_the_timer_that_runs_is_found_among_the_files(run: RunDir) -> None:
     attempt = run.attempt(1)
     timers = TimerTail(attempt)
     span_runs.write_spans(attempt, [Span("actor_update", "rank_0", START)])
-    assert timers.read() is None
+    assert timers.read() == (None, [])
     trainer = attempt.spans / "host-2.jsonl"
     lines = [Span("step", "trainer", START, None, 3), Span("gen", "trainer", START + 1, None, 3)]
     trainer.write_bytes(b"".join(orjson.dumps(span.to_json()) + b"\n" for span in lines))
-    assert timers.read() == lines[1]
+    assert timers.read() == (lines[1], [])
     with trainer.open("ab") as file:
         file.write(b'{"name":"gen","lane":"trainer","start":%f,"end":%f}\n{"name":"re' % (START + 1, START + 2))
-    assert timers.read() is None
+    running, ended = timers.read()
+    assert running is None and [(span.name, span.end) for span in ended] == [("gen", START + 2)]
     with trainer.open("ab") as file:
         file.write(b'f","lane":"trainer","start":%f,"step":3}\n' % (START + 2))
-    assert (found := timers.read()) is not None and found.name == "ref"
+    running, ended = timers.read()
+    assert running is not None and running.name == "ref" and ended == []
+    trainer.write_bytes(b'{"name":"gen","lane":"trainer","start":%f}\n' % (START + 9))  # the file became the older one
+    running, ended = timers.read()
+    assert running is not None and running.name == "gen" and len(timers.read()[1]) == 0
+    with trainer.open("ab") as file:
+        file.write(b'{"name":"gen","lane":"trainer","start":%f,"end":%f}\n' % (START + 9, START + 10))
+    assert timers.read()[0] is None, "what ended unseen does not run for ever"
 
 
 def test_reading_as_it_is_written_is_reading_at_once(run: RunDir) -> None:

@@ -36,7 +36,7 @@ def state_words(state: RunState, now: float | None = None) -> Row:
 
 def _doing(state: RunState, now: float | None) -> str:
     phase = (state.phase or "").removesuffix("-first")
-    if state.rollout is not None and state.rollout.total:
+    if state.rollout is not None and state.rollout.total and phase in ("", "rollout", "validate"):
         phase = f"{phase or 'rollout'} {state.rollout.finished}/{state.rollout.total}"
     since, usual = state.phase_since, state.phase_usual
     if now is None or since is None or not usual or usual < _SLOW:

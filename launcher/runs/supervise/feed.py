@@ -165,7 +165,7 @@ class Feed:
             self._past.until = clock.now()
         if not self.catching_up:
             with self._guard("spans"):
-                self.monitor.feed_timer(self._timers.read())
+                self.monitor.feed_timers(*self._timers.read(), clock.now())
         for error in self.monitor.checklist.take_errors():
             with self._guard("rules"):
                 raise error

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.console import reader as console
+from launcher.console.phases import OTHER, PHASE_OF_TIMER, TIMED, TRAINING
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_login
 from launcher.health.checklist import Checklist
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, parse_record
-from launcher.metrics.timing import ROLLOUT
+from launcher.preset.flow import times
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.spans import Span
@@ -27,17 +28,9 @@ _PAUSE = 10  # times the median: longer is a pause, not the pace
 
 _ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
 
-# veRL prints few marks inside a step: the trainer's spans show the timer that runs, the figures of earlier steps what
-# each of them takes.
-_TIMERS = {
-    "rollout": ROLLOUT,
-    "reward": ("reward",),
-    "update": ("old_log_prob", "ref", "values", "adv", "update_critic", "update_actor"),
-    "validate": ("testing",),
-    "save": ("save_checkpoint",),
-}
+_GAP = 1.0  # seconds between two timers that are a phase of their own
+_BY_LINES = TIMED | {"update": tuple(timer for phase in TRAINING for timer in TIMED[phase])}
 _MARKED = ("update", "validate", "save")
-PHASE_OF_TIMER = {timer: phase for phase, timers in _TIMERS.items() for timer in timers}
 _TIMING = "timing_s/"
 
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
@@ -100,8 +93,11 @@ class Monitor:
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
         self._last_t: float | None = None
-        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by phase and timer
+        self._trained_in: deque[float] = deque(maxlen=RECENT)  # the same without validation and saving
+        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by phase
+        self._spent: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by timer
         self._timer: Span | None = None
+        self._timer_ended = 0.0
         self.stood_still = 0.0  # when a reason was found why nothing happens: the step of that time shows no pace
         self._timed = False  # the trainer's spans show where the run is
         self._lines = 0  # step lines since the last timer began: spans end where their folder is full
@@ -135,16 +131,20 @@ class Monitor:
             if record is not None:
                 self._merger.file(*record, now)
 
-    def feed_timer(self, timer: Span | None) -> None:
-        """Takes in the timer of the trainer that runs now, by its spans."""
-        if timer is not None and timer != self._timer:
+    def feed_timers(self, running: Span | None, ended: Iterable[Span], now: float) -> None:
+        """Takes in the trainer's spans: the timer that runs now, and those that ended since the last call."""
+        for span in ended:
+            self._timed, self._lines, end = True, 0, span.end or now
+            self._timer_ended = max(self._timer_ended, end)
+            if not span.start < self.stood_still <= end:
+                self._spent[span.name].append(end - span.start)
+        if running is not None and running != self._timer:
             self._timed, self._lines = True, 0
-            phase = PHASE_OF_TIMER.get(timer.name)
-            if phase == "validate" and not self._begun:
-                phase = "validate-first"
-            if phase is not None:
-                self._enter(phase, timer.start)
-        self._timer = timer
+            phase = PHASE_OF_TIMER.get(running.name, OTHER)
+            self._enter("validate-first" if phase == "validate" and not self._begun else phase, running.start)
+        elif running is None and self._timed and self.phase != "final" and now - self._timer_ended >= _GAP:
+            self._enter(OTHER, self._timer_ended)
+        self._timer = running
 
     def close(self, now: float) -> list[StepRecord]:
         """Ends the input and releases waiting steps."""
@@ -167,19 +167,28 @@ class Monitor:
 
     @property
     def eta(self) -> float | None:
-        """Seconds that the rest of the run takes at the recent pace.
+        """Seconds from the last step to the last one of the run: its steps, and the validations and savings that are
+        due. A saving counts once one was seen.
 
-        The pace is the mean and not the median: validations, checkpoints and groups that are generated again (DAPO)
-        make single steps long, and such steps also occur in the rest.
+        The pace is the mean and not the median: groups that are generated again (DAPO) make single steps long, and such
+        steps also occur in the rest.
         """
-        if self.step_seconds is None or self.total is None or self.step is None:
+        if self.total is None or self.step is None or not self._trained_in:
             return None
-        pace = statistics.fmean(min(seconds, _PAUSE * self.step_seconds) for seconds in self._durations)
-        return max(0, self.total - self.step) * pace
+        if self.step >= self.total:
+            return 0.0
+        most = _PAUSE * statistics.median(self._trained_in)
+        left = (self.total - self.step) * statistics.fmean(min(each, most) for each in self._trained_in)
+        for phase, key in (("validate", "trainer.test_freq"), ("save", "trainer.save_freq")):
+            every = self.keys.get(key)
+            due = (times(self.total, every, last=True) or 0) - (times(self.step, every, last=False) or 0)
+            left += due * (_usual(self._taken.get(phase))[0] or 0.0)
+        return left
 
     def state(self, known: RunState, now: float) -> RunState:
         """The `known` state of the run with the monitor's values."""
-        checks, stall = self.checklist.checks(), known.stall or self.stall()
+        checks, stall, eta = self.checklist.checks(), known.stall or self.stall(), self.eta
+        done = None if eta is None or self._last_t is None or stall is not None else self._last_t + eta
         return dataclasses.replace(
             known,
             phase=self.phase,
@@ -187,7 +196,8 @@ class Monitor:
             phase_usual=self.phase_usual,
             step=self.step,
             total=self.total,
-            eta=self.eta,
+            eta=eta,
+            done=done,
             step_seconds=self.step_seconds,
             rollout=self.rollout,
             stalled=stall is not None,
@@ -200,9 +210,11 @@ class Monitor:
 
     @property
     def phase_usual(self) -> float | None:
-        """Median seconds of the present phase over the recent steps; None where they do not have it."""
-        taken = self._taken.get(self.phase)
-        return statistics.median(taken) if taken else None
+        """Usual seconds of the present phase: of the spans of its timers, or of the recent steps; None without any."""
+        if self._timed:
+            spent = [statistics.median(found) for each in TIMED.get(self.phase, ()) if (found := self._spent.get(each))]
+            return sum(spent) if spent else None
+        return _usual(self._taken.get(self.phase))[0]
 
     @property
     def pace(self) -> tuple[float, float, float] | None:
@@ -215,10 +227,10 @@ class Monitor:
     def stage(self) -> tuple[float | None, float | None, float | None]:
         """Since when the run does what it does, and the median and the most seconds that this took in recent steps.
 
-        It is the timer that runs, or else a phase whose begin a line marks, or else the whole step.
+        It is the timer that runs, by its own spans, or else a phase whose begin a line marks, or else the whole step.
         """
         if self._timer is not None:
-            return self._timer.start, *_usual(self._taken.get(_TIMING + self._timer.name))
+            return self._timer.start, *_usual(self._spent.get(self._timer.name))
         if self.phase in _MARKED and (taken := self._taken.get(self.phase)):
             return self.phase_since, *_usual(taken)
         return self.pace or (self.phase_since, None, None)
@@ -244,7 +256,7 @@ class Monitor:
                 self.rollout = None
             case console.PhaseChange():
                 self._restarted = self._restarted or (self._begun and event.phase == "ray")
-                if not (self._timed and event.phase in _TIMERS):
+                if not (self._timed and event.phase in TIMED):
                     self._enter(event.phase, now)
             case console.Progress():
                 self.total = event.total
@@ -269,6 +281,8 @@ class Monitor:
 
     def _enter(self, phase: str, now: float) -> None:
         if phase != self.phase or self.phase_since is None:
+            if self.phase == "validate-first" and now > (self.phase_since or now):
+                self._taken["validate"].append(now - (self.phase_since or now))
             self.phase, self.phase_since = phase, now
             if not self._begun or phase in ("save", "validate", "final"):
                 self._sink.phase(phase, self.step, now)
@@ -316,19 +330,28 @@ class Monitor:
             self._history = []  # the checklist is not made anew any more
             self._sink.steps(records)
         for record in records:
-            stood = (self._last_t or 0.0) < self.stood_still <= record.t
-            if self._last_t is not None and record.t > self._last_t and not stood:
-                self._durations.append(record.t - self._last_t)
-            self._last_t, self.step = record.t, record.step
-            timings = {key: value for key, value in record.data.items() if key.startswith(_TIMING) and value > 0}
-            for phase, timers in _TIMERS.items():
-                timings[phase] = sum(timings.get(_TIMING + timer, 0.0) for timer in timers)
-            for key, seconds in timings.items():
-                if seconds > 0 and not stood:
-                    self._taken[key].append(seconds)
+            self._measure(record)
             changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)
             self._sink.health(changes, record.t)
         return records
+
+    def _measure(self, record: StepRecord) -> None:
+        """Notes how long a step took, and its phases as veRL timed them, unless the run stood still in it."""
+        before, self._last_t, self.step = self._last_t, record.t, record.step
+        if (before or 0.0) < self.stood_still <= record.t:
+            return
+        spent = {phase: sum(_seconds(record, timer) for timer in timers) for phase, timers in _BY_LINES.items()}
+        for phase, seconds in spent.items():
+            if seconds > 0:
+                self._taken[phase].append(seconds)
+        if before is not None and record.t > before:
+            self._durations.append(record.t - before)
+            self._trained_in.append(max(0.0, record.t - before - spent["validate"] - spent["save"]))
+
+
+def _seconds(record: StepRecord, timer: str) -> float:
+    seconds = record.data.get(_TIMING + timer, 0.0)
+    return seconds if seconds > 0 else 0.0
 
 
 def _usual(taken: Sequence[float] | None) -> tuple[float | None, float | None]:

@@ -7,12 +7,12 @@ engine wakes up (`verl/utils/memory_utils.py: aggressive_empty_cache`), so only 
 from collections.abc import Mapping, Sequence
 
 from launcher.check.tuning import Peak
+from launcher.console.phases import PHASE_OF_TIMER, TRAINING
 from launcher.core.format import GIB
 from launcher.health import keys
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.spans import TRAINER, SpanTail, within
-from launcher.runs.watch.monitor import PHASE_OF_TIMER
 from launcher.runs.watch.source import records
 
 
@@ -50,5 +50,5 @@ def _trained(run: RunDir) -> list[tuple[float, float]]:
     """Begin and end of each stage of training of the newest attempt, in unix seconds."""
     attempt = run.last_attempt()
     spans = SpanTail(attempt, whole=True).read() if attempt else ()
-    stages = (span for span in spans if span.lane == TRAINER and PHASE_OF_TIMER.get(span.name) == "update")
+    stages = (span for span in spans if span.lane == TRAINER and PHASE_OF_TIMER.get(span.name) in TRAINING)
     return sorted((span.start, span.end) for span in stages if span.end)

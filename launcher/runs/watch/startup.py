@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
-from launcher.console.phases import PHASES
+from launcher.console.phases import IN_STEP, PHASES
 from launcher.core.format import duration
 from launcher.metrics.records import StepRecord
 from launcher.record.events import Event, PhaseChange, StateChange, read_events
@@ -29,7 +29,7 @@ NAMES = {
     "validate-first": "first validation",
     "rollout": "first step",
 }
-_STEP = ("rollout", "reward", "update")  # phases of the first step
+_STEP = ("rollout", "reward", "update")  # phases of the first step that have usual times
 _STARTS = 5  # earlier starts that tell what is usual
 _LOOKED_AT = 40  # runs among which these are looked for
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
@@ -274,7 +274,7 @@ def _size(size: float) -> str:
 
 
 def _stage(phase: str | None) -> str | None:
-    if phase in _STEP:
+    if phase in IN_STEP - {"validate", "save"}:
         return STAGES[-1]
     return phase if phase in STAGES else None
 

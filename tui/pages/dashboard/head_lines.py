@@ -6,7 +6,7 @@ import re
 from rich.cells import cell_len
 from textual.geometry import Size
 
-from launcher.core.format import duration, roughly
+from launcher.core.format import duration, remaining
 from launcher.core.text import clean
 from launcher.record.state import RunState, TrackedRun
 from launcher.runs.watch.history import Missed
@@ -22,7 +22,7 @@ _LEAST_BAR = 6
 
 
 class ProgressLine(Painted):
-    """`step 212/1160 18 % 14.2 s/step ETA 3h 44m ━━━╸──────`; during the start, its progress."""
+    """`step 212/1160 18 % 14.2 s/step ETA 3h 44m, done 18:12 ━━━╸──────`; during the start, its progress."""
 
     state: RunState | None = None  # until it is read
     startup: Startup | None = None
@@ -44,20 +44,20 @@ class ProgressLine(Painted):
             return [[(f" step {step}", "title"), *_pace(state, eta=False)]]
         share = min(step / total, 1.0)
         left: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
-        for pace in (_pace(state, eta=True), _pace(state, eta=False), []):
+        for pace in (_pace(state, eta=True, done=True), _pace(state, eta=True), _pace(state, eta=False), []):
             bar = columns - width(left) - width(pace) - 3
             if bar >= _LEAST_BAR:
                 return [[*left, *pace, ("  ", "dim"), *_bar(share, bar)]]
         return [left]
 
 
-def _pace(state: RunState, eta: bool) -> Row:
+def _pace(state: RunState, eta: bool, done: bool = False) -> Row:
     words = ""
     seconds, left = state.step_seconds, state.eta
     if seconds is not None:
         words += f"  {seconds:.1f} s/step"
     if eta and state.live and left is not None:
-        words += f"  ETA {roughly(left)}"
+        words += f"  {remaining(left, state.done if done else None)}"
     return [(words, "dim")]
 
 

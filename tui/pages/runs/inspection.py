@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
-from launcher.core.format import duration, roughly
+from launcher.core.format import duration, remaining
 from launcher.core.text import clean
 from launcher.record.check import Check
 from launcher.record.info import Edit
@@ -80,7 +80,7 @@ def _aligned(head: list[Row], plots: Sequence[Plot], rows: list[Row]) -> Inspect
 
 def _progress(run: RunSummary, state: RunState) -> list[str]:
     step = "–" if state.step is None else f"{state.step} of {state.total or '?'}"
-    ends = [f"ETA {roughly(state.eta)}"] if state.live and state.eta is not None else []
+    ends = [remaining(state.eta, state.done)] if state.live and state.eta is not None else []
     return [step, duration(run.seconds), *ends]
 
 
