@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+_DOOMED = ".deleted-"
 _PATIENCE = 1 << 23  # bytes that wait for room on a disk; further lines are dropped
 
 
@@ -40,6 +42,40 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, orjson.JSONDecodeError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def discard(folder: Path) -> None:
+    """Removes a folder. It leaves its place at once, as removing what it holds may take long; the next call in that
+    folder removes what a killed one left. Raises OSError if it cannot leave.
+    """
+    doomed = folder.with_name(_DOOMED + folder.name)
+    shutil.rmtree(doomed, ignore_errors=True)
+    folder.rename(doomed)
+    for each in folder.parent.glob(f"{_DOOMED}*"):
+        shutil.rmtree(each, ignore_errors=True)
+
+
+def move_in(folder: Path, to: Path) -> bool:
+    """Moves a folder into `to`, where it replaces one of the same name; False if it has vanished. Raises OSError."""
+    target, replaced = to / folder.name, to / f".replaced-{folder.name}"
+    if replaced.exists():  # a kill left it
+        if target.exists():
+            discard(replaced)
+        else:
+            replaced.rename(target)
+    with contextlib.suppress(FileNotFoundError):
+        target.rename(replaced)
+    try:
+        folder.rename(target)
+    except OSError as error:
+        with contextlib.suppress(FileNotFoundError):
+            replaced.rename(target)
+        if isinstance(error, FileNotFoundError):
+            return False
+        raise
+    with contextlib.suppress(OSError):  # there was none
+        discard(replaced)
+    return True
 
 
 def beside(path: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Forks: from which checkpoint, with which changes, and what is refused with its reason."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act.fork import fork, fork_folder, fork_step, fork_steps, planned_fork, refuse_fixed
 from launcher.runs.act.start import origin
+from launcher.runs.supervise import protection
 from launcher.runs.supervise.protection import Keeper, protect
 from launcher.runs.watch.checkpoints import beginning, checkpoint_steps
 
@@ -113,6 +115,48 @@ def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None
     up = Check("KL-1", level=Level.CRITICAL, since=15)
     assert protect(run, rise(run, 26, "ENT-1"), [up]) is None, "of the trouble of KL-1"
     assert protect(run, rise(run, 26, "ENT-1"), []) == 20 and kept() == ["global_step_20"]
+
+
+@pytest.fixture
+def vanishing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """veRL's retention removes the checkpoint at this moment."""
+    found = protection.checkpoint
+
+    def removed(run: RunDir, step: int | None) -> tuple[int, Path]:
+        newest = found(run, step)
+        if newest[1].parent == run.checkpoints:
+            shutil.rmtree(newest[1])
+        return newest
+
+    monkeypatch.setattr(protection, "checkpoint", removed)
+
+
+def test_a_move_that_fails_leaves_the_protected_checkpoint(run: RunDir, request: pytest.FixtureRequest) -> None:
+    assert protect(run, rise(run, 15, "KL-1"), []) == 10
+    request.getfixturevalue("vanishing")
+    assert protect(run, rise(run, 26, "ENT-1"), []) is None
+    assert [path.name for path in run.protected.iterdir()] == ["global_step_10"] and checkpoint_steps(run) == [10, 30]
+
+
+def test_a_move_that_fails_leaves_the_best_checkpoint(run: RunDir, request: pytest.FixtureRequest) -> None:
+    keeper = Keeper(run, run.attempt(1), RunInfo("x", preset={"trainer": {"keep_best": 1}}))
+    keeper.took([StepRecord(10, 0.0, None, {"val-core/gsm8k/acc/mean@4": 0.5})])
+    request.getfixturevalue("vanishing")
+    keeper.took([StepRecord(20, 0.0, None, {"val-core/gsm8k/acc/mean@4": 0.9})])
+    assert [path.name for path in run.best.iterdir()] == ["global_step_10"]
+
+
+def test_a_step_that_is_saved_again_replaces_its_protected_checkpoint(run: RunDir) -> None:
+    assert protect(run, rise(run, 15, "KL-1"), []) == 10
+    (run.checkpoints / "global_step_10" / "actor").mkdir(parents=True)
+    (run.checkpoints / "global_step_10" / "actor" / "again").touch()
+    (run.protected / "global_step_10").rename(run.protected / ".replaced-global_step_10")  # a kill in between
+    assert protect(run, rise(run, 15, "KL-1"), []) == 10
+    assert [str(path.relative_to(run.protected)) for path in run.protected.rglob("*")] == [
+        "global_step_10",
+        "global_step_10/actor",
+        "global_step_10/actor/again",
+    ]
 
 
 def test_a_fork_is_forked_from_where_it_began(run: RunDir) -> None:

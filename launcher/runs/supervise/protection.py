@@ -1,11 +1,10 @@
 """Keeps checkpoints that veRL would remove for newer ones, and asks veRL for one when a flag rises."""
 
 import contextlib
-import shutil
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from launcher.core.files import discard, move_in
 from launcher.health import keys
 from launcher.health.alerting import AlertSettings
 from launcher.metrics.records import StepRecord
@@ -46,27 +45,18 @@ class Keeper:
                 self._keep_best()
 
     def _keep_best(self) -> None:
-        """Moves the checkpoints of the best validations out of veRL's reach, and removes those that they replace."""
+        """Moves the checkpoints of the best validations out of veRL's reach, then removes those that they replace: none
+        if veRL removed a better one at this moment.
+        """
         saved = [step for step in checkpoint_steps(self._run) if step in self._scores]
         best = sorted(saved, key=lambda step: (self._scores[step], step))[-self._best :]
         self._run.best.mkdir(exist_ok=True)
-        for step in saved:
-            folder = checkpoint(self._run, step)[1]
-            if step in best and folder.parent == self._run.checkpoints:
-                _move(folder, self._run.best)
-            elif step not in best and folder.parent == self._run.best:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _move(folder: Path, to: Path) -> bool:
-    """Moves a folder; returns False if veRL removed it at this moment.
-
-    veRL skips a missing folder (`utils/checkpoint/checkpoint_manager.py: remove_previous_save_local_path`).
-    """
-    with contextlib.suppress(FileNotFoundError):
-        folder.rename(to / folder.name)
-        return True
-    return False
+        folders = {step: checkpoint(self._run, step)[1] for step in saved}
+        reachable = [folders[step] for step in best if folders[step].parent == self._run.checkpoints]
+        if all(move_in(folder, self._run.best) for folder in reachable):
+            for step in saved:
+                if step not in best and folders[step].parent == self._run.best:
+                    discard(folders[step])
 
 
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
@@ -75,7 +65,7 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     Only one is kept: if other flags of the level are up, their checkpoint stays; otherwise the new one replaces it.
     Raises OSError.
     """
-    kept = list(run.protected.iterdir()) if run.protected.is_dir() else []
+    kept = [path for path in run.protected.glob("*") if not path.name.startswith(".")]
     others = bool(kept) and any(
         c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks
     )
@@ -91,6 +81,11 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     if folder.parent == run.protected:
         return None
     run.protected.mkdir(exist_ok=True)
+    # veRL may remove it at this moment (`utils/checkpoint/checkpoint_manager.py`), and skips a folder that is missing
+    if not move_in(folder, run.protected):
+        return None
     for earlier in kept:
-        shutil.rmtree(earlier, ignore_errors=True)
-    return step if _move(folder, run.protected) else None
+        if earlier.name != folder.name:
+            with contextlib.suppress(OSError):  # the next one replaces it
+                discard(earlier)
+    return step
