@@ -27,7 +27,7 @@ from launcher.cli.output import (
     say,
 )
 from launcher.core.errors import UserError
-from launcher.core.format import gib, number
+from launcher.core.format import amount, number
 from launcher.record.control import refuse_later
 from launcher.record.layout import find
 from launcher.record.note import RunNote, read_note
@@ -173,32 +173,32 @@ def clean(
 ) -> None:
     """Remove what ended runs left, and runs beyond `keep:`.
 
-    They left processes and Ray folders. `keep:` in config.yaml limits runs and checkpoints.
+    They left processes, Ray folders, shared memory and sockets. `keep:` in config.yaml limits runs and checkpoints.
     """
-    from launcher.runs.act import removal as leftovers
-    from launcher.runs.act import removal as retention
+    from launcher.runs.act.removal import excess, leftovers, remove
     from launcher.settings import read_keep
 
     keep = read_keep()
-    left, surplus = leftovers.leftovers(), retention.excess(keep) if keep else []
-    rows = [("process" if each.process else "folder", each.run, each.size, each.name) for each in left]
-    rows += [("checkpoint" if each.checkpoint else "run", each.run.id, each.bytes, str(each.path)) for each in surplus]
-    for kind, run, size, name in rows if json else ():
-        put_json({"kind": kind, "run": run, "bytes": size, "name": name, "removed": not dry_run})
+    found = leftovers() + (excess(keep) if keep else [])
+    rows = [(each.kind, each.run.id, amount(each.bytes), each.name) for each in found]
     if not json:
-        put_table([(kind, run, f"{gib(size)} GiB", name) for kind, run, size, name in rows])
-    if not rows:
-        say(
-            "nothing to remove"
-            + ("" if keep else "; config.yaml sets no limits (keep: 50 runs, 20 GiB of checkpoints)")
-        )
-    if dry_run or not rows:
+        put_table(rows)
+    if not found:
+        unlimited = "" if keep else "; config.yaml sets no limits (keep: 50 runs, 20 GiB of checkpoints)"
+        say(f"nothing to remove{unlimited}")
         return
-    confirm(f"Remove these {len(rows)}?", yes, "cleaning", "add --yes, or --dry-run to see what would be removed")
-    retention.remove_excess(surplus)
-    stuck = leftovers.remove_leftovers(left)
-    for each in stuck:
-        say(f"could not remove {each.name}")
-    say(f"removed {len(rows) - len(stuck)} of {len(rows)}")
-    if stuck:
+    for row in rows if json and not yes and not dry_run else ():
+        say("  ".join(row))  # what the question is about
+    if not dry_run:
+        confirm(f"Remove these {len(found)}?", yes, "cleaning", "add --yes, or --dry-run to see what would be removed")
+    stay = dict.fromkeys(found, "") if dry_run else remove(found)
+    for each in found if json else ():
+        words = {"kind": each.kind, "run": each.run.id, "bytes": each.bytes, "name": each.name}
+        put_json({**words, "removed": each not in stay})
+    if dry_run:
+        return
+    for each, reason in stay.items():
+        say(f"kept {each.name}: {reason}")
+    say(f"removed {len(found) - len(stay)} of {len(found)}")
+    if stay:
         raise typer.Exit(1)

@@ -77,3 +77,12 @@ def remaining(seconds: float | None, done: float | None = None) -> str:
 def gib(count: float | None) -> str:
     """Formats bytes as GiB with one decimal, without the unit."""
     return "–" if count is None else f"{count / GIB:.1f}"
+
+
+def amount(count: float) -> str:
+    """Formats bytes with their unit: `0 B`, `80 KiB`, `3.1 GiB`."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

@@ -7,8 +7,8 @@ events.jsonl        phase changes, health rises and releases, user actions, exit
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json; ray_token while it runs;
-                    spans/ with what each process did when
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json, shared.json; ray_token
+                    while it runs; spans/ with what each process did when
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
 best/               checkpoints of the best validations, which it must not remove either
@@ -68,6 +68,7 @@ class AttemptDir:
     exit = _In("exit.json")
     hydra = _In("hydra")
     ray = _In("ray.json")
+    shared = _In("shared.json")
     stall = _In("stall.txt")
     standstill = _In("stall.json")
     stall_facts = _In("stall-facts.json")

@@ -30,7 +30,7 @@ class RaySession(Record):
     def of(cls, pids: Iterable[int]) -> "RaySession | None":
         """The session whose head is one of these processes, found by their open files."""
         for pid in pids:
-            for file in _open_files(pid):
+            for file in open_files(pid):
                 with contextlib.suppress(OSError):
                     if found := _HEAD.fullmatch(file):
                         status = Path(found[1]).stat()
@@ -49,11 +49,12 @@ class RaySession(Record):
 
 def joined_session(pids: Iterable[int]) -> str | None:
     """The name of the session that a driver among these processes is part of; all nodes of a cluster have one."""
-    files = (file for pid in pids for file in _open_files(pid))
+    files = (file for pid in pids for file in open_files(pid))
     return next((found[1] for file in files if (found := _DRIVER.fullmatch(file))), None)
 
 
-def _open_files(pid: int) -> Iterator[str]:
+def open_files(pid: int) -> Iterator[str]:
+    """What a process holds open, as far as this user may see it: paths, `socket:[123]`."""
     with contextlib.suppress(OSError):
         for file in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):

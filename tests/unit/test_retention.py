@@ -1,6 +1,9 @@
 """`keep:` in config.yaml: what goes, what stays, and nothing without being asked for."""
 
+import contextlib
 import json
+import os
+import shutil
 from pathlib import Path
 
 import orjson
@@ -8,8 +11,15 @@ import pytest
 from commands import call
 from whole_run import whole_run
 
+from launcher.core.files import discard
+from launcher.record.control import alone
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote
+from launcher.record.process import ProcessId
+from launcher.record.state import RunState
+from launcher.runs.act.removal import excess, remove
+from launcher.runs.watch.checkpoints import checkpoint_steps
+from launcher.settings import Keep
 
 
 @pytest.fixture
@@ -72,6 +82,51 @@ def test_wrong_limits_are_a_sentence_and_remove_nothing(
     keep(tmp_path, text)
     _, err, code = call(["clean", "--yes"])
     assert code == 2 and said in err.decode() and len(all_runs()) == len(runs)
+
+
+@pytest.mark.parametrize("change", ["resumed", "noted", "locked", "rolled back", "damaged"])
+def test_what_changed_while_the_question_was_open_stays(runs: list[RunDir], change: str) -> None:
+    run, others = runs[3], runs[:3]
+    found = excess(Keep(None, 4 << 20))
+    assert [each.what for each in found if each.run.id == run.id] == [run.checkpoints / "global_step_5"]
+    if change == "resumed":
+        RunState("running", created=1000.0, supervisor=ProcessId.of(os.getpid())).write(run.state)
+    elif change == "noted":
+        RunNote("the baseline").write(run.note)
+    elif change == "rolled back":
+        (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("5")
+    elif change == "damaged":
+        run.attempt(1).exit.write_text("{")
+    with alone(run) if change == "locked" else contextlib.nullcontext():
+        stay = remove(found)
+    assert [each.run.id for each in stay] == [run.id] and (run.checkpoints / "global_step_5" / "actor").is_dir()
+    assert not any((each.checkpoints / "global_step_5").exists() for each in others)
+
+
+def test_json_says_what_was_removed(runs: list[RunDir], tmp_path: Path) -> None:
+    keep(tmp_path, "2 runs")
+    out, err, code = call(["clean", "--json"])  # no terminal that could ask
+    assert code == 2 and not out and str(runs[3].path) in err.decode()
+    with alone(runs[3]):
+        out, err, code = call(["clean", "--json", "--yes"])
+    removed = {(line := json.loads(row))["run"]: line["removed"] for row in out.splitlines()}
+    assert removed == {runs[3].id: False, runs[2].id: True} and code == 1
+    assert "by another process" in err.decode() and "removed 1 of 2" in err.decode()
+    assert [run.id for run in all_runs()] == [runs[0].id, runs[1].id, runs[3].id]
+
+
+def test_a_checkpoint_that_is_half_removed_is_none(runs: list[RunDir], monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(folder: Path, **_: object) -> None:
+        if (folder / "actor" / "model").exists():
+            (folder / "actor" / "model").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as disk, pytest.raises(KeyboardInterrupt):
+        disk.setattr(shutil, "rmtree", killed)
+        remove(excess(Keep(None, 7 << 20)))
+    assert checkpoint_steps(runs[3]) == [10] and [*runs[3].checkpoints.glob(".deleted-*")]
+    discard(runs[3].checkpoints / "global_step_10")
+    assert not [*runs[3].checkpoints.glob(".deleted-*")], "the next one removes what a killed one left"
 
 
 def test_nothing_is_cleaned_unasked(runs: list[RunDir], tmp_path: Path) -> None:

@@ -4,25 +4,28 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
-from launcher.core.errors import of_file
+from launcher.core.errors import UserError, of_file
+from launcher.core.files import discard
 from launcher.record.control import alone
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import read_note
 from launcher.record.process import ProcessId, processes_of_runs
 from launcher.record.ray_session import RaySession, left_by
+from launcher.record.shared import Inode, SharedFile, in_use, shared_by
 from launcher.record.state import RunState, current
 from launcher.runs.supervise.spawn import ended
 from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
 from launcher.runs.watch.possible import Verb, require
 from launcher.settings import Keep
 
-_DOOMED = ".deleted-"
+_PATIENCE = 3.0  # seconds in which killed processes must be gone
 
 
 def check(run: RunDir) -> None:
@@ -31,21 +34,26 @@ def check(run: RunDir) -> None:
 
 
 def delete(run: RunDir) -> None:
-    """Removes an ended run and the files that its Ray left. Raises UserError for a run that has not ended.
+    """Removes an ended run and what its processes left. Raises UserError for a run that has not ended.
 
     The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. The next delete removes
     what a killed one left.
     """
     with alone(run):
         check(run)
-        for session in left_by(run):
-            shutil.rmtree(session.path, ignore_errors=True)
-        try:
-            run.path.rename(run.path.with_name(_DOOMED + run.id))
-        except OSError as error:
-            raise of_file(f"cannot delete run {run.id}", error) from None
-    for doomed in run.path.parent.glob(f"{_DOOMED}*"):
-        shutil.rmtree(doomed, ignore_errors=True)
+        _delete(run)
+
+
+def _delete(run: RunDir) -> None:
+    sessions, shared = left_by(run), shared_by(run)
+    try:
+        discard(run.path)
+    except OSError as error:
+        raise of_file(f"cannot delete run {run.id}", error) from None
+    for session in sessions:
+        shutil.rmtree(session.path, ignore_errors=True)
+    for file in shared:
+        file.remove()
 
 
 def size(path: Path) -> int:
@@ -59,21 +67,21 @@ def size(path: Path) -> int:
     return total
 
 
-_PATIENCE = 3.0  # seconds in which killed processes must be gone
-
-
 @dataclass(frozen=True)
-class Leftover:
-    """A process (`process`) or a folder (`session`) of a run that has ended; `size` is in bytes."""
+class Removable:
+    """What `clean` may remove of a run that has ended; `bytes` is the space that this frees.
 
-    run: str
+    `what` is a process, a Ray folder or a shared file that the run left, one of its checkpoints, or the run itself.
+    """
+
+    kind: Literal["process", "folder", "memory", "socket", "checkpoint", "run"]
+    run: RunDir
     name: str
-    size: int
-    process: ProcessId | None = None
-    session: RaySession | None = None
+    bytes: int
+    what: ProcessId | RaySession | SharedFile | Path
 
 
-def leftovers() -> list[Leftover]:
+def leftovers() -> list[Removable]:
     """Leftovers that may be removed: only of runs in this user's list, found by environment and records."""
     over = {run.id: run for run in all_runs() if _over(current(run, checks=False))}
     left = []
@@ -81,49 +89,15 @@ def leftovers() -> list[Leftover]:
         with contextlib.suppress(psutil.Error):
             if run_id in over and (process := ProcessId.of(pid)):
                 known = psutil.Process(pid)
-                left.append(Leftover(run_id, f"{pid} {known.name()}", known.memory_info().rss, process))
+                name, memory = f"{pid} {known.name()}", known.memory_info().rss
+                left.append(Removable("process", over[run_id], name, memory, process))
     for run in over.values():
-        left += [Leftover(run.id, each.path, size(Path(each.path)), session=each) for each in left_by(run)]
+        left += [Removable("folder", run, each.path, size(Path(each.path)), each) for each in left_by(run)]
+        left += [Removable(each.kind, run, each.path, each.bytes, each) for each in shared_by(run)]
     return left
 
 
-def remove_leftovers(items: list[Leftover]) -> list[Leftover]:
-    """Kills the processes and deletes the folders; returns those that remain."""
-    for each in items:
-        if each.process is not None and each.process.alive():
-            with contextlib.suppress(psutil.Error):
-                psutil.Process(each.process.pid).kill()
-        if each.session is not None and each.session.left:
-            shutil.rmtree(each.session.path, ignore_errors=True)
-    deadline = time.monotonic() + _PATIENCE
-    while (left := [each for each in items if _left(each)]) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
-
-
-def _left(item: Leftover) -> bool:
-    return item.process.alive() if item.process is not None else bool(item.session and item.session.left)
-
-
-def _over(state: RunState) -> bool:
-    """Whether the end of a run is recorded; a run that may still work has no leftovers."""
-    return not state.live and state.driver_alive is None
-
-
-@dataclass(frozen=True)
-class Excess:
-    """A run to remove, or with `checkpoint` one of its checkpoints; `bytes` is the space that this frees."""
-
-    run: RunDir
-    bytes: int
-    checkpoint: Path | None = None
-
-    @property
-    def path(self) -> Path:
-        return self.checkpoint or self.run.path
-
-
-def excess(keep: Keep) -> list[Excess]:
+def excess(keep: Keep) -> list[Removable]:
     """Runs and checkpoints beyond the limits, in the order of removal.
 
     It never includes a run that has not ended, has a note, is damaged or from a later ppo-tui, nor the newest
@@ -133,7 +107,7 @@ def excess(keep: Keep) -> list[Excess]:
     states = {run.id: current(run, checks=False) for run in runs}
     over = runs[keep.runs :] if keep.runs is not None else []
     gone = [run for run in reversed(over) if _may_go(run, states[run.id])]
-    excesses = [Excess(run, size(run.path)) for run in gone]
+    excesses = [Removable("run", run, str(run.path), size(run.path), run.path) for run in gone]
     if keep.checkpoints is None:
         return excesses
     left = [run for run in reversed(runs) if run not in gone]
@@ -143,18 +117,60 @@ def excess(keep: Keep) -> list[Excess]:
         if surplus <= 0:
             break
         if _may_go(run, states[run.id]) and path != _checkpoints(run)[-1]:
-            excesses.append(Excess(run, count, path))
+            excesses.append(Removable("checkpoint", run, str(path), count, path))
             surplus -= count
     return excesses
 
 
-def remove_excess(surplus: Sequence[Excess]) -> None:
-    """Removes it. Raises UserError for a run that was resumed since, OSError."""
-    for each in surplus:
-        if each.checkpoint is None:
-            delete(each.run)
-        else:
-            shutil.rmtree(each.checkpoint)
+def remove(items: Sequence[Removable]) -> dict[Removable, str]:
+    """Removes what may still be removed once the lock of its run is held. Returns why the others stay."""
+    stay, used = {}, in_use() if any(isinstance(each.what, SharedFile) for each in items) else set()
+    for each in items:
+        try:
+            with alone(each.run):
+                _remove(each, used)
+        except UserError as error:
+            stay[each] = str(error)
+        except OSError as error:
+            stay[each] = error.strerror or str(error)
+    killed = [each for each in items if isinstance(each.what, ProcessId) and each not in stay]
+    deadline = time.monotonic() + _PATIENCE
+    while (left := [each for each in killed if _lives(each)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return stay | dict.fromkeys(left, "it could not be killed")
+
+
+def _remove(item: Removable, used: Container[Inode]) -> None:
+    """Removes an item of a run whose lock is held. Raises UserError if it may no longer be removed, OSError."""
+    run, what, state = item.run, item.what, current(item.run, checks=False)
+    if not (_may_go(run, state) if isinstance(what, Path) else _over(state)):
+        raise UserError(f"run {run.id} was changed since")
+    if isinstance(what, ProcessId):
+        if what.alive():
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(what.pid).kill()
+    elif isinstance(what, RaySession):
+        if what.left:
+            shutil.rmtree(what.path)
+    elif isinstance(what, SharedFile):
+        if what.key in used:
+            raise UserError("a process uses it")
+        what.remove()
+    elif item.kind == "run":
+        _delete(run)
+    elif what in _checkpoints(run)[:-1]:
+        discard(what)
+    else:
+        raise UserError(f"it is the newest checkpoint of run {run.id}, or gone")
+
+
+def _lives(item: Removable) -> bool:
+    return isinstance(item.what, ProcessId) and item.what.alive()
+
+
+def _over(state: RunState) -> bool:
+    """Whether the end of a run is recorded; a run that may still work has no leftovers."""
+    return not state.live and state.driver_alive is None
 
 
 def _checkpoints(run: RunDir) -> list[Path]:

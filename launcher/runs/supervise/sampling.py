@@ -19,6 +19,7 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId, run_members
 from launcher.record.ray_session import RaySession, joined_session
+from launcher.record.shared import Shared
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.watch.run_checklist import machine_sizes
@@ -45,14 +46,13 @@ class Sampling:
     def __init__(
         self,
         log: MachineLog,
-        ray: Path,
+        attempt: AttemptDir,
         visible: Collection[str] | None,
         guard: Guard,
         others: OtherNodes | None = None,
     ) -> None:
-        """`ray` is the file that records the folder of the run's Ray."""
-        self._others = others
-        self._ray, self._session = ray, RaySession.read(ray)
+        self._others, self._attempt = others, attempt
+        self._session, self._shared = RaySession.read(attempt.ray), Shared.read(attempt.shared) or Shared()
         self._log, self._visible, self._guard = log, visible, guard
         self._sampler: Sampler | None = None
         self._begun, self._ending = threading.Event(), threading.Event()
@@ -60,6 +60,7 @@ class Sampling:
         self._run = ""
         self._pids: list[int] = []
         self._looked = 0.0
+        self._since = 0.0  # shared memory that changed later may be new
         self._latest: MachineSample | None = None
         self._sign = time.monotonic()
         self._thread = threading.Thread(target=self._work, name="sampling", daemon=True)
@@ -111,14 +112,23 @@ class Sampling:
         if self._driver is not None and time.monotonic() - self._looked > _LOOKED:
             self._looked = time.monotonic()
             self._pids = [process.pid for process in run_members(self._driver, self._run)]
-            if self._session is None and (session := RaySession.of(self._pids)) is not None:
-                self._session = session
-                session.write(self._ray)
+            self._note_what_may_be_left()
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
         if self._others is not None:
             sample = self._others.beside(sample, self._pids)
         self._log.add(sample)
         self._latest = sample
+
+    def _note_what_may_be_left(self) -> None:
+        """Records the folder of the run's Ray, its shared memory and its sockets, for `clean`."""
+        if self._session is None and (session := RaySession.of(self._pids)) is not None:
+            self._session = session
+            session.write(self._attempt.ray)
+        now, shared = clock.now(), self._shared.grown(self._pids, self._since)
+        self._since = now - _LOOKED  # what is mapped a moment after it was made is found by the next look
+        if shared is not self._shared:
+            self._shared = shared
+            shared.write(self._attempt.shared)
 
 
 _EVERY = 10.0  # seconds; Ray's agents look every 5, and each answer has all processes of all nodes
@@ -137,8 +147,8 @@ def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guar
     if launch.job is not None:
         return NodeSampling(log, launch.job.address)
     if ray_address(launch.keys) not in (None, "local"):  # there Ray gives the GPUs, whatever our shell names
-        return Sampling(log, attempt.ray, None, guard, JoinedNodes(attempt.console))
-    return Sampling(log, attempt.ray, visible({**os.environ, **launch.env}), guard)
+        return Sampling(log, attempt, None, guard, JoinedNodes(attempt.console))
+    return Sampling(log, attempt, visible({**os.environ, **launch.env}), guard)
 
 
 class NodeSampling:
