@@ -198,12 +198,15 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
 
 
 def _resolve(source: str) -> "RunDir | LogFile":
-    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest."""
+    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
+    only: its files name programs, such as the one for alerts.
+    """
+    from launcher.core import paths
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 
     origin = resolve(source)
-    if isinstance(origin, RunDir):
+    if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
         ended(origin)
     return origin
 
