@@ -1,7 +1,8 @@
 """The MCP server: the commands of ppo-tui for an agent, over stdin and stdout.
 
-Reading is always allowed. What starts, stops or changes a run is offered with `--write` only, and each call asks the
-user through the client (elicitation); a client that cannot ask gets the command for the user to run.
+Reading is always allowed. What runs code of a preset, or starts, stops or changes a run, is offered with `--write`
+only, and each call asks the user through the client (elicitation); a client that cannot ask gets the command for the
+user to run.
 """
 
 import asyncio
@@ -36,8 +37,8 @@ class AgentServer:
     """Answers the calls of one client."""
 
     def __init__(self, *, write: bool) -> None:
-        """`write` offers the tools that change runs."""
-        self._tools = {name: tool for name, tool in tools().items() if write or not tool.write}
+        """`write` offers the tools that run code or change runs."""
+        self._tools = {name: tool for name, tool in tools().items() if write or tool.free}
         self._asked: dict[str, list[str]] = {}  # the command that each question is about
         self._jobs: dict[str, Job] = {}
 
@@ -64,7 +65,7 @@ class AgentServer:
         try:
             if not tool.words:
                 return self._progress(arguments)
-            if tool.write:
+            if tool.effect != "reads":
                 confirmed = await self._confirmed(context, params, tool.command(arguments))
                 if confirmed is not None:
                     return confirmed
@@ -133,8 +134,9 @@ async def _ended(tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResu
 
 
 def _described(name: str, tool: Tool) -> types.Tool:
-    changes = tool.write and bool(tool.words)
-    hints = types.ToolAnnotations(read_only_hint=not changes, destructive_hint=changes, open_world_hint=False)
+    hints = types.ToolAnnotations(
+        read_only_hint=tool.effect == "reads", destructive_hint=tool.effect != "reads", open_world_hint=False
+    )
     return types.Tool(name=name, description=tool.about, input_schema=tool.schema(), annotations=hints)
 
 

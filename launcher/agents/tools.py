@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from launcher.core.errors import UserError
 from launcher.core.format import duration
@@ -33,10 +33,11 @@ class Tool:
     """One row of tools.toml."""
 
     about: str
+    effect: Literal["reads", "runs", "changes"]
+    """Whether it only reads, also runs code that the caller or a preset names, or changes runs."""
     words: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
-    write: bool = False
     long: bool = False
     """Whether it may take minutes or hours: then the answer is a job, which continues when the client leaves."""
     json: bool = True
@@ -44,11 +45,16 @@ class Tool:
     drop: tuple[str, ...] = ()
     """Fields of the JSON that another tool has."""
 
+    @property
+    def free(self) -> bool:
+        """Whether it is offered without `--write`: it only reads, and not about jobs, which need that."""
+        return self.effect == "reads" and bool(self.words)
+
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
         known = _arguments()
         names = [*self.places, *self.options]
-        paged = {} if self.write and self.words else _PAGE_FIELDS
+        paged = _PAGE_FIELDS if self.effect != "changes" else {}
         properties = {name: _property(known[name]) for name in names} | paged
         required = [name for name in self.places if name != "settings"]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

@@ -54,13 +54,17 @@ SLOW: tuple[tuple[str, Check], ...] = (
 PASSING = frozenset({"hardware", "cluster", "login"})
 """Those of SLOW whose result changes while a run waits in the queue."""
 
+RUNNING = frozenset({"cluster", "names", "reward function"})
+"""Those of SLOW that run code of the preset, or open an address that it names."""
+
 
 @dataclass(frozen=True)
 class Report:
-    """All results about a preset; `ok` if there is no error."""
+    """All results about a preset; `ok` if there is no error. `skipped` are the titles of checks that were not made."""
 
     findings: list[Finding]
     memory: dict[str, Any]
+    skipped: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -68,7 +72,12 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """What `check --json` prints."""
-        return {"ok": self.ok, "findings": [finding.as_json() for finding in self.findings], "memory": self.memory}
+        return {
+            "ok": self.ok,
+            "findings": [finding.as_json() for finding in self.findings],
+            "memory": self.memory,
+            "skipped": list(self.skipped),
+        }
 
 
 def quick(subject: Subject) -> list[Finding]:
@@ -90,29 +99,45 @@ def slow(
     for title, check in SLOW:
         if passing is not None and passing != (title in PASSING):
             continue
+        if title in skipped(subject):
+            continue
         if cancelled():
             return
         progress(title)
         yield from _run(check, subject)
 
 
-def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress = lambda _: None) -> Report:
-    """Every check of a preset for this machine, or for one that is assumed.
+def skipped(subject: Subject) -> tuple[str, ...]:
+    """The titles of the slow checks that a static check leaves out."""
+    other = subject.loaded.preset.python is not None  # whose packages cannot be known without running it
+    left = RUNNING | ({"software"} if other else set())
+    return tuple(title for title, _ in SLOW if title in left) if subject.static else ()
+
+
+def check(
+    loaded: LoadedPreset, *, assume: str | None = None, static: bool = False, progress: Progress = lambda _: None
+) -> Report:
+    """Every check of a preset for this machine, or for one that is assumed; with `static`, only those that read.
 
     A preset that cannot be launched at all is a finding too. Raises UserError for an invalid machine.
     """
     on = machine.assumed(assume) if assume else machine.here()
     try:
-        what = subject(loaded, on=on)
+        what = subject(loaded, on=on, static=static)
     except UserError as wrong:
         return Report([refused(wrong)], {})
     findings = [*quick(what), *slow(what, progress, lambda: False)]
     estimate = memory.estimate(what)
-    return Report(in_order(findings), estimate.as_json() if estimate else {})
+    return Report(in_order(findings), estimate.as_json() if estimate else {}, skipped(what))
 
 
 def report(
-    preset: str, settings: Sequence[str] = (), *, assume: str | None = None, progress: Progress = lambda _: None
+    preset: str,
+    settings: Sequence[str] = (),
+    *,
+    assume: str | None = None,
+    static: bool = False,
+    progress: Progress = lambda _: None,
 ) -> Report:
     """The report on a preset by its name; an unreadable preset is a finding too.
 
@@ -125,8 +150,8 @@ def report(
         if broken:
             return Report([refused(broken)], {})
         key = _wrong_setting(preset, settings)
-        return Report([refused(wrong, key, lambda spec, value: _works(preset, settings, spec, value))], {})
-    return check(loaded, assume=assume, progress=progress)
+        return Report([refused(wrong, key, functools.partial(_works, preset, settings, static))], {})
+    return check(loaded, assume=assume, static=static, progress=progress)
 
 
 def wrong_keys(preset: str) -> list[Finding]:
@@ -189,13 +214,13 @@ def _wrong_without(preset: str) -> UserError | None:
     return None
 
 
-def _works(preset: str, settings: Sequence[str], spec: Spec, value: Any) -> bool:
+def _works(preset: str, settings: Sequence[str], static: bool, spec: Spec, value: Any) -> bool:
     """Whether no rule objects to a value of a field in this preset."""
     names = (spec.name, spec.key)
     others = [text for text in settings if hydra.split(text)[1] not in names]
     try:
-        what = subject(load(preset, [*others, f"{spec.name}={hydra.quote(value)}"]))
-        before = {(each.id, each.keys) for each in quick(subject(load(preset, others)))}
+        what = subject(load(preset, [*others, f"{spec.name}={hydra.quote(value)}"]), static=static)
+        before = {(each.id, each.keys) for each in quick(subject(load(preset, others), static=static))}
     except UserError:
         return False
     return all(each.level == "info" or (each.id, each.keys) in before for each in quick(what))

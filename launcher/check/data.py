@@ -75,6 +75,9 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
     template = arguments.pop("chat_template", None) or subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
         tokenizer = None  # what is missing there is reported with the model
+    trusted = bool(subject.get("actor_rollout_ref.model.trust_remote_code", False))
+    if trusted and subject.static:
+        tokenizer, trusted = None, False
     request = {
         "with": "agents",
         "file": file,
@@ -83,7 +86,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
         "chat_template": template,
         "template": arguments,
         "media": [str(subject.get(f"data.{kind}_key", f"{kind}s")) for kind in ("image", "video", "audio")],
-        "trust": bool(subject.get("actor_rollout_ref.model.trust_remote_code", False)),
+        "trust": trusted,
     }
     watched = [Path(file), *(sorted(tokenizer.glob("*token*")) if tokenizer else [])]
     stamps = [_stamp(each) for each in watched]

@@ -20,8 +20,8 @@ SITE = "https://huggingface.co/"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
-def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
-    """The finding for a name that is not a folder here."""
+def absent(name: str, key: str, env: Mapping[str, str], *, asks: bool = True) -> Iterator[Finding]:
+    """The finding for a name that is not a folder here. `asks`: the hub may be asked for it."""
     keys = (key,)
     if models.is_toy(name):
         message = "the toy model is built on the first start"
@@ -38,6 +38,10 @@ def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
     if offline(env):
         message = f"{name} is not in the cache {cache}{near}, and HF_HUB_OFFLINE disables downloads"
         yield of_model.error("MODEL-4", message, f"run `HF_HUB_OFFLINE=0 hf download {name}`", keys)
+        return
+    if not asks:
+        message = f"{name} is not on this machine{near}, and --static does not ask the hub for it"
+        yield of_model.info("MODEL-5", message, f"run `hf download {name}`, or check it without --static", keys)
         return
     status = ask(name, env)
     if status == 200:

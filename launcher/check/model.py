@@ -59,7 +59,7 @@ def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -
     if not fetched:
         yield from found
     elif not subject.machine.assumed and (folder is None or check is _model):
-        yield from hub.absent(name, key, subject.env)
+        yield from hub.absent(name, key, subject.env, asks=not subject.static)
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:

@@ -47,6 +47,7 @@ class Use:
     attention: str | None
     loggers: tuple[str, ...]
     env: Mapping[str, str]
+    online: bool = True  # addresses of trackers may be opened
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
@@ -62,6 +63,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         attention=subject.get(ATTENTION),
         loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),
         env=subject.env,
+        online=not subject.static,
     )
     yield from check_packages(subject.python, use, subject.loaded.preset.own_verl)
     if not subject.on_cpu and subject.at_least("0.7.1"):
@@ -247,12 +249,12 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
             message = f"trainer.logger names {name}, which is not installed"
             yield of_software.error("SW-8", message, _install(env, name), ("trainer.logger",))
         if name in known_names().software.online:
-            yield from _online(name, known_names().software.online[name], use.env)
+            yield from _online(name, known_names().software.online[name], use)
 
 
-def _online(name: str, needs: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Finding]:
+def _online(name: str, needs: Mapping[str, Any], use: Use) -> Iterator[Finding]:
     """SW-9, SW-12: a login and a network for a tracker that is not offline."""
-    (mode, *modes), (variable, usual) = needs["mode"], needs["url"]
+    env, (mode, *modes), (variable, usual) = use.env, needs["mode"], needs["url"]
     if env.get(mode, "").lower() in modes:
         return
     offline = f"set {mode}: {modes[0]} under env in the preset"
@@ -262,7 +264,7 @@ def _online(name: str, needs: Mapping[str, Any], env: Mapping[str, str]) -> Iter
         yield of_software.error("SW-9", message, f"run `{needs['command']}`, or {offline}", ("trainer.logger",))
         return
     url = without_login(env.get(variable) or usual)
-    if url.startswith(("http://", "https://")) and (why := _unreachable(url)):
+    if use.online and url.startswith(("http://", "https://")) and (why := _unreachable(url)):
         message = f"{name} cannot be reached at {clean(url)} ({clean(why)})"
         yield of_software.warning("SW-12", message, offline, ("trainer.logger",))
 

@@ -20,11 +20,15 @@ _RUN = Path("/nonexistent/run")  # the run directory, which there is not yet
 
 @dataclass(frozen=True, kw_only=True)
 class Subject(EffectiveConfig):
-    """A preset for one version of veRL on one machine; `python` is the interpreter that has this veRL."""
+    """A preset for one version of veRL on one machine; `python` is the interpreter that has this veRL.
+
+    `static`: checks run no program, import no file and open no address that the preset names.
+    """
 
     loaded: LoadedPreset
     python: str
     machine: Machine
+    static: bool = False
 
     @property
     def joins_cluster(self) -> bool:
@@ -59,22 +63,28 @@ class Subject(EffectiveConfig):
         return facts.server_options(folder) if folder else {}
 
 
-def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | None = None) -> Subject:
+def subject(
+    loaded: LoadedPreset, *, assume: str | None = None, on: Machine | None = None, static: bool = False
+) -> Subject:
     """The preset as the installed veRL will see it, on the machine `on` (this one when None).
 
     `assume` is a machine in the words of `--assume`. Raises UserError for a preset that cannot be launched
-    at all, and for a machine that is none.
+    at all, and for a machine that is none. With `static`, the interpreter is not the preset's, and a veRL of its own is
+    read as text: Hydra imports packages that its files name (`pkg://`).
     """
-    verl = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
+    own = loaded.preset.own_verl
+    verl = verl_env.of(None if static else loaded.preset.python, own)
+    unread = static and own is not None
     version, folders = verl.verl or defaults.NEWEST, RunFolders.below(_RUN)
     env = environment.variables(loaded.preset, folders.metrics, os.environ)
     return Subject(
         version=version,
-        verl=verl.verl_path,
-        config=loaded.preset.program.config,
+        verl=None if unread else verl.verl_path,
+        config=None if unread else loaded.preset.program.config,
         settings=settings(loaded, version, folders, env),
         usual=of_usual(loaded.values()),
         loaded=loaded,
         python=verl.python,
+        static=static,
         machine=machine.assumed(assume) if assume else on or machine.here({**os.environ, **loaded.preset.env}),
     )

@@ -37,12 +37,19 @@ def check(
         typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB of each instead of this machine."),
     ] = None,
     rehearse: Annotated[bool, typer.Option("--rehearse", help="Also let veRL run two small steps on the CPU.")] = False,
+    static: Annotated[
+        bool, typer.Option("--static", help="Run no code and open no address that the preset names.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check that a preset can run. Configuration, data, model, memory, hardware and software."""
     from launcher.check.checks import report
 
-    result = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
+    if static and rehearse:
+        raise UserError("--static and --rehearse exclude each other", "leave one of them out")
+    result = report(
+        preset, settings or [], assume=assume, static=static, progress=lambda title: say(f"checking: {title}")
+    )
     if rehearse:
         result = _with_rehearsal(result, preset, settings or [])
     if json:
@@ -51,6 +58,8 @@ def check(
         for line in finding_lines(result.findings):
             put(line)
         put_memory(result.memory)
+        if result.skipped:
+            put(f"not checked: {', '.join(result.skipped)}")
         put(verdict(result.findings))
     if not result.ok:
         raise typer.Exit(1)

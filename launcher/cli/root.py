@@ -98,7 +98,9 @@ def serve(
 
 
 def mcp(
-    write: Annotated[bool, typer.Option("--write", help="Offer start, stop, resume, fork and try; each asks.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Also offer what runs code or changes runs; each asks.")
+    ] = False,
 ) -> None:
     """Serve these commands to an agent over MCP. Read-only by default."""
     try:

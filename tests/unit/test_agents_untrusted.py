@@ -1,0 +1,219 @@
+"""What an agent names is not run, imported or opened by the tools that are offered without `--write`."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from whole_run import whole_run
+
+from launcher.agents.server import AgentServer
+from launcher.agents.tools import Tool, run, tools
+from launcher.check import checks
+from launcher.core.errors import UserError
+from launcher.preset.files import load
+from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.record.process import ProcessId
+from launcher.record.state import RunState, StateFile
+from launcher.verl import defaults
+
+pytestmark = pytest.mark.slow
+NAMES = (
+    r"^(?!.*profiler\.).*(path|(?<!pro)file|dir|folder|python|lib|class|cls|module|entry|func|_target_|^env|on_alert|name"
+    r"|@|extends|recipe|impl|source|tool|loop|data\.(train|val)$|url|addr|host|endpoint|server|uri|backend|engine$|logger)"
+)
+"""Keys that name a program, a file, a class or an address."""
+ADDRESSES = re.compile(r"url|addr|host|endpoint|server|uri|^env|path$")
+FREE = {name: tool for name, tool in tools().items() if tool.free}
+COMPANIONS = (
+    *("reward.function=compute_score", "data.custom_cls_name=Evil", "reward.reward_manager.source=importlib"),
+    *("reward.reward_manager.name=Evil", "trainer.v1.sampler.custom_sampler.name=Evil"),
+    *("trainer.logger=[console,wandb]", "model.path=nobody/nothing", "env.HF_HUB_OFFLINE=0"),
+)
+"""Settings next to which a name of a program, file, class or address takes effect."""
+EVIL = """#!{python}
+open({mark!r}, "a").write(__file__)
+class Evil:
+    pass
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    return 0.0
+"""
+
+
+@dataclass
+class Trap:
+    """A program that is also a module, and an address; `sprung` says which of them were used."""
+
+    script: Path
+    mark: Path
+    port: int
+    callers: list[str] = field(default_factory=list)
+
+    @property
+    def sprung(self) -> list[str]:
+        return [*self.callers, *([self.mark.read_text()] if self.mark.exists() else [])]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        address = f"127.0.0.1:{self.port}"
+        return str(self.script), "evil_agent.Evil", "evil_agent", f"http://{address}", address
+
+
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trap]:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("WANDB_API_KEY", "x")
+    for name in ("TMUX", "PPO_TUI_PYTHON", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    script, mark = tmp_path / "evil_agent.py", tmp_path / "mark"
+    script.write_text(EVIL.format(python=sys.executable, mark=str(mark)))
+    script.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = Trap(script, mark, server.getsockname()[1])
+
+        def listen() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    caller, _ = server.accept()
+                    found.callers.append("the address")
+                    caller.close()
+
+        Thread(target=listen, daemon=True).start()
+        yield found
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def keys() -> list[str]:
+    """Each preset field and veRL key that takes text, a list or a mapping, with some of Hydra and the environment."""
+    tree = defaults.bundled(defaults.NEWEST)
+    takes = (str, list, dict, type(None))
+    fields = [spec.name for spec in FIELDS.values() if not spec.choices and set(spec.types) & {str, list, dict}]
+    leaves = [key for key in defaults.leaves(tree) if key not in BY_KEY]
+    known = [key for key in leaves if isinstance(defaults.leaf(tree, key)[1], takes)]
+    variables = (
+        *("PYTHONPATH", "LD_PRELOAD", "PYTHONSTARTUP", "HF_ENDPOINT", "WANDB_BASE_URL", "RAY_ADDRESS", "PATH"),
+        *("MLFLOW_TRACKING_URI", "HTTP_PROXY", "HTTPS_PROXY", "VERL_USE_EXTERNAL_MODULES"),
+    )
+    more = ("hydra.searchpath", "actor@actor_rollout_ref.actor", "health.on_alert", "+trainer.evil._target_")
+    return list(dict.fromkeys([*fields, *known, *more, *(f"env.{name}" for name in variables)]))
+
+
+def check(trap: Trap, key: str, value: str, *, static: bool) -> None:
+    """Checks a preset that sets the key, next to what else must be set."""
+    companions = [each for each in COMPANIONS if not each.startswith(f"{key}=")]
+    with contextlib.suppress(UserError):
+        checks.check(load("toy-cpu", [*companions, f"{key}={value}"]), static=static)
+
+
+@pytest.mark.parametrize(
+    "which", [pytest.param(NAMES, id="named"), pytest.param("", id="all", marks=pytest.mark.nightly("launcher/check/"))]
+)
+def test_no_field_and_no_key_makes_a_static_check_run_import_or_open_what_it_names(
+    trap: Trap, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launcher.check.login.of_login", lambda *_: ())  # about the machine alone, and slow
+    for key in filter(re.compile(which).search, keys()):
+        for value in trap.values if ADDRESSES.search(key) else trap.values[:2]:
+            check(trap, key, value, static=True)
+        assert not trap.sprung, key
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_a_static_check_does_not_load_the_code_of_a_model(trap: Trap, tmp_path: Path, static: bool) -> None:
+    (model := tmp_path / "model").mkdir()
+    shutil.copy(trap.script, model / "evil_agent.py")
+    classes = {"AutoConfig": "evil_agent.Evil", "AutoTokenizer": ["evil_agent.Evil", None]}
+    (model / "config.json").write_text(json.dumps({"model_type": "evil", "auto_map": classes}))
+    named = {"auto_map": classes, "chat_template": "{{ messages }}", "tokenizer_class": "Evil"}
+    (model / "tokenizer_config.json").write_text(json.dumps(named))
+    (model / "tokenizer.json").write_text("{}")
+    row = {"data_source": "x", "prompt": [{"role": "user", "content": "?"}], "reward_model": {"ground_truth": "1"}}
+    (rows := tmp_path / "rows.json").write_text(json.dumps([row]))
+    settings = [f"model.path={model}", "model.trust_remote_code=true", f"data.train={rows}", f"data.val={rows}"]
+    result = checks.report("toy-cpu", settings, static=static)
+    assert bool(trap.sprung) is not static, result.as_json()
+
+
+def test_a_static_check_of_a_refused_setting_runs_nothing_either(trap: Trap) -> None:
+    settings = [f"python={trap.script}", "trainer.steps=-1"]
+    assert checks.report("toy-cpu", settings, static=True).findings[0].id == "PRESET"
+    assert not trap.sprung
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("python", 0),
+        ("reward.path", 0),
+        ("data.custom_cls_path", 0),
+        ("model.external_lib", 2),
+        ("trainer.checkpoint_callback_class", 1),
+        ("env.HF_ENDPOINT", 3),
+        ("env.WANDB_BASE_URL", 3),
+        ("cluster.address", 4),
+    ],
+)
+def test_the_same_settings_spring_the_trap_of_a_whole_check(
+    trap: Trap, key: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launcher.check.cluster_view._LIMIT", 1.0)
+    check(trap, key, trap.values[value], static=False)
+    assert trap.sprung
+
+
+def orphan(folder: Path, trap: Trap) -> Path:
+    """A folder with a run whose supervisor has gone; its preset names a program for alerts."""
+    run, me = whole_run(folder), ProcessId.of(os.getpid())
+    assert me is not None and run.last_attempt() is not None
+    gone, info = replace(me, pid=4_000_000, ticks=1), run.read_info()
+    replace(info, preset={**(info.preset or {}), "health": {"on_alert": [str(trap.script)]}}).write(run.run_yaml)
+    StateFile(run).write(RunState("running", attempt=1, created=1.0, started=1.0, supervisor=gone, driver=gone))
+    (run.path / "1" / "exit.json").unlink(missing_ok=True)
+    return run.path
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_no_free_tool_runs_imports_or_opens_what_it_is_given(trap: Trap, name: str, tmp_path: Path) -> None:
+    tool = tools()[name]
+    elsewhere = Path(shutil.move(orphan(tmp_path / "home", trap), tmp_path / "elsewhere"))
+    (preset := tmp_path / "evil.yaml").write_text(
+        f"extends: toy-cpu\npython: {trap.script}\nreward: {{path: {trap.script}, function: compute_score}}\n"
+    )
+    for value in (str(trap.script), f"http://127.0.0.1:{trap.port}", str(elsewhere), str(preset)):
+        given: dict[str, object] = dict.fromkeys(set(tool.places) & {"run", "source", "preset", "topic"}, value)
+        if "runs" in tool.places:
+            given["runs"] = [value, value]
+        if "settings" in tool.places:
+            given["settings"] = [*COMPANIONS, f"python={trap.script}", f"reward.path={trap.script}"]
+        given |= {name: [value] for name in {"key"} & set(tool.options)}
+        with contextlib.suppress(UserError):
+            run(tool, given)
+        assert not trap.sprung, value
+    assert not (elsewhere / "supervisor.log").exists(), "a folder that the caller names got a supervisor"
+
+
+def test_the_page_lists_each_tool_with_its_effect() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "agents.md").read_text("utf-8")
+    listed = {}
+    for names, does, offered in re.findall(r"^\| (`.*?) \| (\w+)\b.*? \| (always|with `--write`) \|$", page, re.M):
+        listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), (f"{does.removesuffix('s')}s", offered))
+    told = {name: (tool.effect, "always" if tool.free else "with `--write`") for name, tool in tools().items()}
+    assert listed == told
+
+
+def test_what_runs_code_or_changes_runs_is_offered_with_write_alone_and_asks() -> None:
+    def offered(*, write: bool) -> dict[str, Tool]:
+        return AgentServer(write=write)._tools
+
+    assert {tool.effect for tool in offered(write=False).values()} == {"reads"}
+    assert offered(write=True) == tools()
+    assert tools()["check"].words[-1] == "--static" and tools()["check_fully"].effect == "runs"
