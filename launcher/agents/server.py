@@ -25,6 +25,7 @@ _ABOUT = (
     "diagnose says why a run failed. explain has the reference text of every rule, finding, cause and field."
 )
 _AT_ONCE = 15.0  # seconds in which a job is refused that cannot start
+_KEPT, _KEPT_FOR = 20, 3600.0  # ended jobs, and the seconds for which their answers can be fetched
 _CONFIRM = {
     "type": "object",
     "properties": {"confirm": {"type": "boolean", "title": "Do it", "default": False}},
@@ -76,13 +77,22 @@ class AgentServer:
 
     async def _begin(self, tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
         """Starts a job. One that fails at once is answered like any other call."""
+        self._forget()
         job = Job(tool, arguments)
         if await asyncio.to_thread(job.ended, _AT_ONCE):
             return _answer(*job.answer())
         self._jobs[name := secrets.token_hex(3)] = job
         return _answer(f"job {name}: ask for it with the tool progress\n{job.progress}", ok=True)
 
+    def _forget(self) -> None:
+        """Drops the answers of old jobs."""
+        ages = {name: age for name, job in self._jobs.items() if (age := job.age) is not None}
+        for place, name in enumerate(sorted(ages, key=ages.__getitem__)):
+            if place >= _KEPT or ages[name] > _KEPT_FOR:
+                self._jobs.pop(name).close()
+
     def _progress(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        self._forget()
         name = arguments.get("job")
         job = self._jobs.get(name) if isinstance(name, str) else None
         if job is None:

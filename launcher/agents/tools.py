@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,6 +22,7 @@ from launcher.core.tables import read_tables, record
 _FILE = Path(__file__).with_name("tools.toml")
 PAGE = 12_000  # characters of one answer
 TIME_LIMIT = 300.0  # seconds; a check that loads a model takes one or two minutes
+_LAST_WORDS = 5.0  # seconds in which an interrupted command ends what it has started
 _LINES = 10  # of the progress of a job
 _SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*=.*", re.DOTALL)
 _PARTS = {"settings": _SETTING}
@@ -96,9 +99,10 @@ class Job:
         given = {name: value for name, value in arguments.items() if name != "offset"}
         command = own_command("launcher.cli.main", *tool.command(given))
         self._tool, self._begun = tool, time.monotonic()
+        self._seen: float | None = None  # the time at which its end was seen
         self._out, self._said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (as long as the job)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._said, start_new_session=tool.long
+            command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._said, start_new_session=True
         )
 
     def ended(self, seconds: float) -> bool:
@@ -107,7 +111,27 @@ class Job:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             return False
+        self._seen = self._seen or time.monotonic()
         return True
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since its end was seen; None while it runs."""
+        return time.monotonic() - self._seen if self.ended(0) and self._seen else None
+
+    def stop(self) -> None:
+        """Ends it with its children; a supervisor that it has started lives in a session of its own, and stays."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGINT)  # a check then ends the reward function that it tries
+        self.ended(_LAST_WORDS)
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def close(self) -> None:
+        """Removes what it has printed."""
+        self._out.close()
+        self._said.close()
 
     @property
     def progress(self) -> str:
@@ -125,8 +149,7 @@ def run(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, bool]:
     """What the command prints, one page of it, and whether it succeeded. Raises UserError for wrong arguments."""
     job = Job(tool, arguments)
     if not job.ended(TIME_LIMIT):
-        job.process.kill()
-        job.process.wait()
+        job.stop()
         raise UserError(f"no answer within {TIME_LIMIT:.0f} s", "run the command in a terminal")
     return job.answer(arguments.get("offset"))
 

@@ -4,20 +4,24 @@ import asyncio
 import dataclasses
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
+from waiting import PATIENCE, wait_until
 from whole_run import whole_run
 
 from launcher.agents.server import AgentServer
-from launcher.agents.tools import PAGE, page, tools
+from launcher.agents.tools import PAGE, TIME_LIMIT, Job, page, tools
+from launcher.agents.tools import run as run_tool
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
 from launcher.record.layout import RunDir
@@ -131,6 +135,76 @@ async def test_a_long_command_is_a_job_whose_progress_is_asked_for(
         monkeypatch.setattr("launcher.agents.server._AT_ONCE", 60.0)
         text, fine = await called(found, "tune", preset="nothing-like-it")
         assert not fine and "no preset named 'nothing-like-it'" in text  # at once, without a job
+
+
+@pytest.mark.slow
+async def test_the_answers_of_the_last_twenty_jobs_are_kept_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launcher.agents.server._AT_ONCE", 0.0)
+    monkeypatch.setattr("launcher.agents.tools.own_command", lambda *_: ["sh", "-c", "sleep 0.05"])
+    agents, tool = AgentServer(write=True), tools()["tune"]
+
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    before = open_files()
+    for _ in range(40):
+        await agents._begin(tool, {"preset": "toy-cpu"})
+    jobs = list(agents._jobs.values())
+    wait_until(lambda: all(job.ended(0) for job in jobs))
+    agents._forget()
+    assert len(agents._jobs) == 20 and open_files() <= before + 40
+    assert not agents._progress({"job": list(agents._jobs)[-1]}).is_error
+    now = time.monotonic()
+    monkeypatch.setattr("launcher.agents.tools.time.monotonic", lambda: now + 3601)
+    with pytest.raises(UserError, match="there is no job"):
+        agents._progress({"job": list(agents._jobs)[-1]})
+    assert open_files() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trap", ["", "trap '' INT; "])
+def test_the_children_of_a_command_end_with_its_time_limit(
+    trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launcher.agents.tools.TIME_LIMIT", 0.0)
+    monkeypatch.setattr("launcher.agents.tools._LAST_WORDS", 0.2)
+    (pids := tmp_path / "pids").touch()
+    script = f"{trap}sleep 600 & echo $! >> {pids}; wait; wait; sleep 600"
+    real = Job.ended
+
+    def begun(job: Job, seconds: float) -> bool:
+        wait_until(lambda: pids.read_text().endswith("\n"))
+        return real(job, seconds)
+
+    monkeypatch.setattr(Job, "ended", begun)
+    monkeypatch.setattr("launcher.agents.tools.own_command", lambda *_: ["sh", "-c", script])
+    with pytest.raises(UserError, match="no answer within"):
+        run_tool(tools()["check"], {"preset": "toy-cpu"})
+    child = int(pids.read_text())
+    wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.slow
+def test_the_reward_function_that_a_check_tries_ends_with_its_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    (pid := tmp_path / "pid").touch()
+    (reward := tmp_path / "hang.py").write_text(
+        f"import os, time\nopen({str(pid)!r}, 'w').write(f'{{os.getpid()}}\\n')\ntime.sleep(3600)\n"
+    )
+    real = Job.ended
+
+    def begun(job: Job, seconds: float) -> bool:
+        wait_until(lambda: pid.read_text().endswith("\n"))
+        return real(job, 0.0 if seconds == TIME_LIMIT else PATIENCE)
+
+    monkeypatch.setattr(Job, "ended", begun)
+    settings = [f"reward.path={reward}", "reward.function=compute_score"]
+    with pytest.raises(UserError, match="no answer within"):
+        run_tool(tools()["check_fully"], {"preset": "toy-cpu", "settings": settings})
+    child = int(pid.read_text())
+    wait_until(lambda: not psutil.pid_exists(child))
 
 
 @pytest.mark.parametrize(
