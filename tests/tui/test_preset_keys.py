@@ -1,10 +1,12 @@
 """`tune` and `enter` on a preset of the list."""
 
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
 from pilots import message, until
+from waiting import PATIENCE
 
 from launcher.check.tuning import Measured, Point
 from launcher.preset.files import LoadedPreset
@@ -37,15 +39,19 @@ async def test_a_preset_is_tuned_after_a_question(
         await until(pilot, lambda: "toy-cpu-tuned exists already" in message(app))
 
 
-async def test_a_tuned_preset_is_in_the_list(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tuned_preset_is_in_the_list(
+    make: SimpleNamespace, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def tune(loaded: LoadedPreset, path: Path, narrate: tuning.Narrate) -> Tuned:
-        """Ends at once, as its probes would take minutes."""
+        """Ends when its preset is in the list, which any page that closes makes read the presets again."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("extends: toy-cpu\n")
+        listed.wait(PATIENCE)
         best = Measured(Point(), "a-toy-cpu", 400.0)
         return Tuned((best,), best, {}, path)
 
     monkeypatch.setattr(tuning, "tune", tune)
+    listed = Event()
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await app.workers.wait_for_complete()
@@ -55,7 +61,11 @@ async def test_a_tuned_preset_is_in_the_list(make: SimpleNamespace, monkeypatch:
         await pilot.press("a", "u")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
+        await until(pilot, lambda: (home / "presets" / "toy-cpu-tuned.yaml").exists())
+        await pilot.press("question_mark", "escape")
         await until(pilot, lambda: "preset toy-cpu-tuned" in table.keys)
+        listed.set()
+        await app.workers.wait_for_complete()
         assert table.cursor == "preset toy-cpu", "the cursor stays with the user"
 
 

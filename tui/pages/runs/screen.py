@@ -70,6 +70,7 @@ class RunsScreen(ListPage[None]):
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
         self._looking = True  # at the files; once at a time
         self._on_run = False
+        self._tuned: set[str] = set()  # presets that tune makes
         self._compared: object = None  # the runs whose settings were compared, and the presets at that time
 
     def compose(self) -> ComposeResult:
@@ -117,10 +118,11 @@ class RunsScreen(ListPage[None]):
         await in_background(partial(elsewhere.ask, name))
         self._fill()
 
-    async def _read_presets(self, *, follow: bool = True) -> None:
+    async def _read_presets(self) -> None:
         """Reads the presets if one of their files changed; reading all takes most of a second.
 
-        With `follow`, the cursor moves to a preset that is new: copied, renamed, imported, or saved in the editor.
+        The cursor moves to a preset that is new: copied, renamed, imported, or saved in the editor; not to a tuned one,
+        since the user may have moved on in the minutes that tuning takes.
         """
         files = await asyncio.to_thread(preset_files)
         if files != self._read:
@@ -128,8 +130,8 @@ class RunsScreen(ListPage[None]):
             self.lines.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
-            if known and self.whole and follow:
-                new = [f"{PRESET}{name}" for name in self.presets if name not in known]
+            if known and self.whole:
+                new = [f"{PRESET}{name}" for name in self.presets if name not in known and name not in self._tuned]
                 made = [key for key in new if key in self.table.keys]
                 if len(made) == 1:
                     self.table.move_to(made[0])
@@ -310,8 +312,9 @@ class RunsScreen(ListPage[None]):
     async def _tune(self, name: str) -> None:
         from tui.pages.runs.preset_actions import tune_preset
 
+        self._tuned.add(f"{name}-tuned")  # whoever reads it first: a page that closes makes the list read, as well
         await tune_preset(self.app, name)
-        await self._read_presets(follow=False)  # the user may have moved on since the start, minutes ago
+        await self._read_presets()
 
     def action_import(self) -> None:
         from tui.pages.runs.pasting import import_anything
