@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from textual.actions import ActionParseResult, parse
@@ -18,7 +17,7 @@ from textual.color import Color
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.driver import Driver
-from textual.events import DescendantFocus, Event, InputEvent, Key
+from textual.events import DescendantFocus, Event, InputEvent, Key, Paste
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.reactive import Reactive
@@ -30,6 +29,7 @@ from launcher.cli.screen import ScreenRequest
 from tui.kit import terminal
 from tui.kit.actions.editing import edit_preset
 from tui.kit.drawing.glyphs import to_ascii
+from tui.kit.key_order import KeyOrder
 from tui.kit.keys import KEYS
 from tui.kit.navigation import Navigation
 from tui.kit.page import Offers, Page
@@ -74,7 +74,7 @@ class PpoTui(App[None]):
         self.set_class(settings.ascii, ASCII_CLASS)
         self._inert, self._ascii = terminal.InertFilter(), AsciiFilter()
         self.said: Said | None = None
-        self._given = WeakKeyDictionary[Key, Screen[object]]()  # keys that a page has to look at
+        self._keys = KeyOrder(self, super().on_event)
         self._leaving = False
         self._complaints: list[str] = []
         self._menu_key = ""  # of the user's own
@@ -143,25 +143,16 @@ class PpoTui(App[None]):
                 self.screen.mount(MessageLine(self.said))
 
     async def on_event(self, event: Event) -> None:
-        """Passes a key to the page on top, which returns it here if no widget handles it.
-
-        By then the page may have opened another one, which gets the key, or closed. A key for a closed page is dropped:
-        it was meant for a question that is already answered. Every key removes the message before it.
-        """
-        if self._leaving and isinstance(event, InputEvent):
+        """Passes keys and pasted texts on in their order. Every key removes the message before it."""
+        if self._leaving and isinstance(event, InputEvent | Paste):
             return
-        if isinstance(event, Key) and not event.is_forwarded:
-            if self.said is not None and not self.said.fresh:
-                self.said = None
-                self._show_message()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._opened(), _OPENING)
-            self._given[event] = self.screen
-        elif isinstance(event, Key) and (given := self._given.get(event, self.screen)) is not self.screen:
-            if isinstance(given, Page) and not given.left:
-                self.post_message(event.copy())
+        if not isinstance(event, Key | Paste) or event.is_forwarded:
+            await super().on_event(event)
             return
-        await super().on_event(event)
+        if isinstance(event, Key) and self.said is not None and not self.said.fresh:
+            self.said = None
+            self._show_message()
+        await self._keys.take(event)
 
     def on_key(self, event: Key) -> None:
         """Shows why a key does nothing here; Textual then looks for its action."""

@@ -33,6 +33,11 @@ class Palette(CommandPalette, Page[None]):
             event.stop()
             event.prevent_default()
 
+    async def ready(self, key: str) -> None:
+        """Waits for the entries that match, so that `enter` after a fast text chooses one."""
+        while key != "escape" and any(worker.node is self and worker.is_running for worker in self.app.workers):
+            await asyncio.sleep(0.02)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Refuses page up and down until the list has a size, because Textual's list would fail."""
         return action != "command_list" or bool(self.query_one(CommandList).scrollable_content_region)

@@ -112,10 +112,9 @@ async def test_going_on_waits_for_what_was_typed_before(make: SimpleNamespace, h
     """A slow line may bring a paste and the key behind it at once."""
     async with make.app().run_test(size=HOME) as pilot:
         await asked(pilot, "")
-        screen = pilot.app.screen
-        assert isinstance(screen, PasteScreen)
-        screen.query_one(TextArea).post_message(Paste(COMMAND))
-        screen.action_submit()
+        assert isinstance(pilot.app.screen, PasteScreen)
+        pilot.app.post_message(Paste(COMMAND))
+        pilot.app.simulate_key("f2")
         await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
 
 

@@ -139,6 +139,9 @@ class Page(Offers, Screen[ResultT]):
         field.remove_class(HIDDEN)
         self.set_focus(field)
 
+    async def ready(self, key: str) -> None:
+        """Waits until the page can take a key that comes after a text."""
+
     @property
     def topic(self) -> str | None:
         """The topic of `ppo-tui help` about the selection; None for nothing."""

@@ -64,9 +64,6 @@ class PasteScreen(Dialog[str | None]):
             self.query_one("#wrong", Static).update("")
 
     def action_submit(self) -> None:
-        self.query_one(TextArea).call_later(self._submit)  # behind a paste that it has not handled yet
-
-    def _submit(self) -> None:
         text = self.query_one(TextArea).text
         if wrong := self.objection(self._wrong, text):
             self._refused = text

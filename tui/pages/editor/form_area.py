@@ -83,7 +83,7 @@ class FormArea(Container):
     def open_at(self, name: str) -> None:
         """Moves to a field and opens its value, to be typed or chosen."""
         self.go_to(name)
-        self.call_after_refresh(self._open, name)
+        self._open(name)
 
     def edit(self, change: Callable[[], object], where: Where = ()) -> bool:
         """Makes a change of the value `where`, or shows what is wrong with it. Returns whether it was made."""
@@ -132,18 +132,24 @@ class FormArea(Container):
         if self.refused():
             return
         self._editing = name
-        self.lines.make_room(ROWS)
         where, text = self.form.where(name), self.form.text(name)
-        self._place(self.lines.row_of(name), value_column(self.lines.size.width - 1))
+        self._place_at(name)
+        self.call_after_refresh(self._place_at, name)  # a form that was hidden has a size then
         self.box.open(
             "" if text == DASH else text,
             lambda text, fresh: choices(
                 where, text, fresh=fresh, config=self.form.config, folder=self.draft.path.parent
             ),
             lambda text, entered: self.draft.check_text(where, text),
-            hint="",
             note=_hint(name),
+            was="not set" if text == DASH else text,
         )
+
+    def _place_at(self, name: str) -> None:
+        """Puts the box over the value that is being typed."""
+        if self._editing == name:
+            self.lines.make_room(ROWS)
+            self._place(self.lines.row_of(name), value_column(self.lines.size.width - 1))
 
     def action_add(self) -> None:
         """Asks for a key, then for its value."""
@@ -207,7 +213,7 @@ class FormArea(Container):
         if name in self.form.names(everything=True):
             self.open_at(name)
         else:
-            self.call_after_refresh(self._ask_value, text)
+            self._ask_value(text)
 
     def _line(self, name: str, columns: int) -> Row:
         return self.form.line(name, columns)

@@ -9,13 +9,13 @@ from textual.widgets import Input
 
 from launcher.core.text import clean
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR
-from tui.kit.drawing.rows import Row, paragraph
+from tui.kit.drawing.rows import Row, crop, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.lines import Lines
 
 MOST = 6  # choices in sight
-ROWS = MOST + 3  # of the box, with a note of two lines
+ROWS = MOST + 4  # of the box, with the old value and a note of two lines
 Offer = Callable[[str, bool], list[str]]
 """The choices for a text; True while it is the initial text."""
 Check = Callable[[str, bool], str | None]
@@ -42,19 +42,20 @@ class ValueBox(Vertical):
         self.chosen: int | None = None
         self._offer: Offer | None = None
         self._check: Check | None = None
-        self._first = self._note = ""
+        self._first = self._note = self._was = ""
 
     def compose(self) -> ComposeResult:
         yield Input(compact=True)
         yield Lines(id="value-note")
         yield Lines(id="value-choices")
 
-    def open(self, text: str, offer: Offer, check: Check, *, hint: str, note: str = "") -> None:
+    def open(self, text: str, offer: Offer, check: Check, *, hint: str = "", note: str = "", was: str = "") -> None:
         """Starts with a text, selected, so that the first letter replaces it.
 
-        `hint` is shown in the empty field, `note` below a valid one.
+        `hint` is shown in the empty field, `note` below a valid one, the old value `was` until the box closes.
         """
-        self._offer, self._check, self._first, self._note, self.chosen = offer, check, text, note, None
+        self._offer, self._check, self._first, self.chosen = offer, check, text, None
+        self._note, self._was = note, f"was {clean(was)}" if was else ""
         field = self.query_one(Input)
         with self.prevent(Input.Changed):
             field.value, field.placeholder = text, hint
@@ -64,10 +65,11 @@ class ValueBox(Vertical):
         self.call_after_refresh(self._show_note, "")  # its width is known then
 
     def _show_note(self, wrong: str) -> None:
-        """Shows a sentence below the text: its error, or else what may be typed."""
+        """Shows the old value and a sentence below the text: its error, or else what may be typed."""
         text = f"{CRITICAL} {wrong}" if wrong else self._note
         rows = paragraph(text, "critical" if wrong else "dim", self.size.width, least=12)[:3]
-        self.query_one("#value-note", Lines).show(rows)
+        was: list[Row] = [crop([(f" {self._was}", "dim")], self.size.width)] if self._was else []
+        self.query_one("#value-note", Lines).show([*was, *rows])
 
     def _wrong(self, text: str, *, entered: bool) -> str:
         return (self._check(text, entered) if self._check and text != self._first else None) or ""
@@ -86,28 +88,19 @@ class ValueBox(Vertical):
         event.stop()
         text = self.choices[self.chosen] if self.chosen is not None else event.value
         if self.chosen is not None and text.endswith("/"):
-            self._complete()
+            self.action_complete()
         elif wrong := self._wrong(text, entered=True):
             self._show_note(wrong)
         else:
             self._close(text)
 
-    # The keys of this box come before the letters that wait for the field: each has to queue behind them.
-
-    def action_take(self) -> None:
-        field = self.query_one(Input)
-        field.call_later(field.action_submit)
+    async def action_take(self) -> None:
+        await self.query_one(Input).action_submit()
 
     def action_close(self) -> None:
         self._close(None)
 
     def action_complete(self) -> None:
-        self.query_one(Input).call_later(self._complete)
-
-    def action_choose(self, distance: int) -> None:
-        self.query_one(Input).call_later(self._choose, distance)
-
-    def _complete(self) -> None:
         """Completes with the selected choice, the only choice, or the common beginning of all."""
         if not self.choices:
             return
@@ -118,7 +111,7 @@ class ValueBox(Vertical):
         field.value = text
         field.cursor_position = len(text)
 
-    def _choose(self, distance: int) -> None:
+    def action_choose(self, distance: int) -> None:
         if self.choices:
             at = -1 if self.chosen is None and distance > 0 else self.chosen or 0
             self.chosen = (at + distance) % len(self.choices)

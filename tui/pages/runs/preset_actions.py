@@ -65,7 +65,7 @@ async def import_preset(app: App[Any], text: str) -> None:
     source, name = _script(text)
     lossy = False
     try:
-        await asyncio.to_thread(from_script, source, name)
+        from_script(source, name)  # not in a thread, in which time keys for the next question would go to the list
     except Lossy as error:
         details = clean("\n".join(error.losses))
         if not await confirmed(app, "The preset would train differently. Import it?", details, "import"):
