@@ -186,9 +186,7 @@ async def _round(
             assert app.left or app.is_running, f"it ended on {type(app.screen).__name__}"
             assert len(app.screen_stack) > 1, "no page is left"
         if not app.left:
-            await pilot.pause()
-            await pilot.pause(0.1)
-            assert any(line.strip() for line in picture(app)), "nothing is drawn"
+            await until(pilot, lambda: any(line.strip() for line in picture(app)))  # a page may be opening
         report.quits += app.left
 
 
