@@ -64,5 +64,5 @@ def _put(report: "Report") -> None:
         put_table(lanes)
     put("")
     put(f"{'speed':<8} {limit_line(report.limits)}")
-    for label, text in advice_rows(report.advice):
+    for label, text in advice_rows(report):
         put(f"{label:<8} {text}")

@@ -12,7 +12,7 @@ from launcher.record.check import Suggestion
 from launcher.verl.config import BATCH, MINI, VerlConfig
 
 Direction = Literal["raise", "lower", "set", "check"]
-Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups"]
+Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups", "gpu"]
 
 _ARROWS: dict[Direction, str] = {"raise": " ↑", "lower": " ↓", "set": " →", "check": ""}
 _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from step 0: past at a checkpoint
@@ -83,7 +83,9 @@ def fix_of(written: str | Mapping[str, Any]) -> Fix:
     """A fix as rules.toml has it: words, or `{lower = "KEY", when = "..."}`."""
     if isinstance(written, str):
         return Fix(why=written)
-    direction = next(each for each in get_args(Direction) if each in written)
+    direction = next((each for each in get_args(Direction) if each in written), None)
+    if direction is None:
+        return Fix(**written)
     others = {name: value for name, value in written.items() if name != direction}
     return Fix(key=written[direction], direction=direction, **others)
 
@@ -101,6 +103,7 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[
         "kl in reward": known(config.kl_in_reward, not logged.isdisjoint(("actor/reward_kl_penalty", "critic/kl"))),
         "kl in loss": known(config.kl_in_loss, "actor/kl_loss" in logged),
         "groups": known(config.group_based, not critic),
+        "gpu": config.text("trainer.device") != "cpu",
     }
     return tuple(fix.suggest(config) for fix in fixes if fits[fix.fits])
 

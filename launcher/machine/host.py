@@ -1,18 +1,23 @@
-"""The host of a run: its memory, its disks, and what the kernel's out-of-memory killer has ended on it."""
+"""The host of a run: its memory, CPUs and disks, and what the kernel's out-of-memory killer has ended on it."""
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
 from launcher.record.attempt import OF_HOST, OomKills
-from launcher.record.machine import DiskSpace
+from launcher.record.machine import DiskSpace, HostSample
 
 _CGROUP = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 _KILLS = "oom_kill"
+_PRESSURE = Path("/proc/pressure/cpu")
+_NOT_BUSY = ("idle", "iowait", "steal")
+_IN_OTHERS = {"guest", "guest_nice"}  # Linux counts them as user and nice
 
 
 def host_memory() -> tuple[int, int]:
@@ -26,6 +31,54 @@ def host_memory() -> tuple[int, int]:
             cache = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
             return int((_CGROUP / "memory.current").read_text()) - cache, limit
     return used, total
+
+
+class Usage:
+    """The CPUs of the host, and those that the processes of a run use, from one call to the next."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, float] = {}
+        self._run: dict[int, float] = {}
+        self._at = time.monotonic()
+
+    def host(self) -> HostSample:
+        """A sample of the host; without its CPUs the first time."""
+        sample = HostSample(*host_memory())
+        with contextlib.suppress(OSError):  # a system without load or times
+            times, cores = psutil.cpu_times()._asdict(), psutil.cpu_count() or 0
+            before, self._times = self._times, times
+            used = {name: times[name] - before[name] for name in times.keys() & before.keys() - _IN_OTHERS}
+            if cores and (whole := sum(used.values())) > 0:
+                share = cores / whole
+                idle = sum(used.get(name, 0.0) for name in _NOT_BUSY)
+                return replace(
+                    sample,
+                    load=round(os.getloadavg()[0], 2),
+                    cores=cores,
+                    busy=round((whole - idle) * share, 2),
+                    stolen=round(used.get("steal", 0.0) * share, 2),
+                    waiting=_pressure(),
+                )
+        return sample
+
+    def run(self, pids: Iterable[int]) -> float | None:
+        """Cores that these processes and their ended children used; None where no process was known before."""
+        now, seconds = time.monotonic(), dict[int, float]()
+        for pid in pids:
+            with contextlib.suppress(psutil.Error):
+                seconds[pid] = sum(psutil.Process(pid).cpu_times()[:4])  # user and system, of itself and of children
+        before, self._run = self._run, seconds
+        passed, self._at = now - self._at, now
+        if not before.keys() & seconds.keys() or passed <= 0:
+            return None
+        return round(sum(max(seconds[pid] - before.get(pid, 0.0), 0.0) for pid in seconds) / passed, 2)
+
+
+def _pressure() -> float | None:
+    """The share of the last 10 s in which a task waited for a core; None for a kernel without PSI."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return round(float(_PRESSURE.read_text().split("avg10=")[1].split()[0]) / 100, 4)
+    return None
 
 
 def oom_kills(counter: str | None = None) -> OomKills:

@@ -15,8 +15,8 @@ import psutil
 from launcher.core import clock
 from launcher.machine import gpu_holders
 from launcher.machine.gpu_holders import Owner
-from launcher.machine.host import host_memory
-from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
+from launcher.machine.host import Usage
+from launcher.record.machine import GpuSample, Holder, MachineSample, ProcessesSample
 
 _DETAILS = 10.0  # seconds between two samples that include limits and holders
 _STACK = 25  # field of /proc/PID/stat after the name: the start of the stack
@@ -57,6 +57,7 @@ class Sampler:
         self._nvml: Any = None
         self._devices: list[_Device] = []
         self._detailed = 0.0
+        self._usage = Usage()
         self._counted_twice = 0  # bytes
         self._owners: dict[int, Owner] = {}
         self._recorded: dict[int | str, dict[int, int | None]] = {}  # holders of a device as last recorded
@@ -101,8 +102,8 @@ class Sampler:
             self._counted_twice = _shared_by_forks(pids)
         return MachineSample(
             t=round(now, 2),
-            host=HostSample(*host_memory()),
-            run=ProcessesSample(max(0, _private(pids) - self._counted_twice)),
+            host=self._usage.host(),
+            run=ProcessesSample(max(0, _private(pids) - self._counted_twice), self._usage.run(pids)),
             gpus=tuple(self._gpu(device, pids, session, detailed) for device in self._devices),
             missing=f"no GPU metrics: {self.reason}" if detailed and self.reason else None,
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from launcher.metrics.host import HostLoad
 from launcher.metrics.records import parse_object
 from launcher.record.json import RARE, Record
 
@@ -59,10 +60,17 @@ class GpuSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class HostSample(Record):
-    """Bytes of the machine's memory, or of the container's."""
+    """Bytes of the machine's memory, or of the container's. `cores` of CPU are `busy`, and `stolen` by other guests of
+    the hypervisor, since the last sample; `waiting` is the share of the last 10 s in which a task waited for one.
+    """
 
     used: int | None = None
     total: int | None = None
+    load: float | None = field(default=None, metadata=RARE)
+    cores: int | None = field(default=None, metadata=RARE)
+    busy: float | None = field(default=None, metadata=RARE)
+    stolen: float | None = field(default=None, metadata=RARE)
+    waiting: float | None = field(default=None, metadata=RARE)
 
     @property
     def short(self) -> bool:
@@ -96,9 +104,10 @@ class NodeSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class ProcessesSample(Record):
-    """Private bytes of the run's processes."""
+    """Private bytes of the run's processes, and the CPU cores that they used since the last sample."""
 
     rss: int | None = None
+    cores: float | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,15 @@ class MachineSample(Record):
     missing: str | None = field(default=None, metadata=RARE)
     nodes: tuple[NodeSample, ...] = field(default=(), metadata=RARE)
     away: str | None = field(default=None, metadata=RARE)
+
+    @property
+    def host_load(self) -> HostLoad | None:
+        """What used the CPUs of this machine; None if it is not known, or the run has other machines."""
+        host, own = self.host, self.run.cores
+        if self.nodes or host.load is None or host.cores is None or host.busy is None or own is None:
+            return None
+        others = max(host.busy - own, 0.0)
+        return HostLoad(host.load, host.cores, host.busy, others, host.stolen or 0.0, host.waiting)
 
     def among(self, cluster: "MachineSample", here: str) -> "MachineSample":
         """This machine, named `here`, joined with its cluster: only its own GPUs show the memory of the run."""

@@ -83,6 +83,8 @@ def _advice(row: Row, evidence: Evidence) -> Advice | None:
     reach = spread * quantile((1 + _SURE) / 2, max(len(found.saved) - 1, 1))
     middle = mean * math.sqrt(row.low * row.high)
     low, high = max(0.0, (mean - reach) * row.low), min((mean + reach) * row.high, evidence.seconds)
+    if low <= 0:  # it may save nothing
+        return None
     now = text_of(evidence.value(row.key))
     return Advice(
         row.id, row.cause, row.do, f"{row.key}={found.value}", now, evidence.seconds, min(middle, high), low, high

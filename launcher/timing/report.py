@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import STEP as WHOLE
 from launcher.preset.effective import EffectiveConfig
@@ -35,6 +36,7 @@ class Report:
     """One step. `lanes` and `idle` are empty without spans, and `rough` says why.
 
     `stages` are its seconds, `usual` the medians of the recent steps, `history` the shares of the stages by step.
+    `together`: all its stages are slow. There is no advice for a step that others on the `host` slowed.
     """
 
     step: int
@@ -47,6 +49,13 @@ class Report:
     advice: Advice | None
     history: Mapping[int, Mapping[str, float]]
     rough: str = ""
+    host: HostLoad | None = None
+    together: bool = False
+
+    @property
+    def crowded(self) -> bool:
+        """Whether others on the host explain that the step is slow."""
+        return self.together and self.host is not None and self.host.crowded
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -82,6 +91,8 @@ class Report:
             "formulas": FORMULAS,
             "limits_source": told.source or None,
             "limits_missing": told.why or None,
+            "host": self.host._asdict() if self.host else None,
+            "slow_together": self.together,
             "advice": self.advice.to_json() if self.advice else None,
         }
 
@@ -160,6 +171,8 @@ class Timing:
         parallel = (config.whole(TENSOR) or 1) if config else 1
         figures = _at(series, step)
         told = limits(figures, stages, model, gpu.name if gpu else "", gpus, sequences, at_once, parallel)
+        host, together = HostLoad.of(figures), slow_together(stages, usual)
+        crowded = together and host is not None and host.crowded
         return Report(
             step=step,
             seconds=found.seconds if found else sum(stages.values()),
@@ -168,9 +181,11 @@ class Timing:
             usual=usual,
             time=found,
             limits=told,
-            advice=self.advice(series, gpu),
+            advice=None if crowded else self.advice(series, gpu),
             history=history,
             rough="" if found else self._why(),
+            host=host,
+            together=together,
         )
 
     def advice(self, series: SeriesStore, gpu: GpuSample | None = None) -> Advice | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from launcher.core.format import number
 from launcher.timing.advice import Advice
 from launcher.timing.limits import Limits
+from launcher.timing.report import Report
 
 
 def limit_line(limits: Limits) -> str:
@@ -20,7 +21,7 @@ def limit_line(limits: Limits) -> str:
 def advice_line(advice: Advice | None) -> str:
     """The change that would save most, in one line."""
     if advice is None:
-        return "none: no setting would save 3 % of a step, or too few steps"
+        return "none: no setting is sure to save time, or too few steps"
     return f"{advice.setting} (now {advice.now}): {gain(advice)}"
 
 
@@ -30,8 +31,17 @@ def gain(advice: Advice) -> str:
     return f"{advice.speedup:.2f}x as fast, saves {number(advice.saved, 2)} s per step ({interval})"
 
 
-def advice_rows(advice: Advice | None) -> Iterator[tuple[str, str]]:
-    """The cause, the change, and the next best ones, each with its label."""
+def advice_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """The host, the cause, the change, and the next best ones, each with its label."""
+    advice, host = report.advice, report.host
+    if report.crowded and host is not None:
+        yield "cause", host.words
+        yield "advice", "end other programs there, or wait: all stages are slow, so no setting is the reason"
+        return
+    if host is not None:
+        yield "host", host.words
+    elif report.together:
+        yield "host", "not recorded, and all stages are slow: look at it first (`uptime`, `top`)"
     if advice is None:
         yield "advice", advice_line(None)
         return

@@ -7,12 +7,16 @@ from typing import ClassVar
 
 from launcher.core.format import duration, number, steps
 from launcher.health import keys
+from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
+from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
+from launcher.metrics.host import LOAD, HostLoad, slow_together
+from launcher.metrics.timing import PARTS
 from launcher.record.levels import NOTICE, OK, WARN
 from launcher.verl.config import BATCH
 
@@ -31,11 +35,17 @@ class StepTime(Rule):
 
     id = "THR-1"
     needs = (keys.STEP_TIME,)
-    also = (keys.TOKENS,)
+    also = (keys.TOKENS, LOAD)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._time, self._cost = Metric(), Metric()  # of a step, and per token
+        self._stages = {name: Metric() for _, names in PARTS for name in names}
+        self._host_first = False  # whether the last slow step was slow as a whole, for all that is known of the host
+
+    def fixes(self) -> Sequence[Fix]:
+        advice = super().fixes()
+        return (*shared_advice("host-load"), *advice) if self._host_first else advice
 
     def judge(self, frame: Frame) -> Reading | None:
         core = _core_time(frame)
@@ -46,25 +56,39 @@ class StepTime(Rule):
         tokens, time, cost = self._generated(frame), self._time, self._cost
         time.see(core)
         cost.see(core / tokens if tokens is not None and tokens > 0 else None)
+        for name, stage in self._stages.items():
+            stage.see(frame.get((f"timing_s/{name}",)))
         if time.known < FIRST:
             return warming(FIRST + 1 - time.known)
         ratio, ago = core / time.usual, core / time.ago
         if cost.known and math.isfinite(cost.now):  # shorter or longer responses are no slow-down
             ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
 
+        host, together = HostLoad.of(frame.data), self._together()
+        ending = f"; {host.words}" if together and host is not None and host.crowded else ""
+
         def message(reading: Reading) -> str:
             if reading.raw > worst(reading.raising[:1]):
-                return f"steps take {number(ago)}× the time of 50 to 100 steps ago"
-            return f"steps take {number(ratio)}× the usual time ({number(core)} s)"
+                return f"steps take {number(ago)}× the time of 50 to 100 steps ago{ending}"
+            return f"steps take {number(ratio)}× the usual time ({number(core)} s){ending}"
 
         reading = self.compare(
             message,
             lambda limits: [(ratio, ladder(limits, "ratio", ">"), _RATIO), (ago, ladder(limits, "ago", ">"), _AGO)],
             time,
         )
+        if reading.raw > OK:
+            self._host_first = together and (host is None or host.crowded)
         if reading.raw >= WARN:
-            cost.refuse()
+            for each in (cost, *self._stages.values()):
+                each.refuse()
         return reading
+
+    def _together(self) -> bool:
+        """Whether all stages of this step took longer than usual."""
+        known = {name: stage for name, stage in self._stages.items() if stage.known and math.isfinite(stage.now)}
+        now, usual = ({name: getattr(each, of) for name, each in known.items()} for of in ("now", "usual"))
+        return slow_together(now, usual)
 
     def _generated(self, frame: Frame) -> float | None:
         """Tokens of the step with those of the groups that were dropped and generated again, which veRL leaves out."""

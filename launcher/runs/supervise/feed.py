@@ -11,6 +11,7 @@ from launcher.core.format import GIB
 from launcher.core.tail import LineTail, Tail
 from launcher.health.alerting import AlertSettings
 from launcher.health.keys import RUN_MEMORY
+from launcher.metrics.host import HostLoad
 from launcher.metrics.records import StepRecord
 from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, EventLog, LevelChange, Note, read_kind
@@ -83,6 +84,7 @@ class Feed:
         self._sampling = sampling(run, attempt, launch, guard)
         self._responses = ToldByResponses(run, attempt, guard)
         self._host: deque[HostSample] = deque(maxlen=_LAST)
+        self._loads: list[HostLoad] = []  # since the last step
         self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
@@ -198,6 +200,8 @@ class Feed:
             self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
             if not sample.nodes:
                 self._host.append(sample.host)
+            if (load := sample.host_load) is not None and not self._of.info.replay_of:
+                self._loads.append(load)
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
 
@@ -205,6 +209,9 @@ class Feed:
         """Adds ppo-tui's own metrics to a step."""
         with self._guard("responses"):
             self._responses.add(record)
+        if self._loads:
+            record.data |= HostLoad.mean(self._loads).metrics() | record.data
+            self._loads = self._loads[-1:]
         if self._held:
             record.data.setdefault(RUN_MEMORY[0], max(self._held) / GIB)
             self._held = self._held[-1:]  # several steps may come between two samples

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.core.text import clean
-from launcher.health.keys import RUN_MEMORY
+from launcher.metrics.host import PREFIX as OF_MACHINE
 from launcher.metrics.records import StepRecord, float_of, is_step, parse_object
 from launcher.metrics.responses import PREFIX, ResponseFigures
 from launcher.record.layout import AttemptDir, RunDir
@@ -134,7 +134,7 @@ def _text(value: Any) -> str:
 
 Guard = Callable[[Literal["responses"]], AbstractContextManager[None]]
 
-_OWN = (PREFIX, *RUN_MEMORY)
+_OWN = (PREFIX, OF_MACHINE)
 _MOST = 1 << 23  # bytes read of one dump
 _SHARE = 0.01  # of one core
 _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a burst

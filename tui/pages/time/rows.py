@@ -169,7 +169,7 @@ def limit_rows(report: Report, columns: int) -> list[Row]:
 def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
     """The change that would save most, with what it would save; then the next ones."""
     drawn: list[Row] = []
-    for at, (label, text) in enumerate(advice_rows(report.advice)):
+    for at, (label, text) in enumerate(advice_rows(report)):
         role = "live" if label == "advice" and report.advice else "text" if at < 2 else "dim"
         drawn += labelled([(f" {label}", "dim")], text, role, _TEXT, columns)
     return drawn[:rows]
