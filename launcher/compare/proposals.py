@@ -62,8 +62,8 @@ class Proposals:
 def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> Proposals:
     """The proposals against a flag, from the checkpoint of `step`; `config` is that of the run.
 
-    First comes undoing the run's own changes, then usual values for unusual settings, which no advised fix touches,
-    then the advised fixes.
+    First comes undoing the run's own changes, then, for a flag about learning, usual values for unusual settings, which
+    no advised fix touches, then the advised fixes.
     """
     change, earlier = _undone(run, onset, step)
     advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
@@ -77,7 +77,8 @@ def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> 
         if len(change.edits) == 1:  # which one of the fixes may be, too
             fixes = [(key, value) for key, value in fixes if value != before.get(key)]
     undone = {each.key for each in change.edits} if change is not None else set()
-    strange = [each for each in unusual(config) if undone.isdisjoint((*each.keys, *(each.change or {})))]
+    learning = known is None or known.family not in ("speed", "memory")  # a learning rate slows no step
+    strange = [each for each in unusual(config) if learning and undone.isdisjoint((*each.keys, *(each.change or {})))]
     reasons |= _usual_values(strange)
     fixes = [(key, value) for key, value in fixes if not any(key in each.keys for each in strange)]
     for key, value in fixes:

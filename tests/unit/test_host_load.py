@@ -4,12 +4,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import span_runs
 from rule_levels import BASE, row
 
+from launcher.compare.proposals import proposals
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
 from launcher.machine.host import Usage
@@ -17,11 +19,13 @@ from launcher.machine.sampler import Sampler
 from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
+from launcher.preset.remedy import configuration
 from launcher.record.check import Check
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.machine import HostSample, MachineSample, NodeSample, ProcessesSample
+from launcher.runs.watch.history import Onset
 from launcher.timing.advice import Advice
 from launcher.timing.report import Timing
 from launcher.timing.words import advice_rows
@@ -180,3 +184,16 @@ def test_a_step_that_others_slowed_gets_no_setting(timing: tuple[Timing, SeriesS
     rough = Timing(found.run)  # nothing was read: by veRL's timers
     told = rough.report(heavy, 5)
     assert told is not None and told.crowded and told.advice is None
+
+
+@pytest.mark.parametrize("rule", ["THR-1", "MEM-2", "KL-1"])
+def test_an_unusual_learning_rate_is_tried_only_where_it_can_be_the_reason(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    preset = load("toy-cpu", ("actor.lr=0.1",)).snapshot()
+    run = create("x")
+    RunInfo(id=run.id, name="x", created=1.0, preset=preset).write(run.run_yaml)
+    found = proposals(run, Onset(rule, 20, 20, Level.WARN), 10, configuration(preset)).found
+    tried = any("actor.lr=" in setting for each in found for setting in each.settings)
+    assert tried is (rule == "KL-1"), found
