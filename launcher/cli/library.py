@@ -9,7 +9,7 @@ import typer
 from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError, of_file
-from launcher.core.files import beside
+from launcher.core.files import beside, write_atomic
 from launcher.core.text import near_hint
 
 app = group("Copy, rename, delete, import and export presets.")
@@ -154,8 +154,8 @@ def export(
         put(text.rstrip("\n"))
         return
     try:
-        to.expanduser().write_text(text, "utf-8")
-        to.expanduser().chmod(0o755)
+        write_atomic(file := to.expanduser(), text.encode())
+        file.chmod(0o755)
     except OSError as error:
         raise of_file(f"cannot write {to}", error) from None
     put(str(to))

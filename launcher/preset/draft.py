@@ -264,7 +264,7 @@ class Draft:
                 if (moved := _moved(where, at(found.raw, place), entry.value, self.path.parent)) is not None:
                     text = yaml_text.put(text, place, moved)
         self.path, self._on_disk = path, None
-        self.replace(_IMPORTED.sub("", text))
+        self.replace(without_source(text))
         self.save(over=True)
 
     def _wrong(self, where: Where, value: Any) -> str | None:
@@ -276,6 +276,11 @@ class Draft:
         except UserError as error:
             return str(error)
         return check(where, value, self.path.parent)
+
+
+def without_source(text: str) -> str:
+    """The text of a preset without the line that names the script that its first file was imported from."""
+    return _IMPORTED.sub("", text)
 
 
 def target(name: str) -> Path:

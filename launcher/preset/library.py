@@ -9,7 +9,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.preset import yaml_text
-from launcher.preset.draft import Draft
+from launcher.preset.draft import Draft, target, without_source
 from launcher.preset.files import Summary, find, load, parse, read_text, shipped, users
 
 ANYWHERE = "toy-cpu"
@@ -32,12 +32,19 @@ def copy(name_or_path: str, new: str) -> Path:
 
 
 def rename(name: str, new: str) -> Path:
-    """Renames a preset of the user's, also in the presets that extend it. Raises UserError."""
+    """Renames a preset of the user's, also in the presets that extend it. Raises UserError, OSError.
+
+    The old file is removed last, so that a rename that was cut off loses nothing; repeated, it continues.
+    """
     path = own(name)
     if "/" in new or new == name:
         raise UserError(f"{new!r} is not a valid new name for preset {name}")
     children = _children(name)  # asked before the new file is one of them
-    moved = copy(str(path), new)
+    moved, text = target(new), without_source(read_text(path))
+    if not moved.exists():
+        _write(moved, text)
+    elif read_text(moved) != text:
+        raise UserError(f"{moved} already exists", "choose another name")
     for child in children:
         _write(child, yaml_text.put(read_text(child), ("extends",), new))
     path.unlink()

@@ -37,7 +37,7 @@ from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 home, check = sys.argv[1:]
 
-def start(loaded, settings, narrate, *, id, after, resume_from, preflight):
+def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note):
     open(home + "/started", "a").write(id + "\\n")
     with appearing(loaded.name, id) as (run, hidden):
         RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)

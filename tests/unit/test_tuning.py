@@ -16,6 +16,7 @@ from launcher.core.errors import UserError
 from launcher.core.format import GIB
 from launcher.preset.files import load
 from launcher.record.layout import RunDir, all_runs, create
+from launcher.record.note import RunNote
 from launcher.record.state import RunState
 from launcher.runs.act import tune as tuning
 from launcher.runs.act.tune import COURSE, measured, preset_text, tune
@@ -147,8 +148,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     started: list[list[str]] = []
 
-    def start(loaded: Any, words: list[str], *, force: bool) -> RunDir:
+    def start(loaded: Any, words: list[str], *, force: bool, note: str = "") -> RunDir:
         run = create(loaded.name)
+        RunNote.parse(note).write(run.note)
         run.run_yaml.write_text(f"id: {run.id}\nname: {loaded.name}\noverrides: {json.dumps(words)}\n")
         attempt = run.add_attempt()
         chosen = dict(word.split("=", 1) for word in words)

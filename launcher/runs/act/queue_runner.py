@@ -1,6 +1,6 @@
 """Puts runs in the queue; `python -m launcher.runs.act.queue_runner` checks them and starts those whose turn it is."""
 
-import contextlib
+import functools
 import math
 import os
 import socket
@@ -21,7 +21,7 @@ from launcher.preset.files import LoadedPreset, load, restore, with_settings
 from launcher.record import queued
 from launcher.record.info import Origin
 from launcher.record.layout import find, new_id, require_writable
-from launcher.record.note import RunNote, is_tag
+from launcher.record.note import is_tag
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
@@ -151,7 +151,8 @@ def _start(turn: Turn) -> None:
             _narrate(f"{entry.id}: files have changed, so it is checked again")
             queued.change(entry, recheck=True, starter=None)
             return
-        start(loaded, chosen, _narrate, id=entry.id, after=entry.origin, resume_from=folder, preflight=found)
+        begin = functools.partial(start, loaded, chosen, _narrate, id=entry.id, preflight=found, note=entry.note)
+        begin(after=entry.origin, resume_from=folder)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
             queued.change(entry, starter=None)
@@ -162,9 +163,6 @@ def _start(turn: Turn) -> None:
         if not entry.run.path.exists():
             queued.change(entry, skipped=reason_of(error), now=False, starter=None)
             return
-    if entry.note:
-        with contextlib.suppress(OSError):  # a full disk: the run is there, and says so itself
-            RunNote.parse(entry.note).write(entry.run.note)
     queued.leave(entry)
 
 

@@ -1,10 +1,12 @@
 """Continuing a run from its newest checkpoint."""
 
-import shutil
+import contextlib
+import os
 import time
 from collections.abc import Sequence
 
 from launcher.core.errors import UserError
+from launcher.core.files import discard
 from launcher.health.alerting import check_health
 from launcher.preset.files import restore
 from launcher.record import control
@@ -46,20 +48,33 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
-    attempt = run.add_attempt()
+    _remove_unstarted(run, state)
+    attempt, written = run.add_attempt(), run.events.stat().st_size if run.events.exists() else 0
     try:
         launch = build_launch(loaded, env, run, attempt, resume_from=folder)
         _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
+        control.take(run)  # what was asked of the attempt that ended is not meant for this one
+        note_force(run, preflight)
+        EventLog(run.events).add(Action("resume", step=step, settings=tuple(settings)))
+        # last, because state.json makes the attempt the run's
+        write_launch(
+            run, attempt, launch, created=time.time(), run_created=info.created or time.time(), resume_step=step
+        )
     except BaseException:
-        shutil.rmtree(attempt.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            discard(attempt.path)
+            os.truncate(run.events, written)
         raise
-    control.take(run)  # what was asked of the attempt that ended is not meant for this one
-    write_launch(run, attempt, launch, created=time.time(), run_created=info.created or time.time(), resume_step=step)
-    note_force(run, preflight)
-    EventLog(run.events).add(Action("resume", step=step, settings=tuple(settings)))
     narrate(f"resuming from step {step} in attempt {attempt.number}")
     spawn_supervisor(run)
     return run
+
+
+def _remove_unstarted(run: RunDir, state: RunState) -> None:
+    """Removes the folders of attempts that a killed resume left before they were the run's."""
+    for attempt in map(run.attempt, run.attempt_numbers()):
+        if state.attempt is not None and attempt.number > state.attempt and not attempt.console.exists():
+            discard(attempt.path)
 
 
 def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
 from launcher.record.info import Edit, Origin, Preflight, RunInfo
 from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing, require_writable
+from launcher.record.note import RunNote
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.run_settings import differences, last_settings
 from launcher.verl import env as verl_env
@@ -40,13 +41,14 @@ def start(
     resume_from: Path | None = None,
     id: str | None = None,
     preflight: Preflight | None = None,
+    note: str = "",
 ) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
     `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
     checkpoint of another run to begin with; `id` the id of a queued run; `preflight` the earlier findings, if nothing
-    is to be checked again. Raises `check.gate.Refused` for a preset that would fail, unless `force`; then no run is
-    made.
+    is to be checked again; `note` the note of the run. Raises `check.gate.Refused` for a preset that would fail, unless
+    `force`; then no run is made.
     """
     from launcher.check.gate import admit
 
@@ -87,6 +89,8 @@ def start(
         begun = after_run.step or None if after_run else None
         write_launch(hidden, attempt, launch, created=now, resume_step=begun, cwd=run.path)
         note_force(hidden, preflight)
+        if note:
+            RunNote.parse(note).write(hidden.note)
         if after_run is not None:
             note_origin(hidden, after_run)
     spawn_supervisor(run)

@@ -24,7 +24,7 @@ from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.schema import FIELDS
 from launcher.preset.yaml_text import put, text_of
 from launcher.record.layout import RunDir, all_runs
-from launcher.record.note import RunNote, read_note
+from launcher.record.note import read_note
 from launcher.record.state import current
 from launcher.runs.act.start import start
 from launcher.runs.act.stop import stop
@@ -142,8 +142,7 @@ def _probe(
     loaded: LoadedPreset, words: list[str], tag: str, point: Point, narrate: Narrate, *, force: bool
 ) -> Measured:
     """Runs one short run to its end."""
-    run = start(loaded, words, force=force)
-    RunNote(tags=(tag,)).write(run.note)
+    run = start(loaded, words, force=force, note=f"#{tag}")
     try:
         last = None
         while (state := current(run, checks=False)).going:
