@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -144,6 +144,9 @@ strings: setup  # print every string that users read, file by file
 
 torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="stops --seed 7" selects
 	@$(EXPERIMENT)/torture.py $(ARGS)
+
+faults: setup  # fail every change of the disk, and die there; 15 minutes; ARGS="fork" selects
+	@$(EXPERIMENT)/faults.py $(ARGS)
 
 fuzz: setup
 	@$(EXPERIMENT)/fuzz_console.py --edits 1000000 $(ARGS)
