@@ -47,7 +47,7 @@ class Call:
         return _CALLS[self.number][0]
 
     def answer(self, fault: str) -> None:
-        """Lets it go on, or fails it, or kills its process."""
+        """Lets it continue, or fails it, or kills its process."""
         if fault == "half" and self.name == "write":
             self._half()
         if fault in ("half", "SIGKILL"):
