@@ -137,7 +137,7 @@ def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
     veRL: the `__post_init__` of the classes that `verl/utils/config.py: omega_conf_to_dataclass` makes.
     """
     given = {key for key, each in subject.settings.items() if each.source == "override" and subject.is_set(key)}
-    if not given or subject.verl is None or subject.config is None or not subject.at_least("0.9.0"):
+    if not given or subject.verl is None or not isinstance(subject.config, str) or not subject.at_least("0.9.0"):
         return
     given -= {key for rule in RULES for found in rule(subject) if found.level == "error" for key in found.keys}
     seen = set[tuple[str, str]]()

@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from launcher import inside
 from launcher.check import facts, machine
 from launcher.check.machine import Machine
 from launcher.preset import environment
 from launcher.preset.effective import EffectiveConfig, of_usual
 from launcher.preset.files import LoadedPreset
+from launcher.preset.schema import MAIN
 from launcher.preset.translate import RunFolders, settings
 from launcher.verl import defaults
 from launcher.verl import env as verl_env
+from launcher.verl.config import CRITIC, MODEL, RAY
 
 _RUN = Path("/nonexistent/run")  # the run directory, which there is not yet
+_EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
+_LIBRARIES = (f"{MODEL}.external_lib", f"{CRITIC}.model.external_lib")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +57,25 @@ class Subject(EffectiveConfig):
         return list(dict.fromkeys(name.partition(".")[0] for name in self.below(key)))
 
     @property
+    def program(self) -> str:
+        """The program or configuration that may differ from what the rules about veRL's programs assume; "" for
+        veRL's own, and for its programs with a configuration that is known.
+        """
+        program = self.loaded.preset.program
+        lost = ", whose configuration was not found" if self.config is None else ""
+        return f"{program.own or f'{MAIN} with {program.options}'}{lost}" if program.own or lost else ""
+
+    @property
+    def registering(self) -> str:
+        """The user's code that may register names with veRL: its program, and modules that it imports first."""
+        given = ",".join(
+            str(each or "") for each in (self.env.get(_EXTERNAL), self.get(f"{RAY}.runtime_env.env_vars.{_EXTERNAL}"))
+        )
+        libraries = [str(self.get(key) or "") for key in _LIBRARIES]
+        modules = [each for each in (*given.split(","), *libraries) if each not in ("", inside.PLUGIN)]
+        return ", ".join(dict.fromkeys([*([self.program] if self.program else []), *modules]))
+
+    @property
     def facts(self) -> facts.Facts:
         """What this veRL's source says."""
         return facts.read(self.version, self.verl)
@@ -77,11 +101,15 @@ def subject(
     unread = static and own is not None
     version, folders = verl.verl or defaults.NEWEST, RunFolders.below(_RUN)
     env = environment.variables(loaded.preset, folders.metrics, os.environ)
+    passed = settings(loaded, version, folders, env)
+    program, folder = loaded.preset.program, None if unread else verl.verl_path
+    found = None if unread or program.config else loaded.preset.configuration(verl.python, folder)
+    known = found and defaults.composed(version, folder, (), found)
     return Subject(
         version=version,
-        verl=None if unread else verl.verl_path,
-        config=None if unread else loaded.preset.program.config,
-        settings=settings(loaded, version, folders, env),
+        verl=folder,
+        config=None if unread else program.config or (found if known else None),
+        settings=passed,
         usual=of_usual(loaded.values()),
         loaded=loaded,
         python=verl.python,

@@ -37,6 +37,7 @@ from launcher.verl.config import (
     ULYSSES,
     VerlConfig,
 )
+from launcher.verl.programs import Found
 
 BUILT_IN_REWARDS = FIELDS["reward.function"].suggested
 OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
@@ -72,13 +73,14 @@ class EffectiveConfig(VerlConfig):
     """The configuration of one version of veRL with some keys set: `settings`, as `version` calls them.
 
     `verl` is the folder of the installed veRL, whose defaults are used; without one those of the published
-    versions are. `config` is the configuration in it that the program starts from, None for one that is not veRL's.
+    versions are. `config` is the configuration that the program starts from, in it or elsewhere; None where it is not
+    known.
     `usual` has the ranges that the preset declares for values of its own.
     """
 
     version: str = defaults.NEWEST
     verl: Path | None = None
-    config: str | None = defaults.PPO
+    config: str | Found | None = defaults.PPO
     settings: Mapping[str, Setting] = field(default_factory=dict)
     usual: Ranges = field(default_factory=dict)
 

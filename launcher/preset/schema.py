@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 
 from launcher.core.tables import read_tables
 from launcher.preset.fields import UNGROUPED, Spec, rows
+from launcher.verl import programs
 from launcher.verl.defaults import PPO, is_verl
 
 TABLES = read_tables(Path(__file__).with_name("fields.toml"))
@@ -131,6 +132,12 @@ class Program(Group):
         return f"{usual.rpartition('/')[0]}/{self.config_name.removesuffix('.yaml')}" if self.config_name else usual
 
     @property
+    def own(self) -> str:
+        """The name of a program that is not one of veRL's PPO trainers; "" for these."""
+        entry = self.entry_point or MAIN
+        return "" if entry in _CONFIGS else entry.rpartition("/")[2]
+
+    @property
     def imports_from(self) -> Path | None:
         """The folder in which Python looks for modules first; None: the folder of the run."""
         if self.folder is None:
@@ -181,6 +188,24 @@ class Preset(Group):
         path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
         found = (each / "verl" for each in ([first, *path] if first else path))
         return next((each for each in found if is_verl(each)), None)
+
+    def configuration(self, python: str, verl: Path | None) -> programs.Found | None:
+        """The configuration that the program starts from, where its files are here; `python` runs it, `verl` is the
+        folder of its veRL.
+        """
+        program, first = self.program, self.program.imports_from
+        path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
+        asked = programs.Asked(
+            entry=program.entry_point or MAIN,
+            folder=Path(program.folder) if program.folder else None,
+            path=(*([first] if first else []), *path, *([verl.parent] if verl else [])),
+            python=python,
+            config_name=program.config_name,
+            config_path=program.config_path,
+            config_dir=program.config_dir,
+            searchpath=self.overrides.get("hydra.searchpath"),
+        )
+        return programs.find(asked)
 
     @property
     def is_foreign(self) -> bool:

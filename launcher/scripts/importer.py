@@ -16,7 +16,7 @@ from launcher.preset.draft import target
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, load_text, restore
 from launcher.preset.layers import Layer
-from launcher.preset.schema import FIELDS, MAIN
+from launcher.preset.schema import FIELDS, MAIN, Preset
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
 from launcher.preset.translate import OURS
 from launcher.scripts import pasted
@@ -28,6 +28,7 @@ from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import ESTIMATOR
 from launcher.verl.defaults import is_verl
+from launcher.verl.env import interpreter
 
 _NAMES = {"trainer.experiment_name", "trainer.project_name"}
 """Keys with names for people, in which unknown parts are left out."""
@@ -139,9 +140,20 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
         notes.append(f"{clone} contains its own veRL; import the script from there to use it")
     if not preset.is_foreign:
         notes += _fill_in(layer, given)
+    elif preset.program.config is None:
+        notes.append(_origin(preset))
     notes = list(dict.fromkeys(map(redact, [*found.cut, *notes, *of_env])))
     text = dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes)
     return Imported(text, tuple(notes), tuple(map(redact, found.cut)))
+
+
+def _origin(preset: Preset) -> str:
+    """Where the program of a preset gets its configuration from."""
+    name, found = preset.program.own or MAIN, preset.configuration(interpreter(preset.python), None)
+    if found is None:
+        return f"the configuration of {name} was not found here; check compares the keys with those of veRL"
+    other = found.main.stem != name.removesuffix(".py").rpartition(".")[2]
+    return f"{name} {f'runs {found.main}, which ' if other else ''}starts from {found.folder / found.name}.yaml"
 
 
 def _clone(source: Source) -> Path | None:

@@ -85,16 +85,16 @@ def parse(source: Source) -> Script:
     answers = dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
     args = [arg for arg in source.args if not _VARIABLE.match(arg)]
     folder, ended, notes = str(source.folder), "", []
+    path = str(source.path) if source.path else f"{folder}/script.sh"
     if source.execute:
-        path = str(source.path.absolute()) if source.path else None
-        started = recording.record(text, folder, path, args, environ | answers)
+        file = str(source.path.absolute()) if source.path else None
+        started = recording.record(text, folder, file, args, environ | answers)
     else:
-        path = str(source.path) if source.path else f"{folder}/script.sh"
         found = reader.read(text, folder, path, args, environ, answers)
         started, ended, notes = found.started, found.ended, found.notes
         if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
             notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
-    return _choose(started, notes, ended)
+    return _choose(started, notes, ended, path)
 
 
 def _slurm(text: str, folder: str) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _slurm(text: str, folder: str) -> dict[str, str]:
     return found | {"SLURM_SUBMIT_DIR": folder} if "#SBATCH" in text else {}
 
 
-def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
+def _choose(started: Sequence[Started], notes: list[str], ended: str, path: str) -> Script:
     script = Script(notes=list(dict.fromkeys(notes)))
     commands: list[tuple[Started, int]] = []
     loose: list[str] = []
@@ -128,8 +128,12 @@ def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
                 f"the script exits before it starts veRL: {ended}", "pass its arguments after the script name"
             )
         script.overrides = [word.strip() for word in loose]
+        if loose:
+            script.notes.append(f"no program is named with the settings: {MAIN} is assumed")
         return script
     _take(*commands[-1], script)
+    if (other := commands[-1][0].script) not in ("", path) and Path(other).is_file():
+        script.notes.append(f"the command is in {other}, which this script runs")
     words = {(each.argv[at - 1], *each.argv[at:]) for each, at in commands}
     if len(words) > 1:
         script.losses.append(f"{len(words)} different veRL commands, of which the last one is used")

@@ -21,6 +21,8 @@ import orjson
 
 from launcher.core import paths
 from launcher.core.files import write_atomic
+from launcher.verl.hydra import quote
+from launcher.verl.programs import Found
 
 NEWEST = "0.9.1"
 """The newest version in the bundled list; newer ones are treated like it."""
@@ -39,31 +41,39 @@ def is_verl(folder: Path) -> bool:
     return (folder / "__init__.py").is_file() and (folder / "trainer").is_dir()
 
 
-def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree:
-    """The configuration `config` of veRL `version` below its folder `verl`, with these group choices.
+def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str | Found = PPO) -> Tree:
+    """The configuration `config` of veRL `version` below its folder `verl`, or of a program, with these group choices.
 
     Falls back to the bundled one, which has no choice but Megatron.
 
     The first call takes half a second for each installed version and choice, later ones a millisecond.
     """
-    megatron = "megatron" in config or "model_engine=megatron" in groups
+    megatron = "megatron" in str(config) or "model_engine=megatron" in groups
     return composed(version, verl, groups, config) or bundled(version, "megatron" if megatron else "dp")
 
 
 @functools.cache
-def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
-    """The installed veRL's configuration as Hydra composes it; None if there is none, or Hydra refuses a choice."""
-    file = verl / f"{config}.yaml" if verl else None
-    if verl is None or file is None or not file.is_file():
+def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str | Found = PPO) -> Tree | None:
+    """The installed veRL's configuration, or a program's, as Hydra composes it; None if there is none, or Hydra
+    refuses a choice.
+    """
+    if verl is None:
         return None
-    folder = file.parent
-    mark = hashlib.sha256(f"{file} {folder.stat().st_mtime_ns} {groups}".encode()).hexdigest()[:8]
+    usual = verl / "trainer" / "config"
+    if isinstance(config, str):
+        folder, name, more = (verl / config).parent, Path(config).name, [usual]
+        if not (verl / f"{config}.yaml").is_file():
+            return None
+        stamp = f"{verl / config}.yaml {folder.stat().st_mtime_ns}"
+    else:
+        folder, name, more, stamp = config.folder, config.name, [*config.search, usual], repr(config)
+    mark = hashlib.sha256(f"{stamp} {groups}".encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
     if not cache.is_file():
-        usual = verl / "trainer" / "config"
-        search = [] if folder == usual else [f"hydra.searchpath=['file://{usual}']"]  # theirs needs `import verl`
+        places = [quote(f"file://{each}") for each in more if each != folder]
+        search = [f"hydra.searchpath=[{','.join(places)}]"] if places else []  # theirs needs `import verl`
         # Hydra keeps global state and takes 25 MB: it works in a process of its own
-        command = paths.own_command(__name__, str(folder), file.stem, *search, *groups)
+        command = paths.own_command(__name__, str(folder), name, *search, *groups)
         done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
             return None

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from launcher.check import models
-from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.config.base import Findings, error, info, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
 from launcher.core.text import did_you_mean
@@ -49,6 +49,7 @@ def lora(subject: Subject) -> Findings:
             yield error("LORA-2", message, fix, [key, f"{ACTOR}.strategy"], {"actor.strategy": "fsdp2"})
 
 
+@of_trainer
 def other_rank(subject: Subject) -> Findings:
     """LORA-3: FSDP reads `lora_rank`; `lora.rank` is for Megatron only."""
     key = f"{MODEL}.lora.rank"

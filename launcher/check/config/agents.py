@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.config.base import Findings, error, info, of_keys, of_registry, warning
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
 from launcher.verl.config import ENGINE, MODEL, ROLLOUT
@@ -33,6 +33,7 @@ QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
 """The quantizations of each engine, by `rollout.quantization`."""
 
 
+@of_registry
 def loop(subject: Subject) -> Findings:
     """AGENT-1: the agent loop has a known name, or one that its configuration file gives."""
     name, path = subject.text(LOOP), subject.get(LOOPS)
@@ -76,6 +77,7 @@ def tools(subject: Subject) -> Findings:
         yield warning("AGENT-2", message, "set rollout.tool_config_path", [LOOP, *TOOLS])
 
 
+@of_registry
 def tool_file(subject: Subject) -> Findings:
     """AGENT-3: the file of tools lists tools, each with its class and a type that this veRL has.
 
@@ -109,6 +111,7 @@ def tool_file(subject: Subject) -> Findings:
             yield error("AGENT-3", message, f"set config.type to {' or '.join(known)}", [TOOLS[0]])
 
 
+@of_registry
 def tool_format(subject: Subject) -> Findings:
     """AGENT-4: calls of tools are read in a known format; the file of function tools may register one."""
     known, value = subject.facts.names.get("tool_formats", []), subject.text(FORMAT)
@@ -130,6 +133,7 @@ def unread(subject: Subject) -> Findings:
             yield info("ENGINE-4", f"{key} has no effect with the engine sglang", fix, [key])
 
 
+@of_keys
 def quantization(subject: Subject) -> Findings:
     """ENGINE-3: the engine can quantize its weights in the way that is asked for."""
     key, engine = f"{ROLLOUT}.quantization", subject.text(ENGINE) or ""

@@ -6,7 +6,7 @@ veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/p
 
 from collections.abc import Collection, Mapping
 
-from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.config.base import Findings, error, info, of_keys, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.core.text import nearest, perhaps
 from launcher.verl.algorithms import Algorithm, estimators, losses
@@ -37,6 +37,7 @@ _MODULES = (
 """Keys of user modules that veRL imports and that may register estimators and losses."""
 
 
+@of_keys
 def aggregation(subject: Subject) -> Findings:
     """V5: this version of veRL has the loss aggregation mode."""
     for block in (ACTOR, CRITIC):
@@ -98,6 +99,7 @@ def _registered(
         yield info(id, message, "register it when that module is imported", [key, *places])
 
 
+@of_trainer
 def trainers_of_estimators(subject: Subject) -> Findings:
     """ALG-5: ReMax, GDPO and the optimal token baselines run in the legacy trainer only."""
     known = estimators().get(subject.text(ESTIMATOR) or "")
@@ -106,6 +108,7 @@ def trainers_of_estimators(subject: Subject) -> Findings:
         yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
 
 
+@of_trainer
 def optimal_baseline(subject: Subject) -> Findings:
     """ALG-6: the optimal token baseline requires the sum of squared probabilities from the actor."""
     if "optimal_token_baseline" in (subject.text(ESTIMATOR) or "") and subject.get(SQUARES) is not True:
@@ -113,6 +116,7 @@ def optimal_baseline(subject: Subject) -> Findings:
         yield error("ALG-6", message, f"set {SQUARES}=true under overrides", [ESTIMATOR, SQUARES])
 
 
+@of_trainer
 def rewards_of_gdpo(subject: Subject) -> Findings:
     """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
     if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
@@ -120,6 +124,7 @@ def rewards_of_gdpo(subject: Subject) -> Findings:
         yield error("ALG-7", message, f"set +{GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
 
 
+@of_trainer
 def correction_of_bypass(subject: Subject) -> Findings:
     """ALG-8: the loss bypass_mode requires a rollout correction in bypass mode."""
     if subject.get(LOSS_MODE) == "bypass_mode" and subject.get(BYPASS) is not True:

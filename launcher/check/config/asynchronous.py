@@ -7,7 +7,7 @@ veRL: `verl/trainer/ppo/v1/trainer_separate_async.py: PPOTrainerSeparateAsync`, 
 
 import math
 
-from launcher.check.config.base import Findings, error, gpu_count, info, warning
+from launcher.check.config.base import Findings, error, gpu_count, info, of_registry, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.verl.config import (
     ACTOR,
@@ -76,6 +76,7 @@ def batch_of_updates(subject: Subject) -> Findings:
         yield error("ASYNC-1", message, fix, [OWN_GPUS, TRAINER_MODE])
 
 
+@of_registry
 def transfer(subject: Subject) -> Findings:
     """ASYNC-2: each way of sending weights has an engine that can receive them."""
     backend = subject.text(TRANSFER)
@@ -137,6 +138,7 @@ def age(subject: Subject) -> Findings:
         yield warning("ASYNC-4", message, fix, [key, MAX_AGE], {"trainer.max_off_policy_threshold": ahead + 2})
 
 
+@of_trainer
 def adapters(subject: Subject) -> Findings:
     """ASYNC-5: an adapter reaches engines on other GPUs only when it is merged into the weights."""
     merge = f"{MODEL}.lora.merge"

@@ -1,16 +1,57 @@
 """Helpers of the rules: making findings, and numbers that would work."""
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from launcher.check.finding import Finding, of_config
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean
+from launcher.verl.programs import Found
 
 Findings = Iterator[Finding]
 
 
 error, warning, info = of_config.error, of_config.warning, of_config.info
+
+Rule = Callable[[Subject], Findings]
+
+
+def of_registry(rule: Rule) -> Rule:
+    """The rule, which asks for a name that veRL registers: a warning where code of the user's may register it."""
+
+    def judged(subject: Subject) -> Findings:
+        own = isinstance(subject.config, Found)  # which may name what its program registers
+        return (each for each in rule(subject) if not own or any(map(subject.is_set, each.keys)))
+
+    return _doubted(functools.wraps(rule)(judged), lambda subject: subject.registering)
+
+
+def of_trainer(rule: Rule) -> Rule:
+    """The rule, which asks for what veRL's trainer and workers read: a warning where another program trains."""
+    return _doubted(rule, lambda subject: subject.program)
+
+
+def of_keys(rule: Rule) -> Rule:
+    """The rule, which asks for a name or key of the configuration: a warning where that is not known."""
+    return _doubted(rule, lambda subject: subject.program if subject.config is None else "")
+
+
+def _doubted(rule: Rule, doubt: Callable[[Subject], str]) -> Rule:
+    """The rule, whose errors become warnings where `doubt` names what they may not hold for."""
+
+    @functools.wraps(rule)
+    def judged(subject: Subject) -> Findings:
+        who = doubt(subject)
+        for each in rule(subject):
+            if each.level != "error" or not who:
+                yield each
+            else:
+                message, fix = f"{each.message}; this may not hold for {who}", f"{each.fix}, unless your code differs"
+                yield replace(each, level="warning", message=message, fix=fix, change=None, rename=None)
+
+    return judged
 
 
 def dividing(size: int, wish: int) -> list[int]:

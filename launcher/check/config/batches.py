@@ -4,7 +4,7 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: Ac
 `verl/workers/config/critic.py: CriticConfig.validate`.
 """
 
-from launcher.check.config.base import Findings, dividing, error, multiples, one_of, warning
+from launcher.check.config.base import Findings, dividing, error, multiples, of_trainer, one_of, warning
 from launcher.check.subject import Subject
 from launcher.verl.config import (
     ACTOR,
@@ -37,22 +37,26 @@ def responses_over_gpus(subject: Subject) -> Findings:
     yield error("V1", message, fix, [BATCH, N, GPUS, NODES], {"data.train_batch_size": better[0]})
 
 
+@of_trainer
 def micro_of_actor(subject: Subject) -> Findings:
     """V2: the actor's micro-batch size is set once, per GPU."""
     yield from _once(subject, "V2", ACTOR, "ppo_micro_batch_size", MINI)
 
 
+@of_trainer
 def micro_of_log_probs(subject: Subject) -> Findings:
     """V6: the micro-batch size of the log-probabilities is set once, per GPU."""
     yield from _once(subject, "V6", ROLLOUT, "log_prob_micro_batch_size", MINI)
 
 
+@of_trainer
 def micro_of_reference(subject: Subject) -> Findings:
     """V7: the same for the reference, if a KL term uses one."""
     if subject.has_reference:
         yield from _once(subject, "V7", REF, "log_prob_micro_batch_size", MINI)
 
 
+@of_trainer
 def micro_of_critic(subject: Subject) -> Findings:
     """V8: the same for the critic; veRL requires the key although it has no effect from 0.8 on."""
     if subject.has_critic and not subject.get(f"{CRITIC}.use_dynamic_bsz", False):

@@ -4,7 +4,7 @@ veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `ver
 DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
 """
 
-from launcher.check.config.base import Findings, error, warning
+from launcher.check.config.base import Findings, error, of_trainer, warning
 from launcher.check.facts import known_names
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
@@ -16,6 +16,7 @@ LEVEL = "VERL_LOGGING_LEVEL"
 _KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list: "list"}
 
 
+@of_trainer
 def checkpoints(subject: Subject) -> Findings:
     """CKPT-1: a checkpoint has known parts, the weights among them; veRL ignores other names."""
     parts = known_names().checkpoint_parts
@@ -46,6 +47,7 @@ def profiler(subject: Subject) -> Findings:
             yield warning("PROF-1", message, f"set {key} to one of {', '.join(tools)}", [key])
 
 
+@of_trainer
 def ray_arguments(subject: Subject) -> Findings:
     """RAY-1: keys added to `ray_init` are arguments of `ray.init`."""
     arguments = known_names().ray_arguments

@@ -6,7 +6,7 @@ apply_bypass_mode`, `verl/trainer/ppo/v1/trainer_base.py: _compute_advantage`.
 
 from typing import Any
 
-from launcher.check.config.base import Findings, error, warning
+from launcher.check.config.base import Findings, error, of_keys, warning
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean
 from launcher.verl.config import ACTOR, CORRECTION, LOSS_MODE, ROLLOUT
@@ -22,6 +22,7 @@ OPTIONS = (
 """Measures by which veRL can reject responses, from 0.7.1 on."""
 
 
+@of_keys
 def limits(subject: Subject) -> Findings:
     """CORR-1: rejection has known measures and a limit for each; veRL reads them in the first step."""
     value = subject.get(WEIGHT_LIMIT)
@@ -52,6 +53,7 @@ def limits(subject: Subject) -> Findings:
             yield error("CORR-1", message, "set correction.rollout_rs_threshold to 2.0", [REJECTION_LIMIT])
 
 
+@of_keys
 def log_probs(subject: Subject) -> Findings:
     """CORR-2: a correction requires the engine's own log-probabilities."""
     wanted = [key for key in (BYPASS, WEIGHTS, REJECTION) if subject.get(key) not in (None, False)]

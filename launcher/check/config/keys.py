@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from launcher.check.config.base import Findings, error, info, warning
+from launcher.check.config.base import Findings, error, info, of_keys, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.core.files import beside
 from launcher.core.text import did_you_mean, nearest, perhaps
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import defaults, hydra, versions
 from launcher.verl.config import DATA, ROLLOUT
+from launcher.verl.programs import Found
 from launcher.verl.versions import ignored
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
@@ -69,8 +70,8 @@ def unknown(subject: Subject) -> Findings:
     if subject.config is None:  # the program may have any keys: no guess which ones were meant
         if lacking:
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-            message = f"veRL {subject.version} does not define {names}; the run fails unless your program does"
-            yield warning("KEY-1", message, "check them against the configuration of the program", lacking)
+            message = f"veRL {subject.version} does not define {names}; they must be keys of {subject.program}"
+            yield warning("KEY-1", message, "compare them with its configuration", lacking)
         return
     for key in lacking:
         near = _nearest_key(subject, key)
@@ -78,7 +79,7 @@ def unknown(subject: Subject) -> Findings:
         make, then = error, "Hydra rejects it"
         if subject.verl is None:
             make, then = warning, "it is passed on, and rejected unless this veRL has it"
-        found = make("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: {then}", fix, [key])
+        found = make("KEY-1", f"{_source(subject)} has no key {key}{perhaps(near)}: {then}", fix, [key])
         yield replace(found, rename=(key, near) if near else None)
 
 
@@ -94,6 +95,7 @@ def appended(subject: Subject) -> Findings:
             yield error("KEY-2", message, f"use {key} without '+'", [key])
 
 
+@of_trainer
 def strange(subject: Subject) -> Findings:
     """V18: a key added to a block is a field of the block's class; in other blocks it may have no effect."""
     for prefix, key in _free(subject):
@@ -113,7 +115,7 @@ def strange(subject: Subject) -> Findings:
                 continue
             fix = f"remove +{key}" + (f", or use {block}.{near} if that is what you meant" if near else "")
             yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL rejects it with a TypeError", fix, [key])
-        elif near:
+        elif near and not subject.registering:
             message = f"veRL has no key {key}{perhaps(near)}: it would have no effect"
             yield warning("KEY-3", message, f"use {block}.{near}", [key])
 
@@ -128,12 +130,15 @@ def unused(subject: Subject) -> Findings:
         yield make("KEY-4", f"veRL {subject.version} ignores {key}: {why}", f"remove {key}", [key])
 
 
+@of_keys
 def groups(subject: Subject) -> Findings:
-    """KEY-5: a choice of configuration files, such as model_engine or program.config_name, names files of this veRL."""
-    folder = (subject.verl or Path()) / "trainer" / "config"
-    if subject.knows_keys or subject.verl is None or not folder.is_dir() or "hydra.searchpath" in subject.settings:
+    """KEY-5: a choice of configuration files, such as model_engine or program.config_name, names files that exist."""
+    own, folder = subject.config, (subject.verl or Path()) / "trainer" / "config"
+    if subject.knows_keys or subject.verl is None or not folder.is_dir():
         return
-    if subject.config and not (file := subject.verl / f"{subject.config}.yaml").is_file():
+    if not isinstance(own, Found) and "hydra.searchpath" in subject.settings:
+        return
+    if isinstance(own, str) and not (file := subject.verl / f"{own}.yaml").is_file():
         names = sorted(each.stem for each in file.parent.glob("*.yaml"))
         message = f"veRL {subject.version} has no configuration '{file.stem}'{did_you_mean(file.stem, names)}"
         known = f"set program.config_name to one of {', '.join(names)}" if names else "remove program.config_name"
@@ -142,10 +147,11 @@ def groups(subject: Subject) -> Findings:
         if not hydra.is_group(key):
             continue
         group = key.partition("@")[0]
-        files = sorted(each.stem for each in (folder / group).glob("*.yaml"))
+        folders = (own.folder, *own.search, folder) if isinstance(own, Found) else (folder,)
+        files = sorted({file.stem for each in folders for file in (each / group).glob("*.yaml")})
         if str(setting.value) in files:
             continue
-        message = f"veRL {subject.version} has no {group} '{setting.value}'{did_you_mean(str(setting.value), files)}"
+        message = f"{_source(subject)} has no {group} '{setting.value}'{did_you_mean(str(setting.value), files)}"
         known = f"set {key} to one of {', '.join(files)}" if files else f"remove {key}"
         yield error("KEY-5", f"{message}: Hydra rejects it", known, [key])
 
@@ -182,6 +188,12 @@ def _in_own_verl(rule: Callable[[Subject], Findings]) -> Callable[[Subject], Fin
                 yield replace(finding, level="warning", message=message)
 
     return judged
+
+
+def _source(subject: Subject) -> str:
+    """What defines the keys: veRL, or a program's configuration."""
+    own = subject.config
+    return f"the configuration {own.folder / own.name}.yaml" if isinstance(own, Found) else f"veRL {subject.version}"
 
 
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 """
 
 from launcher.check import facts
-from launcher.check.config.base import Findings, error, gpu_count, warning
+from launcher.check.config.base import Findings, error, gpu_count, of_keys, of_trainer, warning
 from launcher.check.facts import known_names
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean
@@ -18,6 +18,7 @@ def _optims(subject: Subject) -> list[str]:
     return [f"{ACTOR}.optim", *([f"{CRITIC}.optim"] if subject.has_critic else [])]
 
 
+@of_keys
 def optimizer(subject: Subject) -> Findings:
     """P22: the optimizer exists; one from another package is installed in veRL's environment."""
     known = known_names()
@@ -79,6 +80,7 @@ def betas(subject: Subject) -> Findings:
             yield error("OPT-1", message, fix, [key], change)
 
 
+@of_keys
 def number_types(subject: Subject) -> Findings:
     """OPT-2: data types have names that veRL recognizes."""
     known = known_names().number_types
@@ -119,6 +121,7 @@ def sharding(subject: Subject) -> Findings:
             yield warning("FSDP-2", message, fix, [f"{config}.offload_policy", f"{block}.strategy"], change)
 
 
+@of_trainer
 def layers(subject: Subject) -> Findings:
     """FSDP-4: the layers that FSDP wraps are named in a list, and at least one is a class of transformers.
 
@@ -140,6 +143,7 @@ def layers(subject: Subject) -> Findings:
             yield (error if fsdp else warning)("FSDP-4", message, fix, [key])
 
 
+@of_trainer
 def engines(subject: Subject) -> Findings:
     """FSDP-3: the strategies of other engines come with the choice of `model_engine` (0.7.1 on)."""
     if subject.chosen or not subject.at_least("0.7.1"):

@@ -5,7 +5,7 @@ veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_mana
 
 import math
 
-from launcher.check.config.base import Findings, error, gpu_count, unknown_name, warning
+from launcher.check.config.base import Findings, error, gpu_count, of_registry, of_trainer, unknown_name, warning
 from launcher.check.subject import Subject
 from launcher.preset.effective import BUILT_IN_REWARDS
 from launcher.verl.config import GPUS, NODES, REWARD_MODEL
@@ -14,6 +14,7 @@ PATH, FUNCTION = "reward.custom_reward_function.path", "reward.custom_reward_fun
 MANAGER, SOURCE = "reward.reward_manager.name", "reward.reward_manager.source"
 
 
+@of_registry
 def manager(subject: Subject) -> Findings:
     """P30: the reward manager has a known name; a custom one has a file."""
     if subject.get(SOURCE, "register") == "register":
@@ -36,6 +37,7 @@ def function(subject: Subject) -> Findings:
     yield warning("REWARD-2", message, "set reward.path to the file with the function", [FUNCTION, PATH])
 
 
+@of_trainer
 def model(subject: Subject) -> Findings:
     """REWARD-1: a reward model has a name, an engine and GPUs."""
     if subject.get(f"{REWARD_MODEL}.enable") is not True or not subject.at_least("0.9.0"):

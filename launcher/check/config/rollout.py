@@ -4,7 +4,17 @@ veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/worke
 `verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
 """
 
-from launcher.check.config.base import Findings, dividing, error, gpu_count, one_of, warning
+from launcher.check.config.base import (
+    Findings,
+    dividing,
+    error,
+    gpu_count,
+    of_keys,
+    of_registry,
+    of_trainer,
+    one_of,
+    warning,
+)
 from launcher.check.facts import known_names
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean, nearest, perhaps
@@ -14,6 +24,7 @@ MODE = f"{ROLLOUT}.mode"
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
 
 
+@of_registry
 def engine(subject: Subject) -> Findings:
     """V16, V17: veRL recognizes the name of the engine; ppo-tui's CPU platform adds `hf`."""
     name = subject.get(ENGINE)
@@ -35,6 +46,7 @@ def engine(subject: Subject) -> Findings:
     yield error("V17", message, fix, [ENGINE], {"rollout.engine": "hf" if subject.on_cpu else "vllm"})
 
 
+@of_trainer
 def mode(subject: Subject) -> Findings:
     """V14: from 0.7 on, the only rollout mode is async."""
     value = subject.get(MODE)
@@ -82,6 +94,7 @@ def sequences_over_gpus(subject: Subject) -> Findings:
         yield error("V10", message, fix, [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"], change)
 
 
+@of_trainer
 def conversations(subject: Subject) -> Findings:
     """V15: up to 0.5, multi-turn rollouts require tools or an interaction, and GRPO."""
     if subject.get(f"{MULTI_TURN}.enable") is not True or subject.at_least("0.6.0"):
@@ -95,6 +108,7 @@ def conversations(subject: Subject) -> Findings:
         yield error("V15", message, "set algorithm to grpo", [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"])
 
 
+@of_keys
 def engine_words(subject: Subject) -> Findings:
     """ENGINE-2: the engine recognizes the dtype; vLLM the load format, the log-probabilities and the request order."""
     engine = {"vllm": "vLLM", "sglang": "SGLang"}.get(str(subject.get(ENGINE)))

@@ -3,7 +3,7 @@
 veRL: `verl/utils/tracking.py: Tracking`.
 """
 
-from launcher.check.config.base import Findings, error, warning
+from launcher.check.config.base import Findings, error, of_registry, warning
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean
@@ -13,6 +13,7 @@ LOGGER = f"{TRAINER}.logger"
 STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
 
 
+@of_registry
 def loggers(subject: Subject) -> Findings:
     """P21: trackers have known names; veRL fails only after loading the models and the engine."""
     known, value = subject.facts.names.get("loggers", []), subject.get(LOGGER)

@@ -232,7 +232,10 @@ class _Reader(Control, Runner):
             )
             return npu
         state = self.state
-        state.started.append(Started(tuple(words), state.env(), state.folder, (), node.line, state.within, node.above))
+        script = state.arrays.get("BASH_SOURCE", {}).get("0", "")
+        state.started.append(
+            Started(tuple(words), state.env(), state.folder, (), node.line, state.within, node.above, script)
+        )
         self.out.append(marks.unknown(f"$({' '.join(map(marks.plain, words))})"))
         return None if self._asking else True
 

@@ -14,7 +14,7 @@ class Started:
 
     Words can have marks (`marks`): parts that are known only when the script runs. `because` names the unknown
     conditions on which it is started; `within` are the commands of the launchers around it, outermost first; `above` is
-    the line before it in the script.
+    the line before it in `script`, the file that has it.
     """
 
     argv: tuple[str, ...]
@@ -24,6 +24,7 @@ class Started:
     line: int = 0
     within: tuple[tuple[str, ...], ...] = ()
     above: str = ""
+    script: str = ""
 
 
 @dataclass

@@ -20,6 +20,9 @@ _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
 _HYDRA = re.compile(r"Error executing job with overrides: (?=\[)")
 _LIST = re.compile(r"\[(?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|[,\s])*\]?")
 _FRAME = re.compile(r'File "[^"\n]*?/((?:recipe|verl)/(?:(?!verl/)\w+/)*\w+)\.py", line')
+_OTHER = re.compile(
+    r'\s*Traceback \(most recent call last\):\s+File "(?:[^"\n]*/site-packages/)?([^"\n]+\.py)", line \d+, in main\b'
+)
 _SPAN = re.compile(r"`([^`]{20,5000})`")
 _CURLY = re.compile(
     r"'[^']*'|\"(?:\\.|[^\"\\])*\"|(?:^|(?<=\s))#[^\n]*|[“”„‟‘’‛‚]|(?:(?<=\s)|^)[–—]-?(?=\w)", re.MULTILINE
@@ -102,8 +105,12 @@ def listed(text: str) -> str:
         if any(map(_OVERRIDE.match, words)):
             frame = _FRAME.search(text, match.end())
             entry = frame[1].replace("/", ".") if frame and "/main" in frame[1] else "verl.trainer.main_ppo"
+            other = _OTHER.match(text, found.end()) if found else None  # the first frame is the program's
+            if other and not _FRAME.search(other[0]):
+                entry = other[1] if other[1].startswith("/") else other[1].removesuffix(".py").replace("/", ".")
             before = "\n" * text.count("\n", 0, match.start())
-            return f"{before}python3 -m {entry} {' '.join(map(shlex.quote, words))}"
+            program = shlex.quote(entry) if entry.startswith("/") else f"-m {entry}"
+            return f"{before}python3 {program} {' '.join(map(shlex.quote, words))}"
     return ""
 
 

@@ -1,0 +1,180 @@
+"""Finds the configuration of a program that starts veRL, as text: no code of the program is imported.
+
+Hydra: `hydra/main.py: main`, `hydra/_internal/utils.py: compute_search_path_dir`.
+"""
+
+import ast
+import functools
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_DEEPEST = 3  # wrappers around the program with the configuration; folders of choices below a configuration
+_PACKAGE = "pkg://"
+_FIND = """
+import importlib.util as u, sys
+found = u.find_spec(sys.argv[1])
+print((list(found.submodule_search_locations or ()) or [found.origin])[0] if found else "")
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A configuration of Hydra: its folder and name, and the folders that are searched behind its own.
+
+    `main` is the Python file that names it. `newest` changes when one of the files does.
+    """
+
+    folder: Path
+    name: str
+    search: tuple[Path, ...]
+    main: Path
+    newest: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A program and Hydra's options for it: its module or file, the folder that it runs in, and where Python looks
+    for modules: `path` first, then the packages of the interpreter `python`.
+    """
+
+    entry: str
+    folder: Path | None
+    path: tuple[Path, ...]
+    python: str
+    config_name: str | None = None
+    config_path: str | None = None
+    config_dir: str | None = None
+    searchpath: Any = None
+
+
+def find(asked: Asked) -> Found | None:
+    """The configuration that the program starts from; None where its source or its files are not here."""
+    here = asked.folder or Path("/")
+    file = here / asked.entry if asked.entry.endswith(".py") else _module(asked, asked.entry)
+    declared = _declared(asked, file) if file else None
+    if declared is None:
+        return None
+    main, path, name = declared
+    name = (asked.config_name or name or "").removesuffix(".yaml")
+    folder = _folder(asked, asked.config_path or path, main, main.parent)
+    more = [here / asked.config_dir] if asked.config_dir else []
+    more += _searched(asked, asked.searchpath, main)
+    folder = folder or next(iter(more), None)
+    if folder is None or not name:
+        return None
+    primary = next((each / f"{name}.yaml" for each in (folder, *more) if (each / f"{name}.yaml").is_file()), None)
+    if primary is None:
+        return None
+    more += [] if asked.searchpath else _searched(asked, _searchpath(primary), main)
+    return Found(folder, name, tuple(dict.fromkeys(more)), main, _newest((folder, *more)))
+
+
+def _declared(asked: Asked, file: Path, depth: int = 0) -> tuple[Path, str | None, str | None] | None:
+    """The file with `@hydra.main`, and the folder and the name in it; a program without one may start another."""
+    try:
+        tree = ast.parse(file.read_text("utf-8"))
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "hydra.main":
+            given = dict(zip(("config_path", "config_name"), call.args, strict=False))
+            given |= {str(each.arg): each.value for each in call.keywords}
+            path, name = (_text(given.get(key)) for key in ("config_path", "config_name"))
+            return file, path, name
+    for module in _started(tree) if depth < _DEEPEST else ():
+        other = _module(asked, module, file.parents)
+        if other is not None and (found := _declared(asked, other, depth + 1)):
+            return found
+    return None
+
+
+def _started(tree: ast.AST) -> Iterator[str]:
+    """The modules that a program may run instead of a main function of its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "runpy.run_module" and node.args:
+            yield from filter(None, [_text(node.args[0])])
+        elif isinstance(node, ast.ImportFrom) and node.module and any(each.name == "main" for each in node.names):
+            yield node.module
+
+
+def _text(node: ast.AST | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _module(asked: Asked, name: str, more: Iterable[Path] = ()) -> Path | None:
+    """The source of a module; `more` as for `_places`."""
+    for base in _places(asked, name, more):
+        for file in (base.with_name(f"{base.name}.py"), base / "__main__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def _places(asked: Asked, name: str, more: Iterable[Path]) -> Iterator[Path]:
+    """Where a module or package may be, without a suffix: on the path, installed, then in one of `more` folders."""
+    top, *below = name.split(".")
+    for folder in asked.path:
+        yield folder.joinpath(top, *below)
+    if (installed := _installed(asked.python, top)) is not None:
+        yield installed.joinpath(*below)
+    for folder in more:
+        yield folder.joinpath(top, *below)
+
+
+@functools.cache
+def _installed(python: str, top: str) -> Path | None:
+    """The folder of an installed package, which is not imported; None where there is none."""
+    if not top.isidentifier():
+        return None
+    try:
+        done = subprocess.run(
+            [python, "-c", _FIND, top], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd="/"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
+
+
+def _folder(asked: Asked, path: str | None, main: Path, start: Path) -> Path | None:
+    """The folder that Hydra calls `path`; relative ones begin at `start`. A package that is neither on the path nor
+    installed is looked for above the program, where a clone has it.
+    """
+    if path is None or "${" in path:
+        return None
+    if path.startswith(_PACKAGE):
+        places = _places(asked, path.removeprefix(_PACKAGE), main.parents)
+    else:
+        places = iter([start / path.removeprefix("file://")])
+    return next((each for each in places if each.is_dir()), None)
+
+
+def _searched(asked: Asked, given: Any, main: Path) -> list[Path]:
+    """The folders of `hydra.searchpath` that are here; relative ones begin where the program runs."""
+    listed = given if isinstance(given, list) else []
+    found = (_folder(asked, str(each), main, asked.folder or Path("/")) for each in listed)
+    return [each for each in found if each is not None]
+
+
+def _searchpath(file: Path) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        read = YAML(typ="safe", pure=True).load(file.read_text("utf-8"))
+        return read["hydra"]["searchpath"]
+    except (OSError, ValueError, YAMLError, KeyError, TypeError):
+        return None
+
+
+def _newest(folders: Sequence[Path]) -> int:
+    """The time of the last change in nanoseconds, and the number of files, in one number."""
+    files = [
+        file for folder in folders for depth in range(_DEEPEST + 1) for file in folder.glob("*/" * depth + "*.yaml")
+    ]
+    return max((file.stat().st_mtime_ns for file in files), default=0) + len(files)
