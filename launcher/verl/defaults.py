@@ -209,7 +209,7 @@ def _compose(folder: str, name: str, *overrides: str) -> bytes:
 
     with initialize_config_dir(config_dir=folder, version_base=None):
         config = compose(config_name=name, overrides=list(overrides))
-        return orjson.dumps(OmegaConf.to_container(config, resolve=False))
+        return orjson.dumps(OmegaConf.to_container(config, resolve=False), option=orjson.OPT_NON_STR_KEYS)
 
 
 if __name__ == "__main__":

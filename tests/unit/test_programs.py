@@ -11,7 +11,7 @@ from launcher.check.checks import quick
 from launcher.check.config import RULES
 from launcher.check.finding import Finding
 from launcher.check.subject import Subject, subject
-from launcher.preset.files import load
+from launcher.preset.files import load, load_text
 from launcher.scripts.importer import from_script
 from launcher.scripts.verl_command import Source
 from launcher.verl.programs import Found
@@ -25,7 +25,7 @@ defaults:
   - kind: plain
   - _self_
 actor_rollout_ref:
-  rollout: {{name: harbor, agent: {{default_agent_loop: harbor_agent}}}}
+  rollout: {{name: harbor, limits: {{1: 5}}, agent: {{default_agent_loop: harbor_agent}}}}
 trainer: {{logger: [console, harbor], harbor_steps: 3}}
 """
 MAIN = 'import hydra\nraise SystemExit("imported")\n\n@hydra.main(config_path="{path}", config_name="{name}")\n{rest}'
@@ -92,11 +92,21 @@ def test_a_search_path_starts_where_the_program_runs(clone: Path):
 
 
 def test_keys_and_choices_are_judged_by_the_configuration_that_was_found(clone: Path):
-    assert not {"KEY-1", "KEY-5"} & {each.id for each in quick(judged(clone, "harbor.train", "trainer.harbor_steps=5"))}
+    given = ["trainer.harbor_steps=5", "kind@kind=rich"]
+    assert not {"KEY-1", "KEY-5"} & {each.id for each in quick(judged(clone, "harbor.train", *given))}
+    choice = next(each for each in quick(judged(clone, "harbor.train", "kind@kind=ritch")) if each.id == "KEY-5")
+    assert choice.level == "error" and choice.fix == "set kind@kind to one of plain, rich"
     wrong = quick(judged(clone, "harbor.train", "trainer.harbor_stps=5"))
     only = next(each for each in wrong if each.id == "KEY-1")
     assert only.level == "error" and only.rename == ("trainer.harbor_stps", "trainer.harbor_steps")
     assert f"the configuration {clone}/harbor/config/harbor_trainer.yaml has no key" in only.message
+
+
+def test_a_key_of_hydra_itself_is_not_judged(clone: Path):
+    script = clone / "run.sh"
+    script.write_text(f"python3 -m harbor.train 'hydra.searchpath=[pkg://verl.trainer.config]' {WORDS}\n")
+    found = subject(load_text(clone / "p.yaml", imported(script, clone)[0]), on=machine("0x0"))
+    assert isinstance(found.config, Found) and "KEY-1" not in {each.id for each in quick(found)}
 
 
 def test_a_change_of_the_configuration_is_seen(clone: Path):

@@ -202,9 +202,9 @@ def _free(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def _overrides(subject: Subject) -> Iterator[tuple[str, str]]:
-    """The keys without a field of their own: prefix, and key as this version calls it."""
+    """The keys without a field of their own, but for Hydra's: prefix, and key as this version calls it."""
     for key, setting in subject.settings.items():
-        if setting.source == "override" and not hydra.is_group(key):
+        if setting.source == "override" and not hydra.is_group(key) and not key.startswith("hydra."):
             yield setting.prefix, key
 
 
