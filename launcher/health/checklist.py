@@ -33,6 +33,7 @@ class _Entry:
         self.rule, self.data = kind(setup), rules()[kind.id]
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
+        self.judged = 0  # the last step with a judgement
         self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
@@ -47,13 +48,14 @@ class _Entry:
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
-        self.rule.flagged = before > OK
+        self.rule.flag = max(before, OK)
         try:
             reading = judge(self.rule)
             if reading is None and logged is not None and before < OK:
                 reading = _missing(self.rule, logged)
             if reading is not None:
                 state.push(step, reading)
+                self.judged = step if reading.raw >= OK else self.judged
             message = "" if state.level == before else state.message
         except Exception as error:
             message = self._failed(step, error)
@@ -64,13 +66,15 @@ class _Entry:
         self.state.set(step, N_A, f"rule failed: {type(error).__name__}: {error}")
         return self.state.message
 
-    def check(self, config: RunConfig, logged: Set[str]) -> Check:
-        """The row of the rule. `logged` are the metrics seen so far: of each group one is drawn."""
+    def check(self, config: RunConfig, logged: Set[str], step: int) -> Check:
+        """The row of the rule at a step. `logged` are the metrics seen so far: of each group one is drawn."""
         state, rule = self.state, self.rule
         try:
             message = state.message
         except Exception as error:  # made only now
             message = self._failed(0, error)
+        if state.level >= OK and self.judged < step:
+            message += f", as of step {self.judged}"
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
         limits, reading = rule.limits, state.reading if state.level >= OK else None
@@ -200,7 +204,9 @@ class Checklist:
     def checks(self) -> list[Check]:
         """All rows, the worst first."""
         if self._checks is None:
-            self._checks = verdict.sort(entry.check(self._config, self._logged) for entry in self._entries.values())
+            self._checks = verdict.sort(
+                entry.check(self._config, self._logged, self._step) for entry in self._entries.values()
+            )
         return self._checks
 
     def take_errors(self) -> list[Exception]:

@@ -1,9 +1,11 @@
 """What the rules need from veRL's configuration. Everything may be unknown: a log can come without it."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from launcher.verl.config import ACTOR, RESPONSE, VerlConfig
+from launcher.verl.versions import step_contains
 
 
 class RunConfig(VerlConfig):
@@ -22,6 +24,11 @@ class RunConfig(VerlConfig):
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
+
+    @functools.cached_property
+    def step_contains(self) -> frozenset[str] | None:
+        """The timers of validation and saving within the time of a step."""
+        return step_contains(self._keys)
 
     @property
     def response_limit(self) -> float | None:

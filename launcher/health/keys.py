@@ -30,6 +30,7 @@ EMPTY = ("response/aborted_ratio",)
 LEARNING_RATE = ("actor/lr", "actor/lr(1e-4)")
 STEP_TIME = ("timing_s/step", "perf/time_per_step", "timing/step")
 VALIDATION_TIME = ("timing_s/testing", "timing/testing")
+PARTS = "timing_s/"  # how the keys of timers start
 OLD_PARTS = "timing/"  # each part of a step had such a key, the whole had none
 SAVING_TIME = ("timing_s/save_checkpoint", "timing/save_checkpoint")
 TOKENS = ("perf/total_num_tokens",)

@@ -224,6 +224,11 @@ class Metric:
         return self.smooth / self.start if self.start else 1.0
 
     @property
+    def origin(self) -> float:
+        """The first accepted value; nan before the second one."""
+        return self._first[0] if self._first else math.nan
+
+    @property
     def first(self) -> float:
         """Median of the first three accepted values."""
         return median(self._first[:3]) if len(self._first) >= 3 else math.nan

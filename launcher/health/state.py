@@ -11,6 +11,7 @@ from launcher.record.levels import CRITICAL, N_A, OK, WARM, Level
 
 _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
+CALMING = ", clears if it persists"  # of a flag that is up although the step is better
 
 
 @dataclass(slots=True)
@@ -20,6 +21,7 @@ class Reading:
     `raw` comes from the clauses with the limits for raising; those for letting go may have looser ones. A `raw` of WARM
     or N-A means that the step could not be judged, and `message` says why. It is made when it is asked for: nobody
     reads that of most steps. `usual` is what the figure is compared with, where it is compared with its own past.
+    `flag` is the level before the step. `lasts`: what it counts continues, below a limit.
     """
 
     raw: Level
@@ -29,6 +31,27 @@ class Reading:
     usual: float | None = None
     ending: str = ""  # of the message
     worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
+    flag: Level = OK
+    lasts: bool = False
+
+    @property
+    def hold(self) -> Level:
+        """The level that the limits for letting go leave."""
+        return max(self.raw, worst(self.releasing))
+
+    @property
+    def level(self) -> Level:
+        """The level that the message is about: of a flag that may fall what it keeps."""
+        return self.raw if self.raw >= self.flag else min(self.hold, self.flag)
+
+    @property
+    def clauses(self) -> Sequence[Clause]:
+        """The clauses that `level` comes from."""
+        return self.raising if self.raw >= self.flag else self.releasing
+
+    def about(self, first: int, last: int | None = None) -> bool:
+        """Whether these clauses alone have the level that the message is about."""
+        return worst(self.clauses[first:last]) >= self.level
 
     def words(self) -> str:
         """What the rule says."""
@@ -82,7 +105,7 @@ class State:
         if raw == state == OK:  # most steps
             self.level, self._message = OK, reading
             return
-        hold = max(raw, worst(reading.releasing))
+        hold = reading.hold
         self._holds.append(hold)
         raised = self._raised()
         if raw > state > OK and self._gets_worse():
@@ -96,7 +119,9 @@ class State:
             self._changes.append(self._read)
         if raw > state == OK:
             reading.ending += LASTING
-        self.set(step, state, reading if raw >= state or state == OK else self._message)
+        elif hold == OK < state and not reading.lasts:
+            reading.ending += CALMING
+        self.set(step, state, reading)
 
     def set(self, step: int, level: Level, message: str | Reading) -> None:
         """Puts the state to `level` at once (rules on the clock and on log lines have no debounce)."""

@@ -63,22 +63,23 @@ def shown(state: str, verdict: str | None) -> str:
 
 
 def bound_words(bound: Bound) -> str:
-    """`WARN > 0.151`; of a level that is on `WARN while > 0.151`."""
-    holds = " while" if bound.holds else ""
-    return f"{bound.level}{holds} {_SIDES.get(bound.side, bound.side)} {number(bound.value)}"
+    """`WARN > 0.151`; of a level that is on `WARN clears < 0.151`."""
+    if bound.holds:
+        return f"{bound.level} clears {'<' if bound.side[0] == '>' else '>'} {number(bound.value)}"
+    return f"{bound.level} {_SIDES.get(bound.side, bound.side)} {number(bound.value)}"
 
 
 def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
-    """What is compared, with its value, and its limits: `lowest of 5 steps = 0.977`, [...].
+    """What is compared, with its value, and its limits: `lowest of 5 steps 0.977`, [...].
 
-    The metric itself is named only where the check is about several.
+    The metric itself is named only where the check is about several. What does not apply at this step is left out.
     """
     several = any(bound.series > 0 for bound in check.bounds)
     found: list[tuple[str, Sequence[Bound]]] = []
     for (metric, series, now), bounds in groupby(check.bounds, lambda each: (each.metric, each.series, each.now)):
         words = metric or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
-        value = "(does not apply now)" if now is None else f"= {number(now)}"
-        found.append((f"{words} {value}" if metric else words, list(bounds)))
+        if now is not None or not metric:
+            found.append((f"{words} {number(now)}" if metric else words, list(bounds)))
     return found
 
 

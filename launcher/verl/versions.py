@@ -4,7 +4,7 @@ Hydra accepts every key of the configuration tree, whether the trainer reads it 
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,15 @@ def ignored(keys: Mapping[str, Any], version: str) -> list[tuple[str, str]]:
             if _matches(key, rule.key) and number(version) >= number(rule.since) and not (rule.v1 and legacy):
                 keys_with_reasons.append((key, rule.why))
     return keys_with_reasons
+
+
+def step_contains(keys: Iterable[str]) -> frozenset[str] | None:
+    """The timers of validation and saving within veRL's own time of a step, by its configuration; None if unknown."""
+    known = tuple(keys)
+    for row in _tables()["step_contains"]:
+        if any(key.startswith(row["block"]) for key in known):
+            return frozenset(row["timers"])
+    return None
 
 
 def check(version: str) -> None:

@@ -45,7 +45,7 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
     assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
         "0.812 ↑ best 0.875 ○ val 0.850",
         "0.308   usual 0.202",
-        "0.236 ↓ from 0.489",
+        "0.236 ↓ start 0.499",
         "1119   usual 1001",
     ]
 
@@ -126,7 +126,7 @@ def test_a_nan_now_is_shouted_and_the_rest_stays(make: SimpleNamespace) -> None:
     steps = store(make.made_up(5, actor__entropy=lambda step: math.nan if step == 5 else 0.4))
     series = steps.get("actor/entropy")
     assert series is not None
-    assert headline(ENTROPY, series, steps) == [[("✖ nan", "critical")], [("from 0.400", "dim")]]
+    assert headline(ENTROPY, series, steps) == [[("✖ nan", "critical")], [("start 0.400", "dim")]]
     lost = store(make.made_up(5, perf__throughput=math.nan))
     assert said(plot(THROUGHPUT, lost, make.running(), [])) == "✖ nan"
 

@@ -206,7 +206,7 @@ def test_of_a_level_that_is_on_the_limit_is_the_one_for_letting_go() -> None:
         checklist.step(step, {"actor/pg_loss": 0.1, "actor/pg_clipfrac": 0.07})
     check = row(checklist, "CLIP-1")
     assert [bound_words(bound) for bound in check.bounds] == [
-        "NOTICE while ≥ 0.040",
+        "NOTICE clears < 0.040",
         "WARN ≥ 0.100",
         "CRITICAL ≥ 0.300",
     ]
@@ -229,7 +229,7 @@ def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture
     health(str(LOGS / "kl-blowup.log.gz"))
     told = capsys.readouterr().out
     assert "WARN        TRUNC-1  Truncated responses: 99.2 %" in told
-    assert "lowest of 5 steps = 0.977: NOTICE while > 0.150 (crossed), WARN while > 0.750 (crossed)" in told
+    assert "lowest of 5 steps 0.977 (NOTICE clears < 0.150, WARN clears < 0.750)" in told
     health(str(LOGS / "kl-blowup.log.gz"), json=True)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {check["rule"] for check in last["checks"]} == set(last["rules"])

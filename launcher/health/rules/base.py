@@ -53,7 +53,7 @@ class Rule:
         self.signals = setup.signals
         self.reward = setup.signals.reward
         self.models = [setup.signals.of(name) for name in self.reads]
-        self.flagged = False  # before this step
+        self.flag = OK  # before this step
         self._lets_go_elsewhere = setup.limits.releasing != setup.limits.raising
 
     @classmethod
@@ -103,11 +103,11 @@ class Rule:
         """
         raising = releasing = clauses(self.limits.raising)
         raw = worst(raising)
-        if self._lets_go_elsewhere and (self.flagged or raw):
+        if self._lets_go_elsewhere and (self.flag or raw):
             releasing = clauses(self.limits.releasing)
         if usual_of is not None and raw >= WARN:
             usual_of.refuse()
-        return Reading(raw, message, raising, releasing)
+        return Reading(raw, message, raising, releasing, flag=self.flag)
 
     def weighed(self, rungs: Sequence[Rung], pays: bool = False) -> Sequence[Rung]:
         """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it pays.
@@ -132,9 +132,29 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
     return f"stays at {after}" if before == after else f"{verb} from {before} to {after}{ending}"
 
 
+def distinct(one: float, other: float) -> tuple[str, str]:
+    """Both numbers, with as many digits as show that they differ (six at most)."""
+    found = ((number(one, digits), number(other, digits)) for digits in (3, 4, 5, 6))
+    return next((pair for pair in found if pair[0] != pair[1]), (number(one), number(other)))
+
+
+def reference(metric: Metric) -> str:
+    """What a rise is measured from, with its name: `usual 0.4`, `0.4 (first steps)`."""
+    low = number(metric.low)
+    if metric.settled and metric.low == metric.usual:
+        return f"usual {low}"
+    return f"{low} ({since(metric)})"
+
+
+def since(metric: Metric) -> str:
+    """What the past of a metric that is not its usual is called."""
+    return "first steps" if math.isnan(metric.ago) else "50 to 100 steps ago"
+
+
 def lasting(reading: Reading) -> Reading:
     """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
-    if reading.raw <= OK:
+    reading.lasts = True
+    if reading.raw <= OK and not reading.flag:
         reading.ending = LASTING
     return reading
 

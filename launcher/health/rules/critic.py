@@ -7,7 +7,7 @@ from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.metric import KEPT
-from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup, reference, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, WARN
 
@@ -38,14 +38,14 @@ class CriticFit(Rule):
         self._once = self._once or middle > 0
         if loss.count <= _WARM:
             return warming(_WARM + 1 - loss.count)
-        usual = min(loss.usual, loss.before)  # a slow rise
+        usual, past = loss.low, reference(loss)
 
         def message(reading: Reading) -> str:
-            if reading.raw == worst(reading.raising[:1]):
-                return f"value loss {number(x)} vs usual {number(usual)}"
+            if reading.about(0, 1):
+                return f"value loss {number(x)} vs {past}"
             fresh = learns and middle < self.limits.raising["warn.explained"]
             still = ", but the value loss is still falling" if fresh else ""
-            return f"explained variance {number(middle)}{still}"
+            return f"explained variance {number(middle)} (median of 5){still}"
 
         nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
         if (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain:

@@ -73,6 +73,7 @@ class Declared(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         scopes = ("", "token mean" if setup.config.token_mean else "other mean")
+        self._blamed: list[_Compared] = []  # the figures that the flag is about
         self._figures = [_Compared(figure, setup) for figure in self.data.figures if figure.only in scopes]
 
     def judge(self, frame: Frame) -> Reading | None:
@@ -90,20 +91,28 @@ class Declared(Rule):
         reading = self.compare(
             partial(self._message, frame, found), lambda limits: [each.clause(x, limits, self) for each, x in found]
         )
-        if reading.raw:
+        if reading.raw or self.flag:
+            reading.lasts = not reading.level and any(each.figure.take == "run" and x > 0 for each, x in found)
             reading.message = reading.words()
         if reading.raw >= WARN:
             for each, _ in found:
                 if each.figure.unit.startswith("usual"):
                     each.metric.refuse()
+        if self._figures[0].figure.unit == "usual":
+            reading.usual = first.usual
         return self.with_harm(reading, first.now)
 
     def _message(self, frame: Frame, found: Sequence[tuple[_Compared, float]], reading: Reading) -> str:
-        data, said, values = self.data, list[str](), _Named(self, frame, found)
-        for (each, x), clause in zip(found, reading.raising, strict=True):
-            lasts = each.figure.take == "run" and x > 0 and not reading.raw
-            if each.figure.say and (lasts or (worst((clause,)) == reading.raw and (reading.raw or not data.message))):
-                said.append(each.figure.say.format_map(values) + (LASTING if lasts else ""))
+        data, said, values, level = self.data, list[str](), _Named(self, frame, found), reading.level
+        every, bad = [each for each, _ in found], list[_Compared]()
+        blamed = [each for each in self._blamed if reading.flag and each in every] or every
+        for (each, x), clause in zip(found, reading.clauses, strict=True):
+            lasts = each.figure.take == "run" and x > 0 and not level
+            named = worst((clause,)) >= level if level else not data.message and each in blamed
+            if each.figure.say and (lasts or named):
+                said.append(each.figure.say.format_map(values) + (LASTING if lasts and not reading.flag else ""))
+                bad += [each] if level else []
+        self._blamed = bad or self._blamed
         if said:
             return ", ".join(dict.fromkeys(said))
         message, aside = data.message.format_map(values), data.aside.format_map(values)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from launcher.core.format import number, steps
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, rungs, worst
+from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, moved, warming
+from launcher.health.rules.base import Rule, Setup, moved, reference, warming
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, OK, SERIOUS, WARN
 
@@ -35,16 +35,16 @@ class EntropyCollapse(Rule):
         now, count = entropy.then(0), entropy.count
         spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # from the first values
         falls = [(then, span, ratio) for span, ratio in spans.items() if (then := entropy.then(span)) > _NOTHING_LEFT]
-        smooth, start = entropy.smooth, entropy.start if entropy.settled else None
+        smooth, start = entropy.smooth, entropy.origin if entropy.settled else None
 
         def message(reading: Reading) -> str:
-            if worst(reading.raising[1:]) == reading.raw > OK:
-                return f"entropy {number(smooth)}" + (f" (started at {number(start)})" if start is not None else "")
+            if reading.level and reading.about(1):
+                return f"smoothed entropy {number(smooth)}" + ("" if start is None else f", start {number(start)}")
             if not falls:
-                return f"entropy {number(now)}"
+                return f"entropy {number(now)}, median of 3 steps"
             warn = self.limits.raising.at["warn"]
             then, span, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
-            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps(span)}')}"
+            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps(span)}')}, medians of 3"
 
         def clauses(limits: Values) -> Sequence[Clause]:
             falling = []
@@ -58,7 +58,9 @@ class EntropyCollapse(Rule):
                 found += [(smooth, [(NOTICE, "<", limits["notice.value"])], _LOWEST), (smooth, near, _SMOOTH)]
             return found
 
-        return self.compare(message, clauses)
+        reading = self.compare(message, clauses)
+        reading.usual = entropy.origin if entropy.known else None
+        return reading
 
 
 class EntropyRise(Rule):
@@ -80,12 +82,12 @@ class EntropyRise(Rule):
         (entropy,) = self.models
         if entropy.known < 3:
             return warming(4 - entropy.known)
-        usual, back = entropy.low, entropy.reached(x)
+        usual, past, back = entropy.low, reference(entropy), entropy.reached(x)
 
         def message(reading: Reading) -> str:
             near = x >= self.limits.raising["warn.top"] * self._top
-            top = f" (highest possible {number(self._top)})" if near else ""
-            return f"entropy {number(x)} vs usual {number(usual)}{top}"
+            top = f", highest possible {number(self._top)}" if near else ""
+            return f"entropy {number(x)} vs {past}{top}"
 
         reading = self.compare(message, lambda limits: [self._above(limits, x, usual, back)])
         if reading.raw > OK and not back:  # nothing is learned from a rise

@@ -15,7 +15,7 @@ from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
 _BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
 _FIXED, _USUAL = Measure(metric=keys.KL, fixed=True), Measure(metric=keys.KL)
-_RISE = ("KL rise (reward gain < {})", (), POSITIVE)
+_RISE = Measure("KL rise", span=POSITIVE)
 
 
 class KlBlowUp(Rule):
@@ -29,15 +29,16 @@ class KlBlowUp(Rule):
     def rate(self, frame: Frame, x: float) -> Reading:
         (kl,) = self.models
         usual = kl.usual if kl.settled else kl.start
+        known = f"usual {number(usual)}" if kl.settled else f"{number(usual)} (first steps)"
 
         def message(reading: Reading) -> str:
             shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
-            return f"KL {shown}" + ("" if math.isnan(usual) else f" vs usual {number(usual)}")
+            return f"KL {shown}" + ("" if math.isnan(usual) else f" vs {known}")
 
         reading = self.compare(message, lambda limits: self._clauses(limits, x, usual), kl)
         if self.reward.young and reading.raw >= NOTICE:
             kl.refuse()
-        reading.usual = None if math.isnan(usual) else usual
+        reading.usual = kl.usual if kl.settled else None
         return reading
 
     def _clauses(self, limits: Values, x: float, usual: float) -> Sequence[Clause]:
@@ -77,7 +78,8 @@ class UnrewardedDrift(Rule):
         self._score.see(score)
         kl, reward = self._steady.smooth, self._score.smooth
         count = self._steady.count
-        self._past.append((kl, count, reward))
+        if count:
+            self._past.append((kl, count, reward))
         if count < 6:
             return warming(6 - count)
         lowest, at, then = min(self._past)
@@ -85,8 +87,9 @@ class UnrewardedDrift(Rule):
 
         def message(reading: Reading) -> str:
             if rise < self.limits.raising["warn.rise"]:
-                return f"KL rose by only {number(rise)} in {steps(span)}" if span else "KL is not rising"
-            return f"KL rose by {number(rise)} in {steps(span)} while the reward changed by {number(gain)}"
+                return f"smoothed KL rose by only {number(rise)} in {steps(span)}" if span else "KL is not rising"
+            paid = f"while the smoothed reward changed by {number(gain)}"
+            return f"smoothed KL rose by {number(rise)} in {steps(span)} {paid}"
 
         least = max(lowest, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))
@@ -100,5 +103,5 @@ class UnrewardedDrift(Rule):
             full = room < worth  # a reward at its ceiling cannot gain as much
             at_most = min(level, WARN) if full or gained else level
             rungs = self.weighed([(at_most, ">=", max(at["rise"], least))], full or rises or (gained and gain > 0))
-            found.append((rise if gain < worth else math.nan, rungs, Measure(*_RISE, than=worth)))
+            found.append((rise if gain < worth else math.nan, rungs, _RISE))
         return found

@@ -8,9 +8,9 @@ from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, Noise
-from launcher.health.rules.base import Rule, Setup, lasting, warming
+from launcher.health.rules.base import Rule, Setup, lasting, since, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, NOTICE, OK, WARN
+from launcher.record.levels import FLAGS, NOTICE, WARN
 
 _FORECAST = 10  # steps that a forecast looks back
 _GROWS, _BEYOND = 0.05, 2  # growth in them that is clear, and in units of the noise
@@ -40,10 +40,9 @@ class ResponseLength(Rule):
         if length.known < FIRST:
             return warming(FIRST + 1 - length.known)
         usual, before = length.usual, length.before
-        when = "in the first steps" if math.isnan(length.ago) else "50 to 100 steps ago"
 
         def message(reading: Reading) -> str:
-            slow = f", {number(before)} {when}" if reading.raw > worst(reading.raising[:1]) else ""
+            slow = f", {number(before)} ({since(length)})" if not reading.about(0, 1) else ""
             return f"mean response {number(x)} tokens vs usual {number(usual)}{slow}"
 
         def clauses(limits: Values) -> Sequence[Clause]:
@@ -82,11 +81,11 @@ class TruncatedResponses(Rule):
 
         def message(reading: Reading) -> str:
             share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
-            if reading.raw == worst(reading.raising[-1:]) > OK:
+            if reading.level and reading.about(-1):
                 return f"at this rate half of the responses are cut in {steps(max(round(left), 1))} (now {share})"
             aside = f" (usual {known})" if settled else f" ({known} in the first steps)"
-            said = settled or worst(reading.raising[:1]) >= WARN
-            return f"{share} of responses reach the length limit{aside if said else ''}"
+            said = settled or worst(reading.clauses[:1]) >= WARN
+            return f"{share} of responses cut{aside if said else ''}"
 
         reading = self.compare(
             message,

@@ -26,11 +26,13 @@ class FiniteNumbers(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._last_norm: int | None = None  # count of the last step on which only grad norms were bad
+        self._said = ""  # about the last step that had any
 
     def judge(self, frame: Frame) -> Reading:
         bad = [key for key in frame.bad if not keys.is_validation(key) and not _by_design(key, frame)]
         if not bad:
-            return self.compare("all metrics are finite", lambda limits: _counts())
+            message = f"{self._said}; all are finite now" if self.flag else "all metrics are finite"
+            return self.compare(message, lambda limits: _counts())
         training = [key for key in bad if keys.is_training(key)]
         skipped = 0
         if training and all(key.endswith("/grad_norm") for key in training):
@@ -40,9 +42,9 @@ class FiniteNumbers(Rule):
             skipped, training = 2 if again else 1, []
         named = sorted(bad, key=lambda key: not keys.is_training(key))
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-        message = f"non-finite at step {frame.step}: {', '.join(named[:_SHOWN])}{more}"
+        self._said = f"non-finite at step {frame.step}: {', '.join(named[:_SHOWN])}{more}"
         others = sum(not keys.is_training(key) for key in bad)
-        return self.compare(message, lambda limits: _counts(len(training), skipped, others))
+        return self.compare(self._said, lambda limits: _counts(len(training), skipped, others))
 
 
 def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Clause]:

@@ -8,7 +8,7 @@ from launcher.core.format import number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, lasting, moved, warming
+from launcher.health.rules.base import Rule, Setup, distinct, lasting, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, FLAGS, NOTICE, WARN
 
@@ -37,9 +37,9 @@ class RewardDrop(Rule):
         if reward.count < 10:
             return warming(10 - reward.count)
         smooth, best, step = reward.smooth, reward.best, reward.best_step
-        reading = self.compare(
-            lambda reading: f"reward {number(smooth)}, best so far {number(best)} at step {step}", self._drop
-        )
+        below = best is not None and smooth < best and number(smooth) != number(best)
+        known = f", lasting best {number(best)} at step {step}" if below else ""
+        reading = self.compare(f"smoothed reward {number(smooth)}{known}", self._drop)
         reward.lost = reading.raw >= WARN
         return reading
 
@@ -86,7 +86,7 @@ class RewardLeap(Rule):
             self._widen()
             return warming(10 - reward.count)
         reading = self.compare(
-            lambda reading: f"reward {moved('rose' if now > usual else 'went', usual, now)}",
+            f"reward {' vs usual '.join(distinct(now, usual))}, median of 3 steps",
             lambda limits: [self._leap(limits, now, usual)],
             reward,
         )
@@ -137,7 +137,7 @@ class Signal(Rule):
 
         def message(reading: Reading) -> str:
             if not flat:
-                return f"{among} of the last {last} steps had no learning signal" if reading.raw else "rewards differ"
+                return f"{among} of the last {last} steps had no learning signal" if reading.level else "rewards differ"
             alike = "all advantages are 0 (equal rewards within each group)"
             if same_score:
                 alike = f"all samples have the same reward ({number(frame.get(keys.SCORE_MAX))})"

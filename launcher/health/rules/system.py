@@ -2,8 +2,8 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 from launcher.core.format import duration, number, steps
 from launcher.health import keys
@@ -28,6 +28,19 @@ _NO_STEP = Measure("seconds without a step", span=POSITIVE)
 _SILENCE = Measure("seconds since the last step", span=POSITIVE)
 _BETWEEN = Measure("seconds above {} % between steps", span=POSITIVE)
 _GROWTH, _LEFT = Measure(f"smallest growth in {_THIRD} steps"), Measure("steps until full")
+_BOTH = frozenset(names[0].removeprefix(keys.PARTS) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
+
+
+class _Past(NamedTuple):
+    """What the time of a step is compared with, and its name."""
+
+    of: Callable[[Metric], float]
+    name: str
+    when: str = ""
+
+
+_USUALLY = _Past(lambda metric: metric.usual, "usual ")
+_LONG_AGO = _Past(lambda metric: metric.ago, "", " of 50 to 100 steps ago")
 
 
 class StepTime(Rule):
@@ -48,8 +61,9 @@ class StepTime(Rule):
         return (*shared_advice("host-load"), *advice) if self._host_first else advice
 
     def judge(self, frame: Frame) -> Reading | None:
-        core = _core_time(frame)
-        if core is None or core <= 0:
+        whole = _whole_time(frame)
+        core = None if whole is None else self._core_time(frame, whole)
+        if whole is None or core is None or core <= 0:
             return None
         if frame.count == 1:  # it pays for compilation and caches
             return warming(FIRST + 1)
@@ -60,17 +74,15 @@ class StepTime(Rule):
             stage.see(frame.get((f"timing_s/{name}",)))
         if time.known < FIRST:
             return warming(FIRST + 1 - time.known)
-        ratio, ago = core / time.usual, core / time.ago
-        if cost.known and math.isfinite(cost.now):  # shorter or longer responses are no slow-down
-            ratio, ago = min(ratio, cost.now / cost.usual), min(ago, cost.now / cost.ago)
+        (ratio, beyond), (ago, long) = (self._times(core, past) for past in (_USUALLY, _LONG_AGO))
+        rest = any(frame.get(names) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
+        apart = " without validation and saving" if rest else ""
 
         host, together = HostLoad.of(frame.data), self._together()
         ending = f"; {host.words}" if together and host is not None and host.crowded else ""
 
         def message(reading: Reading) -> str:
-            if reading.raw > worst(reading.raising[:1]):
-                return f"steps take {number(ago)}× the time of 50 to 100 steps ago{ending}"
-            return f"steps take {number(ratio)}× the usual time ({number(core)} s){ending}"
+            return f"a step takes {number(core)} s{apart}, {beyond if reading.about(0, 1) else long}{ending}"
 
         reading = self.compare(
             message,
@@ -90,6 +102,27 @@ class StepTime(Rule):
         now, usual = ({name: getattr(each, of) for name, each in known.items()} for of in ("now", "usual"))
         return slow_together(now, usual)
 
+    def _times(self, core: float, past: _Past) -> tuple[float, str]:
+        """How many times that of the past the step takes: the time, or where that is less the time per token.
+
+        Longer responses do not slow a run down.
+        """
+        then, cost = past.of(self._time), self._cost
+        ratio, words = core / then, f"× the {past.name}{number(then)} s{past.when}"
+        if cost.known and math.isfinite(cost.now) and cost.now / past.of(cost) < ratio:
+            ratio, words = cost.now / past.of(cost), f"× the {past.name}time per token{past.when}"
+        return ratio, number(ratio) + words
+
+    def _core_time(self, frame: Frame, whole: float) -> float | None:
+        """Seconds without validation and saving; None where nobody knows whether the whole contains them."""
+        contained = _BOTH if any(key.startswith(keys.OLD_PARTS) for key in frame.data) else self.config.step_contains
+        for names in (keys.VALIDATION_TIME, keys.SAVING_TIME):
+            if seconds := frame.get(names):
+                if contained is None:
+                    return None
+                whole -= seconds if names[0].removeprefix(keys.PARTS) in contained else 0.0
+        return whole
+
     def _generated(self, frame: Frame) -> float | None:
         """Tokens of the step with those of the groups that were dropped and generated again, which veRL leaves out."""
         tokens, batch = frame.get(keys.TOKENS), self.config.number(BATCH)
@@ -99,15 +132,11 @@ class StepTime(Rule):
         return tokens * (1 + max(dropped, 0.0) / batch)
 
 
-def _core_time(frame: Frame) -> float | None:
-    """Seconds of a step without validation and saving."""
+def _whole_time(frame: Frame) -> float | None:
+    """Seconds of a step as veRL logs them; of old versions the sum of all parts."""
+    parts = [value for key, value in frame.data.items() if key.startswith(keys.OLD_PARTS)]
     whole = frame.get(keys.STEP_TIME)
-    if whole is None:
-        parts = [value for key, value in frame.data.items() if key.startswith(keys.OLD_PARTS)]
-        if not parts or not math.isfinite(sum(parts)):
-            return None
-        whole = sum(parts)
-    return whole - (frame.get(keys.VALIDATION_TIME) or 0.0) - (frame.get(keys.SAVING_TIME) or 0.0)
+    return whole if whole is not None else sum(parts) if parts and math.isfinite(sum(parts)) else None
 
 
 class _MemoryRule(Rule):
@@ -149,7 +178,7 @@ class _MemoryRule(Rule):
             if left is not None:
                 words += f", growing; full in about {steps(max(0, round(left)))}"
                 return words + (", after the last step" if outlived else "")
-            between = sampled and worst(reading.raising[:1]) == OK
+            between = sampled and worst(reading.clauses[:1]) == OK
             return words + (", but nearly full between steps" if between else "")
 
         def clauses(limits: Values) -> Sequence[Clause]:

@@ -7,7 +7,7 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup, distinct, warming
 from launcher.health.signals import Reward, Validation
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
@@ -37,7 +37,8 @@ class ValidationDrop(Rule):
             ]
 
         mean = " mean of two" if validation.count > 1 else ""
-        best = f"best{mean} {number(validation.best)} (step {validation.best_step})"
+        above = "above the " if number(drop) != "0" and drop < 0 else ""
+        best = f"{above}best{mean} {number(validation.best)} (step {validation.best_step})"
         return self.compare(f"validation {number(validation.value)}, {best}", clauses)
 
 
@@ -64,11 +65,11 @@ class RewardHacking(Rule):
         ratio = length / usual_length if usual_length > 0 else 1.0
 
         def message(reading: Reading) -> str:
-            gamed, apart = (worst((clause,)) for clause in reading.raising)
+            gamed, apart = (worst((clause,)) for clause in reading.clauses)
             if apart and gamed <= WARN:
                 return "training reward rises while validation falls"
             grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
-            return f"reward {number(usual)} → {number(now)} {grew}"
+            return f"reward {' vs usual '.join(distinct(now, usual))} (median of 3) {grew}"
 
         reading = self.compare(message, lambda limits: [self._gamed(limits, now, now - usual, ratio), self._apart])
         if worst(reading.raising[:1]) >= WARN:

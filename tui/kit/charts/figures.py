@@ -30,39 +30,44 @@ _MARKS = glyphs.signs("mark")
 RECENT = 20  # values that "usual" is the median of
 
 
+Context = tuple[str, float | None]
+_BEST, _USUAL, _START = "best", "usual", "start"
+
+
 @dataclass(frozen=True)
 class Figure:
     """A figure a chart shows: veRL's names for it, and the families of health rules about it.
 
-    `context` is next to the value; `missing` replaces the chart of a run that never logs it.
+    `context` is next to the value: words, and the number after them that the value is compared with. `missing` replaces
+    the chart of a run that never logs it.
     """
 
     title: str
     keys: tuple[str, ...]
     rules: tuple[str, ...]
-    context: Callable[[Sequence[float], SeriesStore], str]
+    context: Callable[[Sequence[float], SeriesStore], Context]
     missing: str = ""
 
 
-def _best(values: Sequence[float], _: SeriesStore) -> str:
-    return f"best {number(max(values))}"
+def _best(values: Sequence[float], _: SeriesStore) -> Context:
+    return _BEST, max(values)
 
 
-def _usual(values: Sequence[float], _: SeriesStore) -> str:
+def _usual(values: Sequence[float], _: SeriesStore) -> Context:
     before = values[-RECENT - 1 : -1]
-    return f"usual {number(statistics.median(before))}" if before else ""
+    return (_USUAL, statistics.median(before)) if before else ("", None)
 
 
-def _start(values: Sequence[float], _: SeriesStore) -> str:
-    return f"from {number(statistics.median(values[:3]))}"
+def _start(values: Sequence[float], _: SeriesStore) -> Context:
+    return _START, values[0]
 
 
-def _gpu_count(values: Sequence[float], store: SeriesStore) -> str:
+def _gpu_count(values: Sequence[float], store: SeriesStore) -> Context:
     """The number of GPUs, if there are several, as veRL's throughput is that of one. The line above shows the pace."""
     found = store.first_of("perf/time_per_step", "timing_s/step")
     seconds = finite(found[1].values[-1:]) if found else []
     gpus = _gpus(store, seconds[0]) if seconds else 0
-    return f"× {gpus} GPUs" if gpus > 1 else _usual(values, store)
+    return (f"× {gpus} GPUs", None) if gpus > 1 else _usual(values, store)
 
 
 def _gpus(store: SeriesStore, seconds: float) -> int:
@@ -73,16 +78,16 @@ def _gpus(store: SeriesStore, seconds: float) -> int:
     return round(counted) if math.isfinite(counted) else 0
 
 
-def _longest(_: Sequence[float], store: SeriesStore) -> str:
+def _longest(_: Sequence[float], store: SeriesStore) -> Context:
     """A note that the share counts responses as long as the longest one: they are cut only if that is the limit
     (TRUNC-1).
     """
     last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
     found = [value for series in last if series for value in finite(series.values[-1:])]
     if len(found) < 2:
-        return ""
+        return "", None
     percent = 100 * found[1]
-    return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)"
+    return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)", None
 
 
 REWARD = Figure("reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), _best)
@@ -136,10 +141,8 @@ def plot(
     key, series = found
     chart.unit = describe(key).unit
     chart.curves = [Curve(series)]
-    chart.headline = headline(figure, series, store)
-    usual = next((check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,)), None)
-    if figure.context is _usual and usual is not None and len(chart.headline) > 1:  # what the check compares with
-        chart.headline[1:] = [[(f"usual {number(usual)}", "dim")]]
+    known = (check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,))
+    chart.headline = headline(figure, series, store, next(known, None))
     chart.limits = limit_lines(bounds.get(key, ()))
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
     chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)
@@ -160,20 +163,31 @@ def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
         chart.headline.append([(f"{WAITING} val {number(last)}", "point")])
 
 
-def headline(figure: Figure, series: Series, store: SeriesStore) -> list[Row]:
-    """`0.412 ↑`, `best 0.431`."""
+def headline(figure: Figure, series: Series, store: SeriesStore, past: float | None = None) -> list[Row]:
+    """`0.412 ↑`, `best 0.431`. `past` is the usual value or the start that the check about the metric compares with."""
     last = series.last
     if last is None:
         return []
     recent = series.values[-2 * RECENT :]
     good = finite(series.values)
+    words, other = figure.context(good, store) if good else ("", None)
+    if past is not None and words in (_USUAL, _START):
+        other = past
     value: Row = [(number(last), "title")]
     if not math.isfinite(last):
         value = [(f"{glyphs.CRITICAL} {number(last)}", "critical")]
     else:
-        value.append((f" {trend(finite(recent)) or ' '}", "dim"))
-    context = figure.context(good, store) if good else ""
+        value.append((f" {_agreeing(trend(finite(recent)), last, words, other) or ' '}", "dim"))
+    context = words if other is None else f"{words} {number(other)}"
     return [value, [(context, "dim")]] if context else [value]
+
+
+def _agreeing(arrow: str, last: float, words: str, other: float | None) -> str:
+    """The arrow where the number next to the value does not contradict it; what is below its best may still rise."""
+    if other is None or not arrow or (words == _BEST and arrow == glyphs.UP):
+        return arrow
+    apart = number(last) != number(other) and (arrow == glyphs.UP) is (last > other)
+    return arrow if apart else ""
 
 
 def finite(values: Sequence[float]) -> list[float]:

@@ -130,7 +130,9 @@ def _limits(check: Check, columns: int) -> list[Row]:
             sign, role = level_sign(bound.level)
             words = bound_words(bound)
             items.append(
-                [(f"{sign} {words}{CROSSED}", role)] if bound.crossed else [(sign, role), (f" {words}", "text")]
+                [(f"{sign} {words}{'' if bound.holds else CROSSED}", role)]
+                if bound.crossed
+                else [(sign, role), (f" {words}", "text")]
             )
         rows += packed(items, columns - INDENT - 1)
     if rows and (slow := debounce_words(check)):

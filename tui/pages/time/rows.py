@@ -19,13 +19,13 @@ _TEXT = 10  # column of the texts below
 
 
 def title_row(report: Report, columns: int) -> Row:
-    """The step, its duration, and the usual duration."""
+    """The step, its duration, and that of the usual stages together."""
     row: Row = [(f" Step {report.step}", "title"), (f"  {number(report.seconds)} s", "text")]
     if report.running:
         row.append(("  running", "live"))
     usual = sum(report.usual.values())
     if usual:
-        row.append((f"  usual {number(usual)} s", "dim"))
+        row.append((f"  stages usually {number(usual)} s", "dim"))
     shares = report.time.idle() if report.time else {}
     idle = sum(shares.values()) / len(shares) if shares else None
     right: Row = [] if idle is None or width(row) + 16 > columns else [(f"GPUs idle {100 * idle:.0f} % ", "text")]

@@ -1,0 +1,84 @@
+"""Numbers that stand in one line agree, at every step of every recorded run (tests/data/bank), by `said_numbers`."""
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from said_forms import wrong
+from said_numbers import Past, Shown
+
+from launcher.health.checklist import Checklist
+from launcher.metrics.records import StepRecord
+from launcher.metrics.store import SeriesStore
+from launcher.record.levels import Level
+from launcher.record.state import RunState
+from tui.kit.charts.figures import chosen, plot
+
+pytestmark = pytest.mark.slow
+
+BENCH = Path(__file__).parents[2] / "bench"
+HALVES = ("calibration", "unseen", "gpu", "judged")
+
+
+@pytest.fixture
+def bank(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCH))
+    return importlib.import_module("health_bank")
+
+
+def judged(bank: Any, half: str) -> Iterator[tuple[str, Past, SeriesStore, Checklist]]:
+    """Each step of each run of a part of the bank, judged."""
+    for run in bank.runs(half):
+        checklist = Checklist(run.config, host_total_gb=bank.HOST_GB, vocabulary=run.vocabulary, clock=False)
+        past, store = Past(run.config), SeriesStore()
+        for step, t, data in run.known:
+            checklist.step(step, data, t=t)
+            past.see(step, data)
+            store.add(StepRecord(step, t, None, data), 1)
+            yield f"{run.name}, step {step}", past, store, checklist
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_every_number_of_every_message_follows_from_the_metrics(bank: Any, half: str) -> None:
+    """The length is read first, as other messages say × its usual value."""
+    found, read = list[str](), 0
+    for place, past, _, checklist in judged(bank, half):
+        for row in sorted(checklist.checks(), key=lambda row: row.rule != "LEN-1"):
+            if row.level >= Level.OK:
+                read += 1
+                found += [f"{place}, {row.level}: {each}" for each in wrong(row.rule, row.message, past)]
+    assert read > 10_000
+    assert not found[:20]
+
+
+_HEAD = re.compile(r"(\S+) (?:([↑↓])|\s) ?\s*(?:(best|usual|start) (\S+))?.*")
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_arrows_of_charts_point_away_from_the_number_beside_them(bank: Any, half: str) -> None:
+    """And the usual value and the start are those that the messages at the same step name."""
+    read, arrows = 0, 0
+    for place, past, store, checklist in judged(bank, half):
+        if len(past.steps) % 5:
+            continue
+        state = RunState(state="running", checks=tuple(checklist.checks()))
+        for figure in chosen(store):
+            shown = plot(figure, store, state, [])
+            text = " ".join("".join(part for part, _ in row) for row in shown.headline)
+            if not shown.curves or (found := _HEAD.fullmatch(text)) is None or found[3] is None:
+                continue
+            value, arrow, word, other = Shown.of(found[1]), found[2], found[3], Shown.of(found[4])
+            where, read = f"{place}, {figure.title}: {text}", read + 1
+            arrows += arrow is not None
+            if arrow == "↓":
+                assert value.low < other.low, where
+            if arrow == "↑" and word != "best":
+                assert value.low > other.low, where
+            if word == "best":
+                assert value.low <= other.low, where
+            if word == "start":
+                assert other.is_(past.values(*figure.keys)[0]), where
+    assert read > 500 and arrows > 100
