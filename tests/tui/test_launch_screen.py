@@ -1,9 +1,5 @@
 """The launch of a preset: what it comes to, findings, fixes, refusal and force."""
 
-import dataclasses
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +9,6 @@ from typing import Any
 import pytest
 from pilots import assert_fits, message, until
 from textual.pilot import Pilot
-from whole_run import whole_run
 
 from launcher.check.finding import Finding
 from launcher.check.gate import Refused
@@ -24,7 +19,6 @@ from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.lines import CommandText, Lines
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.editor.screen import EditorScreen
-from tui.pages.launch.launch_plan import examine, plan, settings_with
 from tui.pages.launch.screen import LaunchScreen
 
 GOOD = """
@@ -109,21 +103,6 @@ async def test_the_essentials_and_the_exact_command_are_shown(make: SimpleNamesp
             await pilot.pause()
         await until(pilot, lambda: command.draw(*command.size) == before and command.size.width > 70)
         assert command.size.height == len(before)
-
-
-async def test_an_earlier_run_on_this_machine_shows_how_long_it_takes(
-    make: SimpleNamespace, home: Path, slow: Slow
-) -> None:
-    run = whole_run(home)
-    launch = run.attempt(1).launch
-    unmeasured = plan("toy-cpu", []).essentials
-    assert "unknown until a run of this preset has been measured" in str(unmeasured)
-    dataclasses.replace(run.attempt(1).read_launch(), host=socket.gethostname()).write(launch)
-    app = make.app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, "toy-cpu")
-        words = " ".join(said(screen, "#essentials").split())
-        assert "time about 2m 00s: 0s to start, 60 steps of 2 s; as in run 7f3a" in words
 
 
 async def test_without_errors_s_starts_and_the_run_is_opened(
@@ -337,24 +316,6 @@ async def test_the_list_of_presets_opens_the_launch_and_the_run(
         assert len(started) == 1
 
 
-def test_a_later_fix_of_the_same_field_replaces_the_earlier_one() -> None:
-    settings = settings_with(["actor.lr=1e-6", "rollout.n=2"], {"actor.lr": 2e-6, "data.train": ["a", "b"]})
-    assert settings == ["rollout.n=2", "actor.lr=2e-06", "data.train=[a,b]"]
-    assert settings_with(settings, {"trainer.project": None, "rollout.n": 4})[-2:] == [
-        "trainer.project=null",
-        "rollout.n=4",
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-grpo-24gb", "math-7b-8gpu"])
-def test_shipped_presets_say_what_they_come_to(home: Path, name: str) -> None:
-    found = plan(name, [])
-    assert len(found.essentials) >= 3 and found.subject is not None
-    assert all(len("".join(text for text, _ in row)) < 100 for row in found.essentials[1:])
-    assert "verl.trainer.main_ppo" in found.command
-
-
 @pytest.mark.parametrize("size", [(250, 60), (100, 20), (60, 16), (40, 9), (20, 5), (10, 3)])
 async def test_any_size_will_do(make: SimpleNamespace, home: Path, slow: Slow, size: tuple[int, int]) -> None:
     slow.findings = (FILE, DISK)
@@ -396,17 +357,6 @@ def test_looks(
         await until(pilot, lambda: not screen.doing)
 
     assert snap_compare(make.app(), terminal_size=size, run_before=shown)
-
-
-def test_without_verl_sw_1_has_the_command_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
-    monkeypatch.setenv("PPO_TUI_PYTHON", str(tmp_path / "bare/bin/python"))
-    launch = plan("toy-cpu", [])
-    assert launch.command.startswith("no command: ") and launch.subject is not None
-    found = [*launch.findings, *examine(launch.subject, lambda _: None, lambda: False)]
-    assert "PRESET" not in {each.id for each in found}
-    assert ["pip install -r" in each.fix for each in found if each.id == "SW-1"] == [True]
 
 
 async def test_the_inspector_has_the_fix_and_the_place_of_the_value(
