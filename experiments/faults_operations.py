@@ -257,7 +257,7 @@ def take() -> None:
 def probed() -> None:
     """A probe of `tune` has ended."""
     from launcher.check.subject import subject
-    from launcher.check.tuning import Space
+    from launcher.estimate.tuning import Space
     from launcher.runs.act.tune import STEPS, _tag, _words
 
     house()

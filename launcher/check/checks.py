@@ -5,26 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from launcher.check import (
-    cluster,
-    config,
-    data,
-    fitting,
-    hardware,
-    loading,
-    login,
-    machine,
-    memory,
-    model,
-    reward,
-    software,
-)
+from launcher.check import cluster, config, data, fitting, hardware, loading, login, model, reward, software
 from launcher.check.changes import tested
 from launcher.check.finding import Finding, in_order, of_config, of_software
 from launcher.check.subject import Subject, subject
 from launcher.check.suggestion import suggested_value
 from launcher.core.errors import UserError
 from launcher.core.text import nearest
+from launcher.estimate import memory
+from launcher.machine import capacity
 from launcher.preset.draft import Draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
@@ -121,7 +110,7 @@ def check(
 
     A preset that cannot be launched at all is a finding too. Raises UserError for an invalid machine.
     """
-    on = machine.assumed(assume) if assume else machine.here()
+    on = capacity.assumed(assume) if assume else capacity.here()
     try:
         what = subject(loaded, on=on, static=static)
     except UserError as wrong:

@@ -11,12 +11,12 @@ from launcher.check.cluster_view import PATIENCE, Node, NotJoined, View, ask, sh
 from launcher.check.config.base import gpu_count
 from launcher.check.config.resources import UNITS, addresses, cpus_a_gpu
 from launcher.check.finding import Change, Finding, of_data, of_hardware, of_software
-from launcher.check.machine import Gpu, Machine
 from launcher.check.row_rules import REWARD
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.inside.ppo_tui_inside import SUPPORTED
+from launcher.machine.capacity import Gpu, Machine
 from launcher.machine.ray_jobs import Trouble
 from launcher.record.machine import MachineSample
 from launcher.verl import env as verl_env

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from launcher.check import model, models, row_rules, worker
+from launcher.check import model, row_rules, worker
 from launcher.check.config.agents import TEMPLATE_ARGUMENTS
 from launcher.check.finding import Finding, of_data
 from launcher.check.row_rules import Rows
@@ -17,6 +17,7 @@ from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.files import beside, read_json, write_atomic
 from launcher.core.text import clean, did_you_mean
+from launcher.estimate import models
 from launcher.verl.config import MODEL_PATH
 
 FILES = {"train": "data.train_files", "val": "data.val_files"}

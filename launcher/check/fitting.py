@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from launcher.check import engine_start, models
 from launcher.check.changes import setting
 from launcher.check.finding import Change, Finding, of_hardware
-from launcher.check.memory import Estimate, Phase, estimate
-from launcher.check.sizing import BUCKET, Plan
 from launcher.check.subject import Subject
 from launcher.core.format import gib
+from launcher.estimate import models, rollout_memory
+from launcher.estimate.memory import Estimate, Phase, estimate
+from launcher.estimate.sizing import BUCKET, KV_CACHE, MemoryInputs
 from launcher.preset.schema import FIELDS
 from launcher.verl.config import CRITIC_PATH, MODEL_PATH, REWARD_MODEL, UTILISATION
 
@@ -44,8 +44,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
     yield from _host(subject, found)
     if found.gpu_total is not None and not subject.on_cpu:
         yield from _phases(subject, found, found.gpu_total)
-        yield from engine_start.free_share(subject, found)
-        yield from engine_start.longest_row(found, found.gpu_total)
+        yield from _free_share(subject, found)
+        yield from _longest_row(found, found.gpu_total)
 
 
 def _unknown(key: str, what: str) -> Finding:
@@ -103,6 +103,60 @@ def _beyond_host(subject: Subject, found: Estimate) -> bool:
     return 0 < subject.machine.host_total * 0.95 < found.host
 
 
+def _free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
+    """vLLM requires its whole share free at its start, even if its KV cache is set to a small size."""
+    plan = found.plan
+    if subject.machine.assumed or plan.utilisation is None or plan.of_free:
+        return
+    for index, gpu in enumerate(subject.machine.gpus[: subject.gpus]):
+        trained = found.phases[0].gpu - rollout_memory.share(plan, found.gpu_total or 0)
+        wanted = trained + rollout_memory.asked(plan, gpu.usable)
+        if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
+            holders = f" (in use by {', '.join(gpu.others[:3])})" if gpu.others else ""
+            message = (
+                f"the engine cannot start: GPU {index} has {gib(gpu.total - gpu.used)} of {gib(gpu.total)} GiB free"
+                f"{holders}, and models and engine need {gib(wanted)} GiB"
+            )
+            fix = "stop the processes on that GPU, or choose another one with CUDA_VISIBLE_DEVICES"
+            yield of_hardware.error("FIT-3", message, fix, (UTILISATION,))
+
+
+def _longest_row(found: Estimate, total: int) -> Iterator[Finding]:
+    """The engine does not start if one row of the longest length does not fit into its KV cache."""
+    plan = found.plan
+    if plan.utilisation is None or plan.of_free:
+        return  # sglang takes what there is
+    weights, token = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
+    room, wanted, shorter = rollout_memory.room(plan, total), token * plan.max_model_len, token * plan.longest
+    if room - rollout_memory.working(plan) >= wanted:
+        return
+    fix, change = "use a smaller model, or more GPUs with rollout.tensor_model_parallel_size", None
+    needed = (weights + shorter + rollout_memory.working(plan)) / total
+    share = next((step / 20 for step in range(1, 19) if step / 20 > max(needed, plan.utilisation)), None)
+    if plan.max_model_len > plan.longest and room - rollout_memory.working(plan) >= shorter:
+        fix = f"set rollout.max_model_len to {plan.longest}, the longest prompt and response"
+        change = {"rollout.max_model_len": plan.longest}
+    elif plan.kv_cache is not None:
+        fix = f"set it to at least {shorter} and rollout.max_model_len to {plan.longest}, or remove it"
+    elif share:
+        fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
+    row = f"one sequence of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
+    finding = of_hardware.error if room < wanted else of_hardware.warning
+    message = _short(plan, total, room, row)
+    keys = (UTILISATION if plan.kv_cache is None else KV_CACHE, "actor_rollout_ref.rollout.max_model_len")
+    yield finding("FIT-4", message, fix, keys, change)
+
+
+def _short(plan: MemoryInputs, total: int, room: int, row: str) -> str:
+    if plan.kv_cache is not None:
+        return f"kv_cache_memory_bytes is {gib(room)} GiB, but {row}"
+    share = f"the engine's share, {plan.utilisation:g} x {gib(total)} GiB,"
+    if room <= 0:
+        return f"{share} is less than its weights, {gib(rollout_memory.weights(plan))} GiB"
+    work = f"about {gib(rollout_memory.working(plan))} GiB of working memory"
+    return f"{share} leaves {gib(room)} GiB besides its weights, but {row} and {work}"
+
+
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> tuple[Change | None, str]:
     """The first change with which everything is likely to fit; if `certain`, or else may fit at all; or else two
     changes.
@@ -132,12 +186,13 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
 
 def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Change, Estimate]]:
     """Changes with which engine and host have at least as much room as `now`, and the resulting estimates."""
-    room = min(0, engine_start.row_room(now))  # an engine that cannot start as it is has a finding of its own
+    # an engine that cannot start as it is has a finding of its own
+    room = min(0, rollout_memory.row_room(now.plan, now.gpu_total))
     for change in candidates(subject):
         found = estimate(subject.with_fields(change))
         if found is None or found.gpu_total is None or _beyond_host(subject, found):
             continue
-        if engine_start.row_room(found) >= room:
+        if rollout_memory.row_room(found.plan, found.gpu_total) >= room:
             yield change, found
 
 
@@ -179,7 +234,7 @@ def candidates(subject: Subject) -> Iterator[Change]:
     yield {"actor.strategy": "fsdp2", **{f"{name}.offload_policy": True for name in both}}
 
 
-def _smaller(subject: Subject, plan: Plan) -> Iterator[Change]:
+def _smaller(subject: Subject, plan: MemoryInputs) -> Iterator[Change]:
     """Smaller micro-batches: halves of the present ones, not below one row."""
     if subject.get("actor_rollout_ref.actor.use_dynamic_bsz", False):
         names = ("actor", "critic") if plan.critic else ("actor",)

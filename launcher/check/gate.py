@@ -13,9 +13,9 @@ from typing import Any
 
 from launcher.check.checks import quick, slow
 from launcher.check.finding import Finding, in_order
-from launcher.check.machine import here
 from launcher.check.subject import Subject, subject
 from launcher.core.errors import UserError
+from launcher.machine.capacity import here
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from launcher.check.finding import Finding, of_hardware
-from launcher.check.machine import Machine
-from launcher.check.memory import estimate
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.format import GIB, gib
+from launcher.estimate.memory import estimate
+from launcher.machine.capacity import Machine
 from launcher.machine.sampler import Sampler
 from launcher.verl import env as verl_env
 

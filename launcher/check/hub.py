@@ -7,11 +7,11 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from launcher.check import models
 from launcher.check.finding import Finding, of_model
 from launcher.core.files import beside
 from launcher.core.format import gib
 from launcher.core.text import clean, did_you_mean
+from launcher.estimate import models
 
 TIMEOUT = 5.0  # seconds for the hub's answer
 TRUE = ("1", "on", "yes", "true")

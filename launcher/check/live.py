@@ -53,13 +53,15 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
 
 
 def _checked(loaded: LoadedPreset) -> dict[str, Any]:
-    from launcher.check import checks, machine, memory
+    from launcher.check import checks
     from launcher.check.subject import subject
+    from launcher.estimate import memory
+    from launcher.machine import capacity
     from launcher.preset.library import needs_of
 
-    here = machine.here()
+    here = capacity.here()
     needs = None if here.gpus else needs_of(loaded.preset.needs)
-    where = machine.assumed(f"{needs.gpus}x{needs.memory // 10**9}") if needs else here
+    where = capacity.assumed(f"{needs.gpus}x{needs.memory // 10**9}") if needs else here
     try:
         checked = subject(loaded, on=where)
         found = memory.estimate(checked)

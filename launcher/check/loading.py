@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.check import model, models, worker
+from launcher.check import model, worker
 from launcher.check.config import RULES, agents, optimizer
 from launcher.check.finding import Finding, of_config, of_model
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
+from launcher.estimate import models
 from launcher.record.json import Record
 from launcher.verl import defaults
 from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH, ROLLOUT

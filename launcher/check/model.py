@@ -5,11 +5,12 @@ from pathlib import Path
 
 import orjson
 
-from launcher.check import hub, models
+from launcher.check import hub
 from launcher.check.finding import Finding, of_model
-from launcher.check.models import ModelFacts
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
+from launcher.estimate import models
+from launcher.estimate.models import ModelFacts
 from launcher.verl.config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, REWARD_MODEL, TENSOR, ULYSSES
 
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"

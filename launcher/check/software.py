@@ -18,11 +18,11 @@ from typing import Any
 from launcher.check.config.rollout import OPTIONS
 from launcher.check.facts import known_names
 from launcher.check.finding import Finding, of_software
-from launcher.check.machine import Machine
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.core.text import clean, without_login
 from launcher.inside.ppo_tui_inside import SUPPORTED
+from launcher.machine.capacity import Machine
 from launcher.verl import env as verl_env
 from launcher.verl import versions
 from launcher.verl.config import TRANSFER

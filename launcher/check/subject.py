@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from launcher import inside
-from launcher.check import facts, machine
-from launcher.check.machine import Machine
+from launcher.check import facts
+from launcher.estimate.sizing import PlacedConfig
+from launcher.machine import capacity
+from launcher.machine.capacity import Machine
 from launcher.preset import environment
-from launcher.preset.effective import EffectiveConfig, of_usual
+from launcher.preset.effective import of_usual
 from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import MAIN
 from launcher.preset.translate import RunFolders, settings
@@ -24,26 +26,18 @@ _LIBRARIES = (f"{MODEL}.external_lib", f"{CRITIC}.model.external_lib")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject(EffectiveConfig):
-    """A preset for one version of veRL on one machine; `python` is the interpreter that has this veRL.
+class Subject(PlacedConfig):
+    """A preset for one version of veRL on one machine, and what the checks read in addition.
 
     `static`: checks run no program, import no file and open no address that the preset names.
     """
 
-    loaded: LoadedPreset
-    python: str
-    machine: Machine
     static: bool = False
 
     @property
     def joins_cluster(self) -> bool:
         """Whether the run goes to a Ray cluster, which has other CPUs and GPUs than this machine."""
         return self.loaded.preset.cluster.submit or self.loaded.preset.cluster.address is not None
-
-    @property
-    def env(self) -> dict[str, str]:
-        """The environment of the run: this process's, with the preset's laid over."""
-        return {**os.environ, **self.loaded.preset.env}
 
     def below(self, key: str) -> dict[str, Any]:
         """What is set in a block that veRL leaves open: by one mapping, or key by key."""
@@ -114,5 +108,5 @@ def subject(
         loaded=loaded,
         python=verl.python,
         static=static,
-        machine=machine.assumed(assume) if assume else on or machine.here({**os.environ, **loaded.preset.env}),
+        machine=capacity.assumed(assume) if assume else on or capacity.here({**os.environ, **loaded.preset.env}),
     )

@@ -162,7 +162,7 @@ def _range(low: int, high: int) -> str:
 def doctor(json: Json = False) -> None:
     """Check this machine and its packages. Exits with 1 if something would stop every run."""
     from launcher.check import hardware, login, software
-    from launcher.check.machine import here
+    from launcher.machine.capacity import here
     from launcher.verl import env as verl_env
 
     python, machine = verl_env.interpreter(None), here()

@@ -12,11 +12,11 @@ from launcher.core.errors import UserError
 
 def presets(json: Json = False) -> None:
     """List your presets and the shipped ones. Recommends one for this machine."""
-    from launcher.check import machine
+    from launcher.machine import capacity
     from launcher.preset.files import available, summary
     from launcher.preset.library import recommend
 
-    best, why = recommend([gpu.total for gpu in machine.here().gpus])
+    best, why = recommend([gpu.total for gpu in capacity.here().gpus])
     rows, hiding = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")], []
     for name in available():
         preset = summary(name)

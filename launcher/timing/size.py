@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.check.models import ModelFacts, facts, table
 from launcher.core.errors import UserError
+from launcher.estimate.models import ModelFacts, facts, table
 
 _COUNT = re.compile(rb"(\w+) contains (\d+\.\d\d)([KMBT]?) parameters")  # veRL's print_model_size
 _CRITIC = b"TokenClassification"

@@ -11,10 +11,10 @@ from typing import Any
 from launcher.check.checks import refused
 from launcher.check.config import RULES
 from launcher.check.finding import Finding
-from launcher.check.machine import Gpu, Machine
 from launcher.check.subject import Subject, subject
 from launcher.core.errors import UserError
 from launcher.core.format import GIB
+from launcher.machine.capacity import Gpu, Machine
 from launcher.preset.files import load
 from launcher.preset.translate import Launch, RunFolders, build, settings
 

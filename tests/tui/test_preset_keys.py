@@ -8,7 +8,7 @@ import pytest
 from pilots import message, until
 from waiting import PATIENCE
 
-from launcher.check.tuning import Measured, Point
+from launcher.estimate.tuning import Measured, Point
 from launcher.preset.files import LoadedPreset
 from launcher.runs.act import tune as tuning
 from launcher.runs.act.tune import Tuned

@@ -31,6 +31,7 @@ LATE = (  # what some commands and pages need, and neither 'status' nor the dash
     "launcher.machine",
     "launcher.scripts",
     "launcher.check.",
+    "launcher.estimate",
     "launcher.runs.act",
     "launcher.runs.supervise",
     "launcher.compare",

@@ -12,8 +12,7 @@ import psutil
 import pytest
 from fake_nvml import FakeGpu, FakeNvml
 
-from launcher.check import machine
-from launcher.machine import gpu_holders
+from launcher.machine import capacity, gpu_holders
 from launcher.machine.sampler import Sampler
 from launcher.record.machine import GpuSample, Holder
 
@@ -179,7 +178,7 @@ def test_why_there_are_no_figures_is_in_the_samples(
 
 def test_the_preflight_names_who_is_on_a_gpu_already(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
     FakeNvml([FakeGpu(used=9 * GIB, processes=[(NOBODY, GIB), (other, 8 * GIB)])]).install(monkeypatch)
-    (gpu,) = machine.here().gpus
+    (gpu,) = capacity.here().gpus
     assert gpu.used == 9 * GIB and f"of {psutil.Process().username()} (pid {other})" in gpu.others[0]
     assert gpu.others[1] == f"pid {NOBODY}"
 
@@ -213,7 +212,7 @@ def test_what_the_driver_keeps_is_not_usable(
 ) -> None:
     """An older driver does not tell it: then all of the GPU counts."""
     FakeNvml([FakeGpu(total=143_356 << 20, used=700 << 20, reserved=reserved)]).install(monkeypatch)
-    (gpu,) = machine.here().gpus
+    (gpu,) = capacity.here().gpus
     assert (gpu.usable, gpu.total, gpu.used) == (usable, 143_356 << 20, 700 << 20)
 
 

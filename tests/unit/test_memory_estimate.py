@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from launcher.check import fitting, memory
+from launcher.check import fitting
 from launcher.check.subject import Subject, subject
 from launcher.core.format import GIB
+from launcher.estimate import memory
 from launcher.preset.files import load, shipped
 
 ROOT = Path(__file__).parents[2]

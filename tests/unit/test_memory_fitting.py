@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
-from launcher.check import fitting, memory
+from launcher.check import fitting
 from launcher.check.finding import Finding
-from launcher.check.machine import Gpu, Machine
 from launcher.check.subject import Subject, subject
 from launcher.core.format import GIB
+from launcher.estimate import memory
+from launcher.machine.capacity import Gpu, Machine
 from launcher.preset.files import load
 
 

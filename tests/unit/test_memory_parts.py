@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from launcher.check import fitting, memory, models, rollout_memory
-from launcher.check.machine import Gpu, Machine
-from launcher.check.memory import Estimate, Phase
+from launcher.check import fitting
 from launcher.check.subject import Subject, subject
 from launcher.core.format import GIB
+from launcher.estimate import memory, models, rollout_memory
+from launcher.estimate.memory import Estimate, Phase
+from launcher.machine.capacity import Gpu, Machine
 from launcher.preset.files import load
 
 PARAMETERS = 494_032_768  # of Qwen2.5-0.5B

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.check import fitting, memory
+from launcher.check import fitting
 from launcher.check.subject import Subject, subject
+from launcher.estimate import memory
 from launcher.preset.files import load
 
 SIZES = st.fixed_dictionaries(

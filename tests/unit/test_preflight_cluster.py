@@ -12,9 +12,9 @@ from launcher.check import cluster
 from launcher.check.cluster_view import Node, View, shown
 from launcher.check.config.resources import gpus
 from launcher.check.finding import Finding
-from launcher.check.machine import assumed
 from launcher.check.subject import Subject, subject
 from launcher.core.errors import UserError
+from launcher.machine.capacity import assumed
 from launcher.preset.files import load
 from launcher.record.machine import GpuSample, HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.verl.env import probe

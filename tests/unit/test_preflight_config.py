@@ -15,10 +15,10 @@ from launcher.check.config.base import dividing, multiples
 from launcher.check.config.plausible import unusual
 from launcher.check.facts import known_names
 from launcher.check.finding import Finding, in_order
-from launcher.check.machine import assumed
 from launcher.check.subject import Subject, subject
 from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.core.errors import UserError
+from launcher.machine.capacity import assumed
 from launcher.preset.effective import Setting
 from launcher.preset.files import load
 from launcher.preset.translate import RunFolders, build

@@ -35,9 +35,9 @@ def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> 
 
 
 def test_without_a_gpu_the_one_that_is_needed_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from launcher.check import machine
+    from launcher.machine import capacity
 
-    monkeypatch.setattr(machine, "_gpus", lambda env: ())
+    monkeypatch.setattr(capacity, "_gpus", lambda env: ())
     path = shipped()["gsm8k-0.5b-24gb"]
     _, judged = replies(path, path.read_text())
     assert judged["machine"] == "1 x 24.0 GiB, assumed from the preset's needs"

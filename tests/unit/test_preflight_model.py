@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from launcher.check import model, models
+from launcher.check import model
 from launcher.check.finding import Finding
 from launcher.check.subject import Subject, subject
+from launcher.estimate import models
 from launcher.preset.files import load
 
 CONFIG = {

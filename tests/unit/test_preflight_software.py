@@ -18,9 +18,9 @@ from waiting import PATIENCE, wait_until
 from launcher.check import hardware, login, software
 from launcher.check.facts import known_names
 from launcher.check.finding import Finding
-from launcher.check.machine import Gpu, Machine
 from launcher.check.subject import Subject, subject
 from launcher.core.format import GIB
+from launcher.machine.capacity import Gpu, Machine
 from launcher.preset.files import load
 from launcher.verl import env as verl_env
 from launcher.verl.env import VerlEnv

@@ -8,8 +8,8 @@ import pytest
 from corpus import older
 from verl_wheels import VERSIONS
 
-from launcher.check import sizing
 from launcher.core.errors import UserError
+from launcher.estimate import sizing
 from launcher.health.config import RunConfig
 from launcher.preset.effective import EffectiveConfig, Setting, of_draft
 from launcher.preset.files import load, shipped

@@ -11,7 +11,7 @@ import pytest
 import span_runs
 from console_logs import DATA
 
-from launcher.check.models import facts
+from launcher.estimate.models import facts
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
 from launcher.record.attempt import LaunchRecord

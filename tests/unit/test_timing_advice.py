@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import span_runs
 
-from launcher.check.models import facts
 from launcher.compare.faster import COMPARED, STEPS, Plan, prove
 from launcher.core.errors import UserError
+from launcher.estimate.models import facts
 from launcher.preset.files import load
 from launcher.preset.remedy import configuration
 from launcher.preset.schema import FIELDS

@@ -8,12 +8,13 @@ import pytest
 from corpus import machine
 from data_files import judged, rows
 
-from launcher.check import memory, reward, software
+from launcher.check import reward, software
 from launcher.check.config import RULES
 from launcher.check.finding import Finding
 from launcher.check.subject import Subject, subject
 from launcher.core.errors import UserError
 from launcher.data import schema
+from launcher.estimate import memory
 from launcher.preset.files import load
 from launcher.preset.flow import flow
 from launcher.preset.translate import RunFolders, build

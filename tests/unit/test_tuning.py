@@ -11,9 +11,9 @@ from commands import call
 from fake_nvml import FakeGpu, FakeNvml
 
 from launcher.check.subject import subject
-from launcher.check.tuning import Measured, Peak, Point, Space, best_of
 from launcher.core.errors import UserError
 from launcher.core.format import GIB
+from launcher.estimate.tuning import Measured, Peak, Point, Space, best_of
 from launcher.preset.files import load
 from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.note import RunNote

@@ -9,8 +9,8 @@ from launcher.core.text import clean
 from tui.kit.drawing.rows import Row, labelled
 
 if TYPE_CHECKING:
-    from launcher.check.memory import Estimate
     from launcher.check.subject import Subject
+    from launcher.estimate.memory import Estimate
     from launcher.preset.flow import Flow
     from launcher.runs.watch.pace import Pace
 

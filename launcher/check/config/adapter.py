@@ -6,11 +6,11 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollou
 import re
 from pathlib import Path
 
-from launcher.check import models
 from launcher.check.config.base import Findings, error, info, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
 from launcher.core.text import did_you_mean
+from launcher.estimate import models
 from launcher.verl.config import ACTOR, CRITIC, ENGINE, MODEL, ROLLOUT
 
 LARGEST_RANK = 512

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from launcher.check import machine
 from launcher.check.gate import admit_ahead
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.data import toy
 from launcher.health.alerting import check_health
+from launcher.machine import capacity
 from launcher.machine.host import host_memory
 from launcher.preset.files import restore
 from launcher.record import queued
@@ -63,7 +63,7 @@ class Checkers:
 def room() -> int:
     """How many checks this machine runs at once."""
     used, total = host_memory()
-    return max(2, min(_MOST, machine.cpus() // _CPUS, (total - used) // _MEMORY))
+    return max(2, min(_MOST, capacity.cpus() // _CPUS, (total - used) // _MEMORY))
 
 
 def queue_log() -> Path:

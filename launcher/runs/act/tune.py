@@ -15,10 +15,10 @@ import orjson
 
 from launcher.check.finding import Change
 from launcher.check.subject import subject
-from launcher.check.tuning import Measured, Point, Space, best_of
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.format import gib
+from launcher.estimate.tuning import Measured, Point, Space, best_of
 from launcher.metrics.names import THROUGHPUT
 from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.schema import FIELDS

@@ -6,9 +6,9 @@ engine wakes up (`verl/utils/memory_utils.py: aggressive_empty_cache`), so only 
 
 from collections.abc import Mapping, Sequence
 
-from launcher.check.tuning import Peak
 from launcher.console.phases import PHASE_OF_TIMER, TRAINING
 from launcher.core.format import GIB
+from launcher.estimate.tuning import Peak
 from launcher.health import keys
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample

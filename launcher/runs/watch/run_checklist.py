@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from launcher.check.models import folder_of
 from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.core.errors import UserError
 from launcher.core.files import read_json
 from launcher.core.format import GIB
+from launcher.estimate.models import folder_of
 from launcher.health.checklist import Checklist
 from launcher.machine.host import host_memory
 from launcher.machine.sampler import Sampler

@@ -34,8 +34,9 @@ class Plan:
 
 def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
-    from launcher.check import checks, memory
+    from launcher.check import checks
     from launcher.check.subject import subject
+    from launcher.estimate import memory
     from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
     from launcher.preset.translate import command_line

@@ -122,9 +122,10 @@ class PresetFacts:
 
 def read_preset(name: str) -> PresetFacts:
     """Reads a preset and its plan on this machine; unknown parts are left out."""
-    from launcher.check import fitting, memory
+    from launcher.check import fitting
     from launcher.check.subject import subject
     from launcher.core.format import gib
+    from launcher.estimate import memory
     from launcher.preset.files import changed_from_base, find, load, read_text
     from launcher.preset.flow import flow, rows_of
     from launcher.runs.watch.pace import pace_of

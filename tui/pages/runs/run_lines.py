@@ -36,7 +36,7 @@ def preset_files() -> list[tuple[Path, int]]:
 
 def read_presets() -> list[Summary]:
     """The presets, those that fit this machine first."""
-    from launcher.check.machine import here
+    from launcher.machine.capacity import here
     from launcher.preset.files import available, summary
     from launcher.preset.library import suited
 

@@ -18,9 +18,9 @@ class Welcome(NamedTuple):
 
 def welcome() -> Welcome:
     """Reads GPUs, veRL and data in some tenths of a second, or in seconds when veRL is imported for the first time."""
-    from launcher.check.machine import here
     from launcher.core.errors import UserError
     from launcher.core.format import gib
+    from launcher.machine.capacity import here
     from launcher.preset.library import ANYWHERE, recommend
     from launcher.verl import env as verl_env
 

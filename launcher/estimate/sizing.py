@@ -1,12 +1,15 @@
 """The sizes that determine memory: the models with their training states, and the tokens of one pass."""
 
+import os
 from dataclasses import dataclass
 
-from launcher.check import models
-from launcher.check.models import ModelFacts
-from launcher.check.subject import Subject
-from launcher.check.trained import Trained, copied, element, reference_first, trained
 from launcher.core.errors import UserError
+from launcher.estimate import models
+from launcher.estimate.models import ModelFacts
+from launcher.estimate.trained import Trained, copied, element, reference_first, trained
+from launcher.machine.capacity import Machine
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.files import LoadedPreset
 from launcher.preset.flow import flow
 from launcher.verl import env as verl_env
 from launcher.verl.config import (
@@ -31,8 +34,22 @@ OWN_UTILISATION = f"{ROLLOUT}.standalone_gpu_memory_utilization"
 KV_CACHE = f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlacedConfig(EffectiveConfig):
+    """A preset's effective configuration on one machine; `python` is the interpreter that has its veRL."""
+
+    loaded: LoadedPreset
+    python: str
+    machine: Machine
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the run: this process's, with the preset's laid over."""
+        return {**os.environ, **self.loaded.preset.env}
+
+
 @dataclass(frozen=True)
-class Plan:
+class MemoryInputs:
     """All inputs of the estimate. Tokens are those of the largest micro-batch on one GPU."""
 
     facts: ModelFacts
@@ -76,7 +93,7 @@ class Plan:
         return sum(model.idle(with_adam=False) for model in models) + self.reference_first
 
 
-def plan(subject: Subject) -> Plan | None:
+def plan(subject: PlacedConfig) -> MemoryInputs | None:
     """Reads the subject; None if its model is unknown, or its engine is not FSDP."""
     env = subject.env
     facts = models.facts(str(subject.get(MODEL_PATH)), env=env)
@@ -102,7 +119,7 @@ def plan(subject: Subject) -> Plan | None:
     kv_cache = subject.whole(KV_CACHE) if (reserves or own) and engine == "vllm" else None
     transferred = (subject.whole(f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes") or BUCKET) << 20
     together = subject.get(TRANSFER, "naive") == "naive" or subject.is_separate
-    return Plan(
+    return MemoryInputs(
         facts=facts,
         actor=actor,
         critic=trained(subject, CRITIC, critic_facts, critic_facts.critic_parameters) if critic_facts else None,
@@ -139,7 +156,7 @@ def plan(subject: Subject) -> Plan | None:
     )
 
 
-def logit_bytes(subject: Subject) -> tuple[float, float]:
+def logit_bytes(subject: PlacedConfig) -> tuple[float, float]:
     """Bytes that the actor's update and its log-probability pass need for each token and word.
 
     Measured on an H100 and on real runs (docs/evidence/memory.md). One copy of the logits in bf16 is 2. The backward
@@ -160,7 +177,7 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
     return update + scaled, (2 if lean else 14) + scaled
 
 
-def _flash_attn(subject: Subject) -> bool:
+def _flash_attn(subject: PlacedConfig) -> bool:
     """Whether flash-attn's cross entropy, which needs no second copy of the logits, will be used."""
     if subject.machine.assumed:
         return subject.get(f"{MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
@@ -170,14 +187,14 @@ def _flash_attn(subject: Subject) -> bool:
         return False
 
 
-def _aside(subject: Subject, actor: Trained) -> int:
+def _aside(subject: PlacedConfig, actor: Trained) -> int:
     """Old weights, and the current ones while log-probabilities are computed with the old ones."""
     if not subject.is_separate or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return 0
     return actor.weights * min(2, subject.updates_a_step)
 
 
-def _reward_model(subject: Subject) -> float | None:
+def _reward_model(subject: PlacedConfig) -> float | None:
     share = subject.get(f"{REWARD_MODEL}.rollout.gpu_memory_utilization", 0.5)
     shared = subject.get(f"{REWARD_MODEL}.enable") and not subject.get(f"{REWARD_MODEL}.enable_resource_pool")
     return float(share) if shared and isinstance(share, (int, float)) and not subject.on_cpu else None

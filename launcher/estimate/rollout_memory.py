@@ -7,29 +7,30 @@ the KV cache has that size, and the share only has to be free at the start. SGLa
 its start, for weights and KV cache only.
 """
 
-from launcher.check.models import Architecture
-from launcher.check.sizing import Plan
 from launcher.core.format import GIB
+from launcher.estimate.models import Architecture
+from launcher.estimate.sizing import MemoryInputs
 
 # CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
 PROCESS = int(0.8 * GIB)
 _GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps: 0.4 GiB at 135M; else assumed
 _SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
+_BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV cache (0.07 GiB in its logs)
 _KEPT = 0.8  # of the profile's peak: what torch holds beyond it when as many rows are written as may be
 
 
-def weights(plan: Plan) -> int:
+def weights(plan: MemoryInputs) -> int:
     """The engine's copy of the model, in bf16."""
     return 2 * plan.facts.parameters // plan.tensor_parallel
 
 
-def kv_bytes(plan: Plan) -> int:
+def kv_bytes(plan: MemoryInputs) -> int:
     """KV cache of one token."""
     shape = plan.facts.sizes
     return 2 * 2 * shape.layers * shape.kv // min(plan.tensor_parallel, max(1, shape.kv_heads))
 
 
-def profiled(plan: Plan) -> int:
+def profiled(plan: MemoryInputs) -> int:
     """Memory that vLLM's profile run finds: the intermediate values of one layer for a full batch, or the logits of
     every row.
     """
@@ -38,32 +39,50 @@ def profiled(plan: Plan) -> int:
     return max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED) // plan.tensor_parallel
 
 
-def whole(plan: Plan, total: int) -> int:
+def whole(plan: MemoryInputs, total: int) -> int:
     """The memory of which the engine takes its share."""
     return max(0, total - plan.at_start) if plan.of_free else total
 
 
-def share(plan: Plan, total: int) -> int:
+def share(plan: MemoryInputs, total: int) -> int:
     """The memory that the engine certainly takes on a GPU with CUDA's `total` bytes."""
     if plan.kv_cache is not None:
         return weights(plan) + plan.kv_cache
     return int((plan.utilisation or 0) * whole(plan, total))
 
 
-def asked(plan: Plan, total: int) -> int:
+def asked(plan: MemoryInputs, total: int) -> int:
     """The memory that must be free when the engine starts; otherwise vLLM does not start."""
     return max(int((plan.utilisation or 0) * total), share(plan, total))
 
 
-def beyond(plan: Plan) -> int:
+def beyond(plan: MemoryInputs) -> int:
     """The memory that the awake engine may take in addition."""
     inside = profiled(plan) if plan.kv_cache is not None or plan.of_free else 0
     return inside + _process(plan) + int(_KEPT * profiled(plan))
 
 
-def asleep(plan: Plan) -> int:
+def asleep(plan: MemoryInputs) -> int:
     """The memory that the process of a sleeping engine keeps."""
     return _process(plan) + (0 if plan.eager else _GRAPHS)
+
+
+def row_room(plan: MemoryInputs, total: int | None) -> int:
+    """Bytes left for KV cache in addition to the longest row; negative: the engine cannot start."""
+    if plan.utilisation is None or total is None:
+        return 0
+    return room(plan, total) - kv_bytes(plan) * plan.longest - working(plan)
+
+
+def room(plan: MemoryInputs, total: int) -> int:
+    """Bytes of the engine without its weights."""
+    return share(plan, total) - weights(plan)
+
+
+def working(plan: MemoryInputs) -> int:
+    """Bytes that must remain after the KV cache is taken; 0 if its size was given in bytes."""
+    inside = plan.kv_cache is None and not plan.of_free
+    return profiled(plan) + _BUFFERS if inside else 0
 
 
 def layer_bytes(shape: Architecture) -> int:
@@ -72,5 +91,5 @@ def layer_bytes(shape: Architecture) -> int:
     return 2 * bf16 + 4 * 4 * shape.hidden
 
 
-def _process(plan: Plan) -> int:
+def _process(plan: MemoryInputs) -> int:
     return PROCESS + weights(plan) // 10

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from launcher.check.models import ModelFacts
-from launcher.check.subject import Subject
+from launcher.estimate.models import ModelFacts
+from launcher.preset.effective import EffectiveConfig
 from launcher.verl.config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
 
 _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2}
@@ -58,7 +58,7 @@ class Trained:
         return self.weights * self.param_offload + self.adam * self.optimizer_offload
 
 
-def trained(subject: Subject, block: str, facts: ModelFacts, parameters: int) -> Trained:
+def trained(subject: EffectiveConfig, block: str, facts: ModelFacts, parameters: int) -> Trained:
     """The actor or the critic, whose keys begin with `block`."""
     name, model, config = ("critic", f"{CRITIC}.model", f"{CRITIC}.fsdp")
     if block == ACTOR:
@@ -78,7 +78,7 @@ def trained(subject: Subject, block: str, facts: ModelFacts, parameters: int) ->
     )
 
 
-def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
+def copied(subject: EffectiveConfig, actor: Trained, facts: ModelFacts) -> int:
     """A copy of the weights, with the gathered embedding; for an adapter that is sent alone, the parts that contain
     it.
     """
@@ -90,7 +90,7 @@ def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
     return actor.weights + 2 * actor.element * facts.sizes.embedding
 
 
-def reference_first(subject: Subject, reference: int) -> int:
+def reference_first(subject: EffectiveConfig, reference: int) -> int:
     """The part of the reference that FSDP 1 leaves on the GPU until its first pass; 0 for a sharded one.
 
     Without sharding, or with `use_orig_params`, the model's own views hold the memory on the GPU after its flat
@@ -103,12 +103,12 @@ def reference_first(subject: Subject, reference: int) -> int:
     return reference // shards if shards == 1 or subject.get(f"{config}.use_orig_params", False) else 0
 
 
-def _shards(subject: Subject, config: str) -> int:
+def _shards(subject: EffectiveConfig, config: str) -> int:
     """GPUs that share one copy of a model."""
     size = subject.get(f"{config}.fsdp_size", -1)
     return size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
 
 
-def element(subject: Subject, config: str) -> int:
+def element(subject: EffectiveConfig, config: str) -> int:
     """Bytes of one master weight."""
     return _BYTES.get(str(subject.get(f"{config}.model_dtype", "fp32")), 4)

@@ -4,14 +4,13 @@ A point has a power of two for all micro-batches (or token budgets) of the prese
 the offloaded parts. The search begins at a point that fits by the estimate, then moves from the best point so far.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from launcher.check import memory
-from launcher.check.finding import Change
-from launcher.check.subject import Subject
+from launcher.estimate import memory
+from launcher.estimate.sizing import PlacedConfig
 from launcher.preset.flow import Passes, flow
 from launcher.preset.schema import FIELDS
 from launcher.verl.config import UTILISATION
@@ -70,7 +69,7 @@ class Measured:
 class Space:
     """The points that a preset can be set to on one machine."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: PlacedConfig) -> None:
         self.subject, self.flow = subject, flow(subject)
         found = memory.estimate(subject)
         engine = found is not None and found.plan.utilisation is not None and found.plan.kv_cache is None
@@ -78,7 +77,7 @@ class Space:
         self.names = ("actor", "critic") if subject.has_critic else ("actor",)
         self.origin = Point(0, share, self._offload())
 
-    def change(self, point: Point) -> Change:
+    def change(self, point: Point) -> Mapping[str, Any]:
         """The preset fields of a point that differ from the preset."""
         wanted: dict[str, object] = dict(self._batches(point.batch)) if point.batch else {}
         if point.share is not None and point.share != self.origin.share:

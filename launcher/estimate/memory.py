@@ -13,13 +13,12 @@ the GPU is full: it counts up to the size of the GPU.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from launcher.check import rollout_memory
-from launcher.check.models import Architecture
-from launcher.check.rollout_memory import layer_bytes
-from launcher.check.sizing import Plan, plan
-from launcher.check.subject import Subject
-from launcher.check.trained import Trained
 from launcher.core.format import GIB, gib, number
+from launcher.estimate import rollout_memory
+from launcher.estimate.models import Architecture
+from launcher.estimate.rollout_memory import layer_bytes
+from launcher.estimate.sizing import MemoryInputs, PlacedConfig, plan
+from launcher.estimate.trained import Trained
 
 FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
 CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
@@ -81,7 +80,7 @@ class Estimate:
     `gpu_total` is the size for programs of the smallest GPU, None without one.
     """
 
-    plan: Plan
+    plan: MemoryInputs
     phases: tuple[Phase, ...]
     host_parts: tuple[Part, ...]
     gpu_total: int | None
@@ -114,7 +113,7 @@ class Estimate:
         }
 
 
-def estimate(subject: Subject) -> Estimate | None:
+def estimate(subject: PlacedConfig) -> Estimate | None:
     """The memory of a run; None for an unknown model. Without a GPU, only that of the host."""
     sizes = plan(subject)
     if sizes is None:
@@ -125,7 +124,7 @@ def estimate(subject: Subject) -> Estimate | None:
     return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
 
 
-def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
+def _phases(sizes: MemoryInputs, total: int | None) -> tuple[Phase, ...]:
     actor, critic = sizes.actor, sizes.critic
     models = [model for model in (actor, critic) if model]
     awake = []
@@ -222,7 +221,7 @@ def _cached(phase: Phase, held: int, total: int | None) -> Phase:
     return Phase(phase.name, (*phase.parts, Part(CACHED, max(0, most - phase.gpu_high), False)))
 
 
-def _engine_alone(sizes: Plan, total: int | None) -> list[Phase]:
+def _engine_alone(sizes: MemoryInputs, total: int | None) -> list[Phase]:
     """An engine on a GPU of its own, while it takes new weights."""
     if sizes.own_utilisation is None or total is None:
         return []
@@ -237,7 +236,7 @@ def _engine_alone(sizes: Plan, total: int | None) -> list[Phase]:
     return [Phase("GPUs of the engine", parts)]
 
 
-def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
+def _reward_model(sizes: MemoryInputs, total: int | None) -> tuple[list[Part], list[Part]]:
     """A reward model on the same GPU: while it scores, and while others work."""
     if sizes.reward_model is None or total is None:
         return [], []
@@ -250,7 +249,7 @@ def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part
     ] if sizes.reward_model_sleeps else scoring
 
 
-def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
+def _sending(sizes: MemoryInputs, loaded: Part) -> tuple[Part, ...]:
     """Memory of the new weights on their way to the engine, before its KV cache is back."""
     beside = rollout_memory.weights(sizes) * sizes.sleeps if sizes.utilisation is not None else 0
     return (
@@ -266,7 +265,7 @@ def logits(shape: Architecture, tokens: int, bytes_each: float) -> int:
     return int(tokens * shape.vocab * bytes_each)
 
 
-def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
+def activations(shape: Architecture, tokens: int, sizes: MemoryInputs) -> int:
     """Bytes kept for the backward pass: every layer's input and the intermediate values of one layer, or of all."""
     if not sizes.checkpointing:
         return tokens * shape.layers * layer_bytes(shape)
@@ -274,7 +273,7 @@ def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
     return tokens * (inputs + layer_bytes(shape))
 
 
-def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
+def _host(subject: PlacedConfig, sizes: MemoryInputs) -> tuple[Part, ...]:
     """Host memory: offloaded parts, the reference, and the processes."""
     on_node = sizes.gpus // max(1, int(subject.get("trainer.nnodes", 1) or 1)) or 1
     parts = []
@@ -308,7 +307,7 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
+def _formula(sizes: MemoryInputs, total: int | None) -> tuple[str, ...]:
     shape = sizes.facts.sizes
     lines = []
     for model in (sizes.actor, sizes.critic):
