@@ -33,6 +33,7 @@ from whole_run import whole_run
 from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
 from launcher.preset.files import load
+from launcher.preset.settle import offers
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.queued import Queued
 from launcher.record.state import TrackedRun, current
@@ -104,7 +105,7 @@ def diagnosed() -> DiagnosisScreen:
     reader = RunReader(_run_of("fail-oom").path)
     reader.poll()
     found = diagnosis_of(stored("fail-oom"))
-    reader.explanation = Explanation(found, (None,) * len(found.fixes))
+    reader.explanation = Explanation(found, offers(found.fixes, None))
     return DiagnosisScreen(RunView(reader, Lens(), False))
 
 

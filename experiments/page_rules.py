@@ -14,8 +14,9 @@ from launcher.core.tables import read_tables
 from launcher.health.catalogue import RuleData, families
 from launcher.health.catalogue import rules as health_rules
 from launcher.health.rules import ALL
+from launcher.preset.settle import shown_name
 from launcher.record.levels import FLAGS
-from launcher.topics import advice_sentence, debounce_sentence
+from launcher.topics import debounce_sentence
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE = ROOT / "docs" / "evidence" / "health.md"
@@ -43,11 +44,15 @@ def rules() -> str:
             lines += [
                 "What to try:",
                 "",
-                *(f"* {line}" for line in dict.fromkeys(sentence(advice_sentence(fix, "`")) for fix in rule.advice)),
+                *(f"* {line}" for line in dict.fromkeys(sentence(fix.sentence(_code)) for fix in rule.advice)),
                 "",
             ]
             lines += [*_measured(rule.id, evidence), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def _code(key: str) -> str:
+    return f"`{shown_name(key)}`"
 
 
 def _lower(text: str) -> str:

@@ -15,6 +15,7 @@ from launcher.console import causes as catalogue_files
 from launcher.console.causes import FAMILIES, Cause, Sample, catalogue, read_causes
 from launcher.core.tables import read_tables, record
 from launcher.metrics.glossary import GLOSSARY
+from launcher.preset.settle import shown_name
 from launcher.record.attempt import Exit, LaunchRecord, MachineEnd, OomKills
 from launcher.record.check import Bound, Check
 from launcher.record.control import Request
@@ -45,7 +46,6 @@ def _held_out(row: dict[str, Any]) -> HeldOut:
 
 HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
 RECORD_MEANINGS = Path(launcher.record.__path__[0]) / "meanings.toml"
-_BLOCKS = "actor_rollout_ref|critic|data|algorithm|trainer|reward|reward_model|ray_kwargs|env|rollout|actor"
 _GENERAL = ("cuda-error", "unknown", "prompts-all-failed", "engine-failed")
 RECORDS = {
     "run.yaml": (RunInfo, Origin),
@@ -95,7 +95,7 @@ def stalls() -> str:
         title = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), reason.title)
         certain = " Certain." if reason.certain else ""
         lines += [f"## {id}\n", f"**{title}.** {reason.meaning}{certain}\n"]
-        lines += [f"* {fix}" for fix in reason.fixes] + [""]
+        lines += [f"* {fix.text}" for fix in reason.fixes] + [""]
         if reason.command:
             command = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), reason.command)
             lines += [f"More: `{command}`\n"]
@@ -118,7 +118,7 @@ def _cause(cause: Cause) -> list[str]:
     samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
     places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
     lines = [f"### {cause.id}\n", f"**{cell(cause.title)}.** {sentence(cause.meaning)}\n"]
-    lines += [f"* {_fix(fix.text)}" for fix in cause.fixes]
+    lines += [f"* {fix.sentence(_code)}" for fix in cause.fixes]
     if cause.check:
         found = ", ".join(f"[{id}](findings.md#{id.lower()})" for id in re.split(r"[ ,|]+", cause.check))
         lines.append(f"* Found before a start by {found}")
@@ -127,9 +127,8 @@ def _cause(cause: Cause) -> list[str]:
     return [*lines, ""]
 
 
-def _fix(text: str) -> str:
-    """A fix with its settings as code: they begin with a block of veRL's configuration."""
-    return re.sub(rf"(?<![`\w.])(\+*(?:{_BLOCKS})\.[\w.]+(?:=(?:\[[^\]\s]*\]|[^\s,:]+))?)", r"`\1`", text)
+def _code(key: str) -> str:
+    return f"`{shown_name(key)}`"
 
 
 def _place(sample: Sample) -> str:

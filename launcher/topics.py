@@ -14,7 +14,6 @@ from launcher.core.text import near_hint
 
 if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
-    from launcher.health.fixes import Fix
 
 _FINDINGS = Path(__file__).parent / "check" / "findings.toml"
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
@@ -73,6 +72,7 @@ def rule_lines(rule: RuleData) -> Iterator[str]:
     """The meaning of a rule, its limits, when its flag rises and clears, and what to try."""
     from launcher.core.format import number
     from launcher.core.tables import read_tables
+    from launcher.preset.settle import shown_name
     from launcher.record.levels import FLAGS
 
     yield f"{rule.title}. {rule.meaning}"
@@ -87,7 +87,7 @@ def rule_lines(rule: RuleData) -> Iterator[str]:
     yield ""
     yield "What to try:"
     yield ""
-    yield from dict.fromkeys(f"* {advice_sentence(fix)}" for fix in rule.advice)
+    yield from dict.fromkeys(f"* {fix.sentence(shown_name)}" for fix in rule.advice)
 
 
 def debounce_sentence(rule: RuleData) -> str:
@@ -95,20 +95,6 @@ def debounce_sentence(rule: RuleData) -> str:
     (count, window), release = rule.raised, rule.release
     rises = "The flag rises at once" if window == 1 else f"The flag rises when {count} of {window} steps cross a limit"
     return f"{rises}. It clears after {release} good step{'s' * (release > 1)}."
-
-
-def advice_sentence(fix: Fix, quote: str = "") -> str:
-    """One suggestion as a sentence; `quote` is put around its key."""
-    if not fix.key:
-        return fix.why
-    key, words = f"{quote}{fix.key}{quote}", fix.words
-    if fix.direction == "check":
-        verb = "check that" if words.startswith("must be ") else "look at"
-        words = words.replace("must be ", "is ", 1)
-    else:
-        verb = fix.direction
-    joint = " " if verb == "check that" else " to " if verb == "set" else ", " if words.startswith("or ") else ": "
-    return f"{verb} {key}{joint if words else ''}{words}"
 
 
 def _findings() -> Texts:
@@ -120,10 +106,11 @@ def _findings() -> Texts:
 
 def _causes() -> Texts:
     from launcher.console.causes import Cause, catalogue
+    from launcher.preset.settle import shown_name
 
     def text(cause: Cause) -> str:
         threads = [sample.thread for sample in cause.samples if sample.thread]
-        fixes = [f"* {fix.text}" for fix in cause.fixes]
+        fixes = [f"* {fix.sentence(shown_name)}" for fix in cause.fixes]
         return "\n".join([f"{cause.title}. {cause.meaning}", "", "What to try:", "", *fixes, *["", *threads[:1]]])
 
     return {cause.id: partial(text, cause) for cause in catalogue()}

@@ -1,7 +1,7 @@
 """Commands that print facts about runs and logs."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +23,7 @@ from launcher.record.state import RunState, current
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
     from launcher.console.diagnosis import Diagnosis
-    from launcher.preset.remedy import Remedy
+    from launcher.record.fix import Offer
     from launcher.runs.watch.source import LogFile
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
@@ -328,7 +328,7 @@ def diagnose(
 ) -> None:
     """Show why a run ended and how to fix it. A pasted thread may also have a command and versions."""
     from launcher.runs.watch.history import stall_report
-    from launcher.runs.watch.run_diagnosis import diagnosis
+    from launcher.runs.watch.run_diagnosis import explained
     from launcher.runs.watch.stalls import last_standstill
     from launcher.runs.watch.stalls import lines as standstill_lines
 
@@ -336,14 +336,15 @@ def diagnose(
         _diagnose_pasted(json)
         return
     origin = _resolve(source)
-    result = diagnosis(origin)
+    found = explained(origin)
+    result = found.diagnosis
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     standstill = last_standstill(origin) if isinstance(origin, RunDir) else None
     if standstill is not None and standstill.until is not None:  # it moved again
         standstill = None
     if json:
         known = {"stall_report": str(stalled[0]) if stalled else None}
-        put_json({**result.to_json(), **known, "standstill": standstill.to_json() if standstill else None})
+        put_json({**found.to_json(), **known, "standstill": standstill.to_json() if standstill else None})
         return
     if standstill is not None:
         put(f"stands still: {standstill.title}" if result.cause == "running" else f"stood still: {standstill.title}")
@@ -352,7 +353,7 @@ def diagnose(
         put(f"  stacks: {stalled[0]}" if stalled else "  stacks: none")
         if result.cause == "running":
             return
-    _put_diagnosis(result)
+    _put_diagnosis(result, found.offers)
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
     if stalled and standstill is None:
@@ -361,15 +362,13 @@ def diagnose(
             put(f"    {line}")
 
 
-def _put_diagnosis(result: "Diagnosis", remedies: Sequence["Remedy | None"] = ()) -> None:
+def _put_diagnosis(result: "Diagnosis", offers: Sequence["Offer"]) -> None:
     put(f"{result.cause}: {result.title}" if result.failed else result.title)
     put(f"  {result.meaning}")
     for evidence in result.evidence:
         put(f"  line {evidence.line}: {evidence.text}")
-    for fix, remedy in zip_longest(result.fixes, remedies):
-        put(f"  fix: {fix.text}")
-        if remedy is not None and remedy.settings:
-            put(f"    here: {' '.join(remedy.settings)}")
+    for offer in offers:
+        put(f"  fix: {offer.text}")
 
 
 def _diagnose_pasted(json: bool) -> None:
@@ -382,7 +381,7 @@ def _diagnose_pasted(json: bool) -> None:
         put_json(found.to_json())
         return
     if found.diagnosis is not None:
-        _put_diagnosis(found.diagnosis, found.remedies)
+        _put_diagnosis(found.diagnosis, found.offers)
     else:
         put("no output of veRL in the text")
     if found.command is not None:

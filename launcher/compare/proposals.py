@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from launcher.check.config.plausible import Unusual, unusual
@@ -10,28 +10,18 @@ from launcher.compare.last_change import Change, last_change
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.health.catalogue import rules
-from launcher.health.fixes import together, tried_values
-from launcher.preset.effective import EffectiveConfig, Source
-from launcher.preset.field_values import where_of
-from launcher.preset.remedy import configuration
-from launcher.preset.schema import FIELDS
-from launcher.preset.yaml_text import text_of, value_of
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.settle import configuration, origin_words, settings_of, settle, value_now
+from launcher.preset.yaml_text import text_of
 from launcher.record.info import Edit
 from launcher.record.json import Record
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.fork import fork_step, planned_fork, refuse_parent
 from launcher.runs.watch.history import Onset, first_onset
-from launcher.verl import hydra
 from launcher.verl.config import VerlConfig
 
-_SET: Mapping[Source, str] = {
-    "default": "veRL's default",
-    "field": "set in the preset",
-    "derived": "derived from fields of the preset",
-    "override": "set in the preset",
-    "ppo-tui": "ppo-tui's default",
-}
+_FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from step 0: past at a checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +56,31 @@ def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> 
     no advised fix touches, then the advised fixes.
     """
     change, earlier = _undone(run, onset, step)
-    advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
-    keys = [each.key for each in advised if each.key]
-    before = {key: earlier.get(key) for key in keys} if earlier else {}
+    undoing = [] if change is None else [_proposal((each.undone for each in change.edits), f"undoes {change.words}")]
+    undone = {} if change is None else {each.key: each.before for each in change.edits}
     known = rules().get(onset.rule)
-    fixes = tried_values(known.advice if known else (), advised, {key: config.get(key) for key in keys}, step, before)
-    reasons: dict[tuple[str, ...], str] = {}
-    if change is not None:
-        reasons[change.undoing] = f"undoes {change.words}"
-        if len(change.edits) == 1:  # which one of the fixes may be, too
-            fixes = [(key, value) for key, value in fixes if value != before.get(key)]
-    undone = {each.key for each in change.edits} if change is not None else set()
     learning = known is None or known.family not in ("speed", "memory")  # a learning rate slows no step
-    strange = [each for each in unusual(config) if learning and undone.isdisjoint((*each.keys, *(each.change or {})))]
-    reasons |= _usual_values(strange)
-    fixes = [(key, value) for key, value in fixes if not any(key in each.keys for each in strange)]
-    for key, value in fixes:
-        settings = tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items())
-        reasons.setdefault(settings, _SET[config.source(key)])
-    found = (Proposal(settings, _edits(settings, config), reason) for settings, reason in reasons.items())
-    return Proposals(tuple(found), change)
+    suspects = unusual(config) if learning else ()
+    strange = [each for each in suspects if undone.keys().isdisjoint((*each.keys, *(each.change or {})))]
+    usual = {key for each in strange for key in each.keys}
+    advised = []
+    for fix in next((check.fixes for check in current(run).checks if check.rule == onset.rule), ()):
+        key = fix.key
+        if key is None or key in usual or (step and key.endswith(_FROM_THE_START)):
+            continue
+        before = earlier.get(key) if earlier is not None else None
+        edits = settle(fix, config, {key: before})
+        if edits and not (len(undone) == 1 and edits[0].now == before):  # that would undo the change, too
+            advised.append(_proposal(edits, origin_words(key, config)))
+    found: dict[tuple[str, ...], Proposal] = {}
+    for each in (*undoing, *_usual_values(strange, config), *advised):
+        found.setdefault(each.settings, each)
+    return Proposals(tuple(found.values()), change)
+
+
+def _proposal(edits: Iterable[Edit], reason: str) -> Proposal:
+    kept = tuple(edits)
+    return Proposal(settings_of(kept), kept, reason)
 
 
 def first_proposal(run: RunDir, rule: str) -> Proposal | None:
@@ -106,16 +101,6 @@ def step_before(run: RunDir, onset: Onset) -> int:
         return 0
 
 
-def _edits(settings: Sequence[str], config: EffectiveConfig) -> tuple[Edit, ...]:
-    """Each setting with its present value and the one to try."""
-    edits = []
-    for setting in settings:
-        key, _, value = setting.partition("=")
-        spec = FIELDS.get(".".join(where_of(key)))
-        edits.append(Edit(key, config.get(spec.key if spec else key), value_of(value)))
-    return tuple(edits)
-
-
 def _edit_words(edit: Edit) -> str:
     before, now = edit.before, edit.now
     words = f"{edit.key} {text_of(before)} → {text_of(now)}"
@@ -124,19 +109,18 @@ def _edit_words(edit: Edit) -> str:
     return words
 
 
-def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
-    """The trials of usual values, one per check, each with its reason; if there are several, all of them together come
-    first.
-    """
-    reasons: dict[tuple[str, ...], str] = {}
+def _usual_values(strange: Sequence[Unusual], config: EffectiveConfig) -> list[Proposal]:
+    """Usual values, a proposal per finding; if there are several, all of them together come first."""
+    found = []
     for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
         findings = list(group)
-        edits = {name: value for each in findings for name, value in (each.change or {}).items()}
-        reason = "; ".join(each.now for each in findings)
-        reasons[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
-    if len(reasons) > 1:  # each of them may be enough to keep the trouble going
-        return {tuple(itertools.chain(*reasons)): "all usual values at once", **reasons}
-    return reasons
+        values = {name: value for each in findings for name, value in (each.change or {}).items()}
+        edits = (Edit(name, value_now(name, config), value) for name, value in values.items())
+        found.append(_proposal(edits, f"now {'; '.join(each.now for each in findings)}"))
+    if len(found) > 1:  # each of them may be enough to keep the trouble going
+        together = itertools.chain.from_iterable(each.edits for each in found)
+        found.insert(0, _proposal(together, "all usual values at once"))
+    return found
 
 
 def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:

@@ -17,7 +17,7 @@ from launcher.core.format import duration
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
 from launcher.preset.files import restore
-from launcher.preset.remedy import configuration
+from launcher.preset.settle import configuration
 from launcher.record import queued
 from launcher.record.layout import RunDir
 from launcher.record.state import current

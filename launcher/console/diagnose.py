@@ -16,10 +16,10 @@ from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
-from launcher.console.fix import Change, Fix
 from launcher.console.machine_end import KILLED, full_disk, proven
 from launcher.console.tracebacks import Owner, Quote
 from launcher.record.attempt import MachineEnd
+from launcher.record.fix import Change, Fix
 
 STALLED = 90.0
 """Seconds without a line after which a start-up that waits for CPUs counts as stalled."""

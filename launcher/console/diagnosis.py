@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from launcher.console.fix import Fix
 from launcher.console.tracebacks import Quote
+from launcher.record.fix import Fix
 
 LONGEST = 400  # characters of one line of evidence
 UNKNOWN = "unknown"
@@ -53,7 +53,7 @@ class Diagnosis:
             "meaning": self.meaning,
             "evidence": [{"line": item.line, "text": item.text} for item in self.evidence],
             "fixes": [fix.text for fix in self.fixes],
-            "fix_records": [fix.to_json() for fix in self.fixes],
+            "fix_records": [asdict(fix) | fix.to_json() for fix in self.fixes],
             "exit_code": self.exit_code,
         }
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from launcher.console.causes import Cause, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
-from launcher.console.fix import Change, Fix
 from launcher.console.tracebacks import Quote
+from launcher.record.fix import Change, Fix
 
 MORE_EPOCHS = Change("trainer.total_epochs", "raise")
 LOST = "Run and supervisor ended without a message"

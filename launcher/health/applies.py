@@ -1,9 +1,10 @@
-"""When a rule has nothing to judge, by the configuration alone; rules.toml names the condition of a rule."""
+"""When a rule has nothing to judge, and which fixes fit a run; rules.toml names the conditions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 
 from launcher.core.format import number
 from launcher.health.config import RunConfig
+from launcher.record.fix import Fix
 from launcher.verl.config import ACTOR, BATCH, CORRECTION, GAMMA, MINI, ROLLOUT
 
 _MODE = "trainer.v1.trainer_mode"
@@ -87,3 +88,21 @@ REASONS: dict[str, Callable[[RunConfig], str | None]] = {
     "discounting": _discounting,
 }
 """Why a run has nothing to judge for the rules of a condition; None where it has."""
+
+
+def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[Fix, ...]:
+    """The fixes that fit the run. Where the configuration is silent, the logged keys decide."""
+
+    def known(answer: bool | None, otherwise: bool) -> bool:
+        return otherwise if answer is None else answer
+
+    critic = known(config.has_critic, "critic/vf_loss" in logged)
+    fits: dict[str, bool] = {
+        "any": True,
+        "critic": critic,
+        "kl in reward": known(config.kl_in_reward, not logged.isdisjoint(("actor/reward_kl_penalty", "critic/kl"))),
+        "kl in loss": known(config.kl_in_loss, "actor/kl_loss" in logged),
+        "groups": known(config.group_based, not critic),
+        "gpu": config.text("trainer.device") != "cpu",
+    }
+    return tuple(fix for fix in fixes if fits[fix.fits])

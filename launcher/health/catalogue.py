@@ -2,13 +2,13 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from launcher.core.tables import read_tables, record
-from launcher.health.fixes import Fix, fix_of
+from launcher.record.fix import Fix, fixes_of
 from launcher.record.levels import FLAGS
 
 _SCALES: dict[str, Callable[[float, float], float]] = {
@@ -125,7 +125,7 @@ def rules() -> dict[str, RuleData]:
             RuleData,
             row,
             limits=_limits(row["limits"]),
-            advice=tuple(_advice(row["advice"])),
+            advice=tuple(fixes_of(row["advice"], _tables()["advice"])),
             figures=tuple(record(Figure, figure) for figure in row.get("figures", ())),
         )
         for row in _tables()["rules"]
@@ -135,7 +135,7 @@ def rules() -> dict[str, RuleData]:
 @functools.cache
 def shared_advice(name: str) -> tuple[Fix, ...]:
     """A list of advice that several rules use, or that belongs to one kind of error."""
-    return tuple(_advice(_tables()["advice"][name]))
+    return tuple(fixes_of([{"use": name}], _tables()["advice"]))
 
 
 @functools.cache
@@ -151,12 +151,3 @@ def _limits(rows: Sequence[Mapping[str, Any]]) -> dict[str, Limit]:
 def _limit(row: Mapping[str, Any], value: float | list[float]) -> Limit:
     raised, letting_go = value if isinstance(value, list) else (value, None)
     return Limit(raised, letting_go, row.get("scale", "fixed"), row.get("direction") == "below")
-
-
-def _advice(rows: Sequence[str | Mapping[str, Any]]) -> Iterator[Fix]:
-    for row in rows:
-        if isinstance(row, Mapping) and "use" in row:
-            own = {name: words for name, words in row.items() if name != "use"}
-            yield from (replace(fix, **own) for fix in shared_advice(row["use"]))
-        else:
-            yield fix_of(row)

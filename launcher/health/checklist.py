@@ -7,10 +7,10 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health import keys, verdict
+from launcher.health.applies import fitting
 from launcher.health.catalogue import rules
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
-from launcher.health.fixes import fitting
 from launcher.health.frame import Frame
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Rule, Setup

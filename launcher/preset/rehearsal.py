@@ -8,8 +8,8 @@ from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.preset.files import LoadedPreset, load, restore
-from launcher.preset.remedy import configuration
 from launcher.preset.schema import FIELDS, value_of
+from launcher.preset.settle import configuration
 from launcher.verl import hydra
 from launcher.verl.config import ACTOR, CRITIC, PROMPT, REF, REWARD_MODEL, SYNC_STEP
 

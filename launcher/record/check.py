@@ -2,16 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from launcher.record.fix import Fix
 from launcher.record.json import QUESTION, RARE, Record, renamed
 from launcher.record.levels import Level, crossed
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion(Record):
-    """A suggestion. `key` is the veRL key that it changes, None for advice without one."""
-
-    key: str | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ class Check(Record):
     keys: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
     debounce: tuple[int, ...] = field(default=(2, 3, 5), metadata=RARE)
-    fixes: tuple[Suggestion, ...] = ()
+    fixes: tuple[Fix, ...] = ()
     usual: float | None = field(default=None, metadata=RARE)
 
     @property

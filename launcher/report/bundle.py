@@ -20,7 +20,7 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.format import gib
-from launcher.preset.remedy import configuration
+from launcher.preset.settle import configuration
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir

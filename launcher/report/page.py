@@ -83,8 +83,8 @@ def sentence(report: RunReport) -> str:
     parts = [f"{shown(facts.state, facts.verdict)}: {went}"]
     if facts.step is not None:
         parts.append(f" after {facts.step} steps in {duration(facts.duration)}")
-    if report.diagnosis is not None:
-        parts.append(f": {report.diagnosis.title}")
+    if report.explanation is not None:
+        parts.append(f": {report.explanation.diagnosis.title}")
     if gain := report.gain:
         parts.append(f"; the reward {_moved(gain.before, gain.after, gain.reach)}")
     return f"{''.join(parts)}."

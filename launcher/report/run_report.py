@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from launcher.compare.comparison import Facts, summary
 from launcher.compare.paired import Change, Paired, last_validation, paired
-from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.health.keys import is_validation_score
 from launcher.metrics.intervals import of_seeds
@@ -20,6 +19,7 @@ from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.responses import Dump, Sample, dumps, read
+from launcher.runs.watch.run_diagnosis import Explanation
 from launcher.runs.watch.run_settings import changes, last_settings
 from launcher.runs.watch.steps import validation
 from launcher.settings import Price
@@ -66,7 +66,7 @@ class RunReport:
     id: str
     reader: RunReader
     facts: Facts
-    diagnosis: Diagnosis | None
+    explanation: Explanation | None
     flags: tuple[LevelChange, ...]
     changed: tuple[Edit, ...]
     preset: dict[str, Any]
@@ -99,7 +99,7 @@ def gather(run: RunDir, price: Price | None = None) -> RunReport:
         id=run.id,
         reader=reader,
         facts=facts,
-        diagnosis=reader.explanation.diagnosis if reader.explanation and reader.state.failed else None,
+        explanation=reader.explanation if reader.state.failed else None,
         flags=tuple(rises),
         changed=tuple(changes([info])[0]),
         preset=info.preset or {},

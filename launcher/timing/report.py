@@ -11,7 +11,7 @@ from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import STEP as WHOLE
 from launcher.preset.effective import EffectiveConfig
-from launcher.preset.remedy import configuration
+from launcher.preset.settle import configuration
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import GpuSample
 from launcher.record.spans import Span, SpanTail

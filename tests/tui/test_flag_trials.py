@@ -20,7 +20,7 @@ from launcher.compare.proposals import first_proposal
 from launcher.compare.trial_runs import Plan, plan
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
-from launcher.preset.remedy import configuration
+from launcher.preset.settle import configuration
 from launcher.preset.yaml_text import text_of, value_of
 from launcher.record.events import Event
 from launcher.record.info import Edit, Origin

@@ -72,7 +72,7 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         assert isinstance(app.screen, CheckDetailScreen)
         assert "✖ CRITICAL   Unrewarded drift" in head(app)
         assert "since step 17 · KL-4 · 1/45" in head(app)
-        assert "e actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
+        assert "e lower actor.lr from 1e-4 to 2e-5" in page(app)
         assert "The reward is only reliable" in " ".join(page(app).split())
         assert "step 11     ▲ WARN" in page(app) and "step 17     ✖ CRITICAL" in page(app)
         shown = [chart for chart in app.screen.query(MetricChart) if chart.display]

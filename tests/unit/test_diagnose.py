@@ -113,7 +113,7 @@ def test_evidence_names_where_in_verl_it_was_raised(name: str, line: int, place:
 def test_memory_that_others_hold_is_named_by_the_process_and_lowering_its_share_is_no_fix() -> None:
     found = diagnosis_of(stored("fail-oom-log-prob"), exit_code=1)
     assert found.meaning.endswith("Also on the GPU: Worker (pid 15922) 914.00 MiB.")
-    assert "rollout.log_prob_micro_batch_size_per_gpu ↓" in found.fixes[0].text
+    assert "lower actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu (" in found.fixes[0].text
     assert not any("gpu_memory_utilization" in fix.text or ".ref." in fix.text for fix in found.fixes)
     strange = JOB + "torch.OutOfMemoryError: CUDA out of memory. Process 77 has 60.00 GiB memory in use.\n"
     assert "not a process of this log (pid 77) 60.00 GiB" in diagnosis_of(strange).meaning

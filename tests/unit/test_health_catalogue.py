@@ -2,7 +2,7 @@
 
 import math
 from string import Formatter
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,10 @@ from launcher.health.applies import REASONS
 from launcher.health.catalogue import Figure, RuleData, families, rules, shared_advice
 from launcher.health.config import RunConfig
 from launcher.health.derived import METRICS
-from launcher.health.fixes import Fits, Fix
 from launcher.health.rules import ALL
 from launcher.health.signals import Signals
-from launcher.preset.schema import BY_KEY
+from launcher.preset.field_values import where_of
+from launcher.record.fix import FITS, Fix
 from launcher.record.levels import FLAGS
 
 LEVELS = [name for _, name in FLAGS]
@@ -72,10 +72,11 @@ def test_the_limits_of_a_rule_have_only_known_fields() -> None:
 def test_advice_is_about_fields_of_the_preset() -> None:
     lists = [rule.advice for rule in rules().values()] + [shared_advice(name) for name in TABLES["advice"]]
     for fix in (fix for advice in lists for fix in advice):
-        assert isinstance(fix, Fix) and fix.fits in get_args(Fits)
-        assert fix.key in BY_KEY if fix.key else fix.why
-        assert fix.value is not None or fix.direction != "set"
-        assert not any(words.endswith(".") for words in (fix.to, fix.when, fix.why))
+        assert isinstance(fix, Fix) and fix.fits in FITS
+        assert fix.do or fix.changes
+        assert all(where_of(change.key)[0] != "overrides" for change in fix.changes)
+        assert all(change.values or change.operation != "set" for change in fix.changes)
+        assert not any(words.endswith(".") for words in (fix.do, fix.when, fix.why))
 
 
 def test_the_code_judges_what_the_data_names() -> None:

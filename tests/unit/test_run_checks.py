@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from launcher.preset.settle import configuration, offers
 from launcher.record.check import Check
 from launcher.record.events import EventLog
 from launcher.record.info import RunInfo
@@ -42,12 +43,12 @@ def test_the_rows_on_disk_are_those_of_the_rules(names: tuple[str, ...]) -> None
 
 
 def test_a_row_has_its_limits_its_metric_and_fixes_with_present_values() -> None:
-    found = rows(imported("kl-blowup.log.gz"))["KL-1"]
+    run = imported("kl-blowup.log.gz")
+    found = rows(run)["KL-1"]
     assert {bound.level for bound in found.bounds} == {Level.WARN, Level.CRITICAL}
     assert found.keys == ("actor/reward_kl_penalty",)
-    assert (
-        found.fixes[-1].text == "algorithm.kl_ctrl.kl_coef ↑ helps with slow drift, not with a sudden jump (now 0.001)"
-    )
+    offered = offers(found.fixes, configuration(run.read_info().preset or {}))
+    assert offered[-1].text == "raise kl.coef from 0.001 to 0.005, which helps with slow drift, not with a sudden jump"
 
 
 def test_limits_that_follow_the_run_move_with_its_steps_and_go_on_after_a_resume() -> None:

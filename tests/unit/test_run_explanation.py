@@ -38,7 +38,7 @@ def imported(name: str) -> RunDir:
 def test_the_lines_of_an_explanation_are_those_of_the_log(name: str) -> None:
     run = imported(name)
     found = explanation(run)
-    assert found is not None and len(found.remedies) == len(found.diagnosis.fixes)
+    assert found is not None and found.offers
     assert found.diagnosis.cause == diagnosis_of(stored(name)).cause
     pager = LogPager(run.attempt(1).console)
     pager.count()

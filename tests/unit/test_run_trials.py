@@ -19,15 +19,14 @@ from launcher.compare.trial_runs import Plan, carry_out, enqueue, plan, start_ap
 from launcher.compare.trial_verdicts import Facts, judge, trials_of, worse_reward
 from launcher.core.errors import UserError
 from launcher.health.catalogue import rules
-from launcher.health.config import RunConfig
-from launcher.health.fixes import Fix, together, tried_values
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series
 from launcher.preset.files import load, restore
+from launcher.preset.settle import configuration, moved, settings_of, settle
 from launcher.preset.translate import Launch
 from launcher.record import queued
-from launcher.record.check import Suggestion
 from launcher.record.events import Action, EventLog, LevelChange, read_events
+from launcher.record.fix import Fix
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
@@ -236,33 +235,25 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     assert not queued.entries(), "those that still wait are withdrawn"
 
 
-def tried(rule: str, *known: Any) -> list[tuple[str, Any]]:
-    return tried_values(rules()[rule].advice, *known)
+def tried(rule: str, preset: dict[str, Any], earlier: dict[str, Any] | None = None) -> list[str]:
+    config = configuration(preset)
+    return [each for fix in rules()[rule].advice for each in settings_of(settle(fix, config, earlier))]
 
 
 def test_a_value_from_before_the_change_is_tried_first() -> None:
     lr, clip = "actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.actor.clip_ratio"
-    advised = [Suggestion(lr, ""), Suggestion(clip, "")]
-    assert tried("KL-2", advised, {lr: 0.03, clip: 0.2}, 4, {lr: 3e-4, clip: 5}) == [(lr, 3e-4), (clip, 0.1)]
-    coefficient, epochs = "actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.ppo_epochs"
-    advised = [Suggestion(coefficient, ""), Suggestion(epochs, "")]
-    assert tried("KL-1", advised, {coefficient: 0, epochs: 1}, 4) == [(coefficient, 0.001)], "no half epoch"
+    wanted = tried("KL-2", {"actor": {"lr": 0.03, "clip_ratio": 0.2}}, {lr: 3e-4, clip: 5})
+    assert {"actor.lr=3e-4", "actor.clip_ratio=0.1"} <= {*wanted}
 
 
 def test_advice_becomes_a_value_in_its_direction() -> None:
-    lr, kl, epochs = (f"actor_rollout_ref.actor.{name}" for name in ("optim.lr", "kl_loss_coef", "ppo_epochs"))
-    advised = [Suggestion(key, "") for key in (lr, kl, None, epochs)]
-    assert tried("KL-1", advised, {lr: 1e-4, kl: 0.001, epochs: 4}, 4) == [(lr, 2e-5), (kl, 0.005), (epochs, 2)]
-    temperature, coefficient = "actor_rollout_ref.rollout.temperature", "actor_rollout_ref.actor.entropy_coeff"
-    advised = [Suggestion(key, "") for key in (coefficient, temperature)]
-    now = {temperature: 1.0, coefficient: 0}
-    assert tried("ENT-1", advised, now, 4) == [(coefficient, 0.001), (temperature, 1.2)]
-    warmup = [Suggestion("trainer.critic_warmup", "")]
-    batch, own = "data.train_batch_size", "actor_rollout_ref.actor.ppo_mini_batch_size"
-    config = RunConfig({batch: 64, own: 16})
-    assert together(batch, 128, config) == {batch: 128, own: 32} and together(lr, 1.0, config) == {lr: 1.0}
-    assert tried("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 4) == []
-    assert tried("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 0) == [("trainer.critic_warmup", 10)]
+    actor = {"lr": 1e-4, "ppo_epochs": 4}
+    kl = {"in_loss": True, "loss_coef": 0.001}
+    wanted = {"actor.lr=2e-5", "kl.loss_coef=0.005", "actor.ppo_epochs=2"}
+    assert wanted <= {*tried("KL-1", {"actor": actor, "kl": kl})}
+    assert "kl.loss_coef=0.001" in tried("KL-1", {"kl": {"in_loss": True, "loss_coef": 0}})
+    wanted = {"actor.entropy_coeff=0.001", "rollout.temperature=1.2"}
+    assert wanted <= {*tried("ENT-1", {"rollout": {"temperature": 1.0}, "actor": {"entropy_coeff": 0}})}
 
 
 @given(
@@ -270,10 +261,10 @@ def test_advice_becomes_a_value_in_its_direction() -> None:
     st.floats(1e-9, 1e6) | st.integers(1, 10**6),
 )
 def test_a_value_goes_where_the_advice_points(fix: Fix, now: float) -> None:
-    value = fix.tried_value(now)
-    if value is None or fix.direction == "set":
-        return
-    assert value <= now if fix.direction == "lower" else value >= now
+    for change in fix.changes:
+        found = moved(change, now, None)
+        if change.operation in ("lower", "raise") and found is not None:
+            assert found < now if change.operation == "lower" else found > now
 
 
 def series(values: Sequence[float]) -> Series:

@@ -13,8 +13,8 @@ from launcher.compare.faster import COMPARED, STEPS, Plan, prove
 from launcher.core.errors import UserError
 from launcher.estimate.models import facts
 from launcher.preset.files import load
-from launcher.preset.remedy import configuration
 from launcher.preset.schema import FIELDS
+from launcher.preset.settle import configuration
 from launcher.record.layout import RunDir
 from launcher.record.spans import Span
 from launcher.timing.advice import Advice, best, rows

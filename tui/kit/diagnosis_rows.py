@@ -54,11 +54,10 @@ def entries(
                 name_of_line(quote.line), _entry(head, [], text, "text" if index else "critical", room, quoted or most)
             )
         )
-    for index, fix in enumerate(explanation.diagnosis.fixes):
+    for index, offer in enumerate(explanation.offers):
         head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
-        advice = explanation.remedies[index]
-        mark: Row = [("e ", "live")] if advice else []
-        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix.text), "text", room, most)))
+        mark: Row = [("e ", "live")] if offer.field else []
+        items.append(Item(name_of_fix(index), _entry(head, mark, clean(offer.text), "text", room, most)))
     return items
 
 

@@ -12,8 +12,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from launcher.console.fix import Fix, fix_of
 from launcher.core.tables import read_tables, record
+from launcher.record.fix import Fix, fixes_of
 
 # Of two entries with the same level that match the same line, the first one wins.
 FAMILIES = (
@@ -165,7 +165,7 @@ def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping
         Cause,
         table,
         meaning=" ".join(table["meaning"].split()),
-        fixes=tuple(_fixes(table["fixes"], fixes)),
+        fixes=tuple(fixes_of(table["fixes"], fixes)),
         samples=tuple(record(Sample, sample) for sample in table["samples"]),
         level=Level[table.get("level", "root").upper()],
         **{name: _pattern(table[name], patterns) for name in ("raised", "line", "where") if name in table},
@@ -176,12 +176,3 @@ def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[st
     """One regular expression from the alternatives, with the named patterns inserted."""
     whole = written if isinstance(written, str) else "|".join(written)
     return _NAMED.sub(lambda name: f"(?:{_pattern(named[name[1]], named)})", whole)
-
-
-def _fixes(written: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Fix]:
-    for fix in written:
-        if isinstance(fix, dict) and "use" in fix:
-            shared = named[fix["use"]]
-            yield from _fixes(shared if isinstance(shared, list) else [shared], named)
-        else:
-            yield fix_of(fix)

@@ -10,12 +10,12 @@ from launcher.health.applies import REASONS
 from launcher.health.catalogue import rules
 from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
-from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
 from launcher.health.settings import Limits
 from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
+from launcher.record.fix import Fix
 from launcher.record.levels import CRITICAL, N_A, NOTICE, OK, WARM, WARN, Level
 
 

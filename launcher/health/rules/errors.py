@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from launcher.core.text import clean
 from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values
-from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
+from launcher.record.fix import Fix
 from launcher.record.levels import CRITICAL, NOTICE, WARN, Level
 
 # Most are anchored: veRL prints sample responses into the same log, and a model that writes code writes

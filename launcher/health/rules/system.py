@@ -10,13 +10,13 @@ from launcher.health import keys
 from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
-from launcher.health.fixes import Fix
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import Reading
 from launcher.metrics.host import LOAD, HostLoad, slow_together
 from launcher.metrics.timing import PARTS
+from launcher.record.fix import Fix
 from launcher.record.levels import NOTICE, OK, WARN
 from launcher.verl.config import BATCH
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.preset.files import LoadedPreset, restore
-from launcher.preset.remedy import configuration
+from launcher.preset.settle import configuration
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir

@@ -1,7 +1,7 @@
 """Explains a pasted text: why its run ended, the preset of its command, its versions next to the installed ones."""
 
 import contextlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,9 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.preset.effective import of_draft
 from launcher.preset.files import load_text
-from launcher.preset.remedy import Remedy, open_fixes, remedy
+from launcher.preset.settle import offers, settings_of
+from launcher.record.fix import Offer
+from launcher.runs.watch.run_diagnosis import Explanation
 from launcher.scripts import pasted
 from launcher.scripts.importer import Imported, from_script
 from launcher.scripts.verl_command import Source
@@ -30,23 +32,23 @@ class Version:
 class Reading:
     """The parts of a pasted text; `log` and `diagnosis` are empty without output of veRL, `command` without a command.
 
-    `remedies` are the changes that the fixes of the diagnosis make in the command; None for a fix about something else.
+    `offers` are the fixes of the diagnosis that change something in the command.
     """
 
     log: str
     diagnosis: Diagnosis | None
     command: Imported | None
     versions: tuple[Version, ...]
-    remedies: tuple[Remedy | None, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The JSON of `diagnose -`: the diagnosis, the preset of the command, the versions."""
         nothing: dict[str, Any] = {"cause": None, "title": "no output of veRL in the text", "evidence": [], "fixes": []}
         return {
-            **(self.diagnosis.to_json() if self.diagnosis else nothing),
+            **(Explanation(self.diagnosis, self.offers).to_json() if self.diagnosis else nothing),
             "preset": self.command.text if self.command else None,
             "notes": list(self.command.notes) if self.command else [],
-            "settings": [list(each.settings) if each else [] for each in self.remedies],
+            "settings": [list(settings_of(each.edits)) for each in self.offers],
             "versions": [asdict(each) for each in self.versions],
         }
 
@@ -67,13 +69,11 @@ def explain(text: str) -> Reading:
     found = diagnose(log)
     if found.cause == "running":  # of a log people paste the part with the error, not the end
         found = errors_so_far(log) or found
-    remedies: tuple[Remedy | None, ...] = ()
+    config = None
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:
             config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
-            found = replace(found, fixes=open_fixes(found.fixes, config))
-            remedies = tuple(remedy(fix, config) for fix in found.fixes)
-    return Reading(parts.log, found, command, compared(parts.versions), remedies)
+    return Reading(parts.log, found, command, compared(parts.versions), offers(found.fixes, config, imported=True))
 
 
 def compared(stated: dict[str, str]) -> tuple[Version, ...]:

@@ -1,5 +1,7 @@
 """Read-only view of a run directory that follows it: what the screen and `--plain` show."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
@@ -25,6 +27,7 @@ from launcher.runs.watch.startup import Startup, Usual, startup, step_before, us
 from launcher.runs.watch.steps import StepTail, inherited_steps, parent_of
 
 if TYPE_CHECKING:
+    from launcher.preset.effective import EffectiveConfig
     from launcher.runs.watch.run_diagnosis import Explanation
 
 ERRORS = "ERR-1"  # the health rule about errors in the log
@@ -57,6 +60,7 @@ class RunReader:
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.log_count = 0
         self.explanation: Explanation | None = None
+        self._configured: tuple[RunInfo, EffectiveConfig | None] | None = None
         self.explaining = False  # it is being made
         self._explained: object = None  # the trouble that it is about
         self.refusals: Refusals = {}
@@ -121,6 +125,16 @@ class RunReader:
             return state.state, state.attempt
         errors = next((check for check in state.checks if check.rule == ERRORS and check.on), None)
         return errors and (state.attempt, errors.message)
+
+    @property
+    def config(self) -> EffectiveConfig | None:
+        """The configuration of the run's preset; None for a log that does not show one."""
+        if self._configured is None or self._configured[0] is not self.info:
+            from launcher.preset.settle import configuration
+
+            preset = self.info.preset
+            self._configured = self.info, None if preset is None else configuration(preset)
+        return self._configured[1]
 
     def startup(self, now: float | None) -> Startup | None:
         """The progress of the newest attempt's start; None after its first step."""

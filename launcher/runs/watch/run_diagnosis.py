@@ -2,15 +2,17 @@
 
 import contextlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.console.endings import LOST
 from launcher.core.format import SHORT_ID
-from launcher.preset.remedy import Remedy, configuration, open_fixes, remedy
+from launcher.preset.settle import configuration, offers
 from launcher.record.attempt import Exit
+from launcher.record.fix import Offer
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.ray_session import RaySession
 from launcher.record.state import current
@@ -31,10 +33,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A diagnosis, and the changes of each fix in the run's preset; None for a fix about something else."""
+    """A diagnosis, and its fixes as far as they change something in the run."""
 
     diagnosis: Diagnosis
-    remedies: tuple[Remedy | None, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The diagnosis as `diagnose --json` has it, with these fixes in place of all."""
+        records = [asdict(each.fix) | each.fix.to_json() for each in self.offers]
+        return {**self.diagnosis.to_json(), "fixes": [each.text for each in self.offers], "fix_records": records}
 
 
 def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
@@ -69,7 +76,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     if attempt is None:
         return diagnose(())
     if state.state == "imported":
-        return _of_run(diagnose(chunks(attempt.console)), source, attempt)
+        return diagnose(chunks(attempt.console)).of_run(source.id[:SHORT_ID])
     ended = attempt.read_exit() or Exit()
     result = diagnose(
         chunks(attempt.console),
@@ -80,7 +87,12 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         steps_total=state.total,
         machine=ended.machine,
     )
-    return _of_run(result, source, attempt)
+    return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
+
+
+def explained(source: RunDir | LogFile) -> Explanation:
+    """The diagnosis of a source with the fixes that it can use."""
+    return _settled(source, diagnosis(source))
 
 
 def explanation(run: RunDir) -> Explanation | None:
@@ -94,23 +106,25 @@ def explanation(run: RunDir) -> Explanation | None:
     result = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
     if result is None or not result.failed:
         return None
-    if state.going:
-        result = _of_run(result, run, attempt)
-    preset = last_settings(run)[0].preset
-    config = configuration(preset or {})
-    remedies = tuple(remedy(fix, config) if preset is not None else None for fix in result.fixes)
-    return Explanation(result, remedies)
+    return _settled(run, _in_session(result, attempt).of_run(run.id[:SHORT_ID]))
 
 
-def _of_run(result: Diagnosis, run: RunDir, attempt: AttemptDir) -> Diagnosis:
-    """The diagnosis with what is left to do in this run, its id, and the folder of its own Ray session: the latest one
-    may belong to another run.
+def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
+    preset = last_settings(source)[0].preset if isinstance(source, RunDir) else None
+    imported = isinstance(source, LogFile) or current(source, checks=False).state == "imported"
+    config = None if preset is None else configuration(preset)
+    return Explanation(found, offers(found.fixes, config, imported=imported))
+
+
+def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
+    """The diagnosis with the folder of the run's own Ray session in its fixes: because the latest session may belong to
+    another run.
     """
-    preset, session = last_settings(run)[0].preset, RaySession.read(attempt.ray)
-    fixes = result.fixes if preset is None else open_fixes(result.fixes, configuration(preset))
-    if session is not None:
-        fixes = tuple(replace(fix, do=fix.do.replace(_LATEST, session.path)) for fix in fixes)
-    return replace(result, fixes=fixes).of_run(run.id[:SHORT_ID])
+    session = RaySession.read(attempt.ray)
+    if session is None:
+        return result
+    fixes = tuple(replace(fix, do=fix.do.replace(_LATEST, session.path)) for fix in result.fixes)
+    return replace(result, fixes=fixes)
 
 
 def _age(path: Path) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from launcher.core.format import duration
 from launcher.core.tables import read_tables, record
+from launcher.record.fix import Fix, fixes_of
 from launcher.record.layout import RunDir
 from launcher.record.standstill import Standstill
 
@@ -21,7 +22,7 @@ class Reason:
 
     title: str
     meaning: str
-    fixes: tuple[str, ...]
+    fixes: tuple[Fix, ...]
     command: str | None = None
     certain: bool = False
 
@@ -29,7 +30,9 @@ class Reason:
 @functools.cache
 def reasons() -> Mapping[str, Reason]:
     """All reasons by their ids, in the order of the file."""
-    return {id: record(Reason, row) for id, row in _tables()["reasons"].items()}
+    return {
+        id: record(Reason, row, fixes=tuple(fixes_of(row["fixes"], {}))) for id, row in _tables()["reasons"].items()
+    }
 
 
 @functools.cache
@@ -55,8 +58,8 @@ def sentence(found: Standstill, now: float) -> str:
     return f"{found.title} (no progress for {duration(max(0.0, now - found.since) // 10 * 10)}{usual})"
 
 
-def fixes(found: Standstill) -> tuple[str, ...]:
-    """What to try, with the process of the command."""
+def fixes(found: Standstill) -> tuple[Fix, ...]:
+    """What to try."""
     return reasons().get(found.reason, reasons()[UNKNOWN]).fixes
 
 
@@ -65,5 +68,5 @@ def lines(found: Standstill) -> list[str]:
     reason = reasons().get(found.reason, reasons()[UNKNOWN])
     shown = [f"{found.reason}: {reason.meaning}"]
     shown += [f"seen: {each}" for each in found.evidence]
-    shown += [f"fix: {each}" for each in reason.fixes]
+    shown += [f"fix: {each.text}" for each in reason.fixes]
     return [*shown, f"more: {found.command}"] if found.command else shown

@@ -6,7 +6,8 @@ from typing import Any
 from textual.app import App
 
 from launcher.core.errors import UserError
-from launcher.record.check import Suggestion
+from launcher.preset.settle import settings_of
+from launcher.record.fix import Offer
 from launcher.record.info import RunInfo
 from tui.kit.navigation import RunView, navigation
 
@@ -51,16 +52,10 @@ def edit_run(
         navigation(app).edit(draft, field, settings, read_only=read_only)
 
 
-def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None]:
-    """The first of some fixes that changes a field of a preset: the fix and the field; None without one."""
-    from launcher.preset.field_values import field_named
-
-    for fix in fixes:
-        try:
-            return fix, field_named(fix.key or "")
-        except UserError:
-            continue
-    return None, None
+def edit_offer(app: App[Any], run: RunView, offer: Offer | None) -> None:
+    """Opens the editor on the settings of a run, with those of a fix as first changes."""
+    field, edits = (offer.field, offer.edits) if offer else (None, ())
+    edit_run(app, run.reader.info, field, read_only=run.read_only, settings=settings_of(edits))
 
 
 def open_entry(app: App[Any], run: RunView, name: str) -> None:
@@ -76,11 +71,9 @@ def edit_entry(app: App[Any], run: RunView, name: str) -> None:
     """Opens the editor at what a fix changes; where none is chosen, at the first one that changes something."""
     kind, _, number = name.partition(" ")
     reader = run.reader
-    advice = reader.explanation.remedies if reader.explanation else ()
-    first = next((remedy for remedy in advice if remedy is not None), None)
-    chosen = advice[int(number)] if kind == "fix" else first
-    if kind == "fix" and chosen is None and reader.info.preset is not None:
+    offers = reader.explanation.offers if reader.explanation else ()
+    chosen = offers[int(number)] if kind == "fix" else next((offer for offer in offers if offer.field), None)
+    if kind == "fix" and chosen is not None and chosen.field is None and reader.info.preset is not None:
         app.notify("This fix is not a preset setting; apply it outside ppo-tui")
         return
-    field, settings = (chosen.field, chosen.settings) if chosen else (None, ())
-    edit_run(app, reader.info, field, read_only=run.read_only, settings=settings)
+    edit_offer(app, run, chosen)

@@ -10,10 +10,11 @@ from textual.app import ComposeResult
 
 from launcher.core.errors import UserError
 from launcher.metrics.store import SeriesStore
+from launcher.preset.settle import offers
 from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.runs.watch.reader import ERRORS
-from tui.kit.actions.editing import edit_entry, edit_run, field_of
+from tui.kit.actions.editing import edit_entry, edit_offer, edit_run
 from tui.kit.actions.run_actions import begin_trials
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.axes import plan
@@ -84,7 +85,8 @@ class FlagPage(RunPage):
         elif (proposal := await self._proposed(check)) is not None:
             edit_run(self.app, info, proposal.edits[0].key, settings=proposal.settings)
         else:
-            edit_run(self.app, info, field_of(check.fixes if check.on else ())[1])
+            offered = offers(check.fixes if check.on else (), self.reader.config)
+            edit_offer(self.app, self.run, next((offer for offer in offered if offer.field), None))
 
 
 class CheckDetailScreen(FlagPage, ChartScreen):

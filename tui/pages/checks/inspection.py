@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from launcher.core.text import clean
 from launcher.health.catalogue import families
 from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_metric
-from launcher.record.check import Check, Suggestion
+from launcher.preset.settle import offers
+from launcher.record.check import Check
 from launcher.record.events import LevelChange
+from launcher.record.fix import Offer
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
-from tui.kit.actions.editing import field_of
 from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.diagnosis_rows import explained
@@ -53,9 +54,11 @@ def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | No
     place = f"{rules.index(rule) + 1}/{len(rules)}" if rule in rules else ""
     levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
     changes = [change for change in levels if change.rule == rule]
-    editable = check.on and not proposal and reader.info.preset and not run.read_only
+    offered = offers(check.fixes if check.on else (), reader.config)
+    editable = not proposal and not run.read_only
+    first = next((offer for offer in offered if editable and offer.field), None)
     rows = [] if proposal is None else proposed(proposal, columns, marks="" if run.read_only else "e T ")
-    rows += page(check, changes, field_of(check.fixes)[0] if editable else None, columns)
+    rows += page(check, changes, offered, first, columns)
     if rule == ERRORS and (found := reader.explanation) is not None:
         rows = [*explained(found, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
@@ -96,16 +99,18 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
     return rows
 
 
-def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | None, columns: int) -> list[Row]:
+def page(
+    check: Check, changes: Sequence[LevelChange], offered: Sequence[Offer], editable: Offer | None, columns: int
+) -> list[Row]:
     """The meaning of the check, its limits, what to try while it flags, and its history.
 
-    `editable` is the suggestion that the preset editor opens with.
+    `editable` is the fix that the preset editor opens with.
     """
     family = families().get(check.family)
     rows: list[Row] = []
     rows += _limits(check, columns)
-    for index, fix in enumerate(check.fixes if check.on else ()):
-        rows += _fix(("Try first", "then")[index] if index < 2 else "", fix, fix == editable, columns)
+    for index, offer in enumerate(offered):
+        rows += _fix(("Try first", "then")[index] if index < 2 else "", offer, offer is editable, columns)
     if family is not None:
         rows += labelled([(" Meaning", "dim")], family.meaning, "text", INDENT, columns)
         rows += labelled([(" Healthy", "dim")], family.healthy, "text", INDENT, columns)
@@ -140,14 +145,11 @@ def _limits(check: Check, columns: int) -> list[Row]:
     return [put([(" Limits now", "dim")] if not index else [], INDENT, row, 0) for index, row in enumerate(rows)]
 
 
-def _fix(label: str, fix: Suggestion, editable: bool, columns: int) -> list[Row]:
-    """One suggestion; veRL keys stand out, and `e` marks the one that the editor opens with."""
-    key = clean(fix.key or "")
-    (first, *others) = labelled([(f" {label}", "dim")], fix.text, "text", INDENT, columns)
-    text, role = first[-1]
-    rest: Row = [(text[: len(key)], "title"), (text[len(key) :], role)]
+def _fix(label: str, offer: Offer, editable: bool, columns: int) -> list[Row]:
+    """One suggestion; `e` marks the one that the editor opens with."""
     mark: Row = [("e ", "live")] if editable else []
-    return [put([(f" {label}", "dim")], INDENT - width(mark), [*mark, *rest], 0), *others]
+    (first, *others) = labelled([(f" {label}", "dim")], offer.text, "text", INDENT, columns)
+    return [put([(f" {label}", "dim")], INDENT - width(mark), [*mark, first[-1]], 0), *others]
 
 
 def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:

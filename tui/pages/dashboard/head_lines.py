@@ -156,7 +156,7 @@ class Banner(Grown):
         if (found := self.state.standstill) is not None and self.state.live:
             from launcher.runs.watch.stalls import fixes
 
-            seen = [*found.evidence[:1], *(f"try: {fix}" for fix in fixes(found)[:1])]
+            seen = [*found.evidence[:1], *(f"try: {fix.text}" for fix in fixes(found)[:1])]
             drawn += [crop([(f"   {_fitted(clean(line), columns - 3)}", "text")], columns) for line in seen]
         return drawn[:MOST]
 

@@ -4,14 +4,13 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 
-from launcher.console.fix import Fix
 from launcher.console.pager import Entry, LogPager
 from launcher.core.errors import UserError
 from launcher.core.text import clean
-from launcher.preset.effective import EffectiveConfig, Source
-from launcher.preset.remedy import Remedy, configuration
-from launcher.preset.schema import FIELDS
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.settle import origin_words, setting_name, value_now
 from launcher.preset.yaml_text import text_of
+from launcher.record.fix import Offer
 from launcher.record.layout import RunDir
 from launcher.runs.watch.run_diagnosis import Explanation
 from tui.kit.diagnosis_rows import name_of_fix, name_of_line
@@ -21,13 +20,6 @@ from tui.kit.log_rows import lines_around, log_rows
 from tui.kit.navigation import RunView
 from tui.kit.widgets.inspector import Inspected, Inspection
 
-_SOURCES: dict[Source, str] = {  # where a value comes from
-    "default": "veRL's default",
-    "field": "set in the preset",
-    "derived": "follows from another field",
-    "override": "set in the preset",
-    "ppo-tui": "ppo-tui's default",
-}
 _VALUE = 8  # column of the values
 
 
@@ -41,12 +33,10 @@ def inspect_finding(
             lines, offset = page.read_once(key, partial(_log, run.reader.dir, quote.line)) or (None, None)
             head = [[(f" Line {quote.line}", "title")], *paragraph(clean(quote.text), "critical", columns), []]
             return Inspection(head, rows=log_rows(lines, offset, columns))
-    for index, fix in enumerate(found.fixes):
+    for index, offer in enumerate(explanation.offers):
         if key == name_of_fix(index):
-            preset = run.reader.info.preset
-            config = configuration(preset) if preset is not None else None
-            rows = _fix(fix, explanation.remedies[index], config, columns)
-            return Inspection([[(f" Fix {index + 1} of {len(found.fixes)}", "title")], []], rows=rows)
+            rows = _fix(offer, run.reader.config, columns)
+            return Inspection([[(f" Fix {index + 1} of {len(explanation.offers)}", "title")], []], rows=rows)
     return Inspection()
 
 
@@ -63,21 +53,20 @@ def _log(run: RunDir, line: int) -> tuple[Sequence[Entry], int | None]:
     return [], None
 
 
-def _fix(fix: Fix, remedy: Remedy | None, config: EffectiveConfig | None, columns: int) -> list[Row]:
+def _fix(offer: Offer, config: EffectiveConfig | None, columns: int) -> list[Row]:
     """The whole text; then per setting its present value, where that was set, and the value to try."""
-    wanted = dict(each.partition("=")[::2] for each in remedy.settings) if remedy else {}
-    rows = paragraph(clean(fix.text), "text", columns)
-    for change in fix.changes:
+    wanted = {edit.key: text_of(edit.now) for edit in offer.edits}
+    rows = paragraph(clean(offer.text), "text", columns)
+    for change in offer.fix.changes:
         if config is None or change.key.startswith("env."):
             continue
-        spec = FIELDS.get(change.key)
-        key = spec.key if spec and spec.key else change.key
-        value, source = config.get(key), _SOURCES[config.source(key)]
-        now = "no value" if value is None else text_of(value)
-        rows += [[], *paragraph(clean(change.key), "title", columns)]
-        rows += labelled([(" now", "dim")], f"{clean(now)} ({source})", "text", _VALUE, columns)
-        if change.key in wanted:
-            rows += labelled([(f" {ARROW}", "dim")], clean(wanted[change.key]), "live", _VALUE, columns)
-    if remedy is not None:
+        name = setting_name(change.key)
+        now = value_now(change.key, config)
+        words = f"{'no value' if now is None else text_of(now)} ({origin_words(change.key, config)})"
+        rows += [[], *paragraph(clean(name), "title", columns)]
+        rows += labelled([(" now", "dim")], clean(words), "text", _VALUE, columns)
+        if name in wanted:
+            rows += labelled([(f" {ARROW}", "dim")], clean(wanted[name]), "live", _VALUE, columns)
+    if offer.field:
         rows += [[], [(" e ", "live"), ("opens the preset editor with this change", "dim")]]
     return rows

@@ -54,7 +54,7 @@ class DiagnosisScreen(ItemsPage):
             if item.name == name_of_fix(0) and len(shown) > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
-        legend: list[Row] = [[(LEGEND, "dim")]] if any(explanation.remedies) else []
+        legend: list[Row] = [[(LEGEND, "dim")]] if any(offer.field for offer in explanation.offers) else []
         cause = explanation.diagnosis.known_cause
         return [*shown, Item(None, [*gap, *legend, *(reference(cause) if cause else [])])]
 

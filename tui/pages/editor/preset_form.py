@@ -15,6 +15,7 @@ from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
 from launcher.preset.layers import Where
 from launcher.preset.schema import FIELDS, TITLES, fields_of
+from launcher.preset.settle import shown_name
 from launcher.preset.usual import usual_of
 from launcher.preset.yaml_text import shown
 from launcher.verl.defaults import NEWEST
@@ -208,8 +209,7 @@ def flag_advice(key: str) -> list[str]:
     for rule in rules().values():
         for fix in rule.advice:
             if key and fix.key == key:
-                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.words else ''} {fix.words}".rstrip()
-                when.setdefault(advice, []).append(rule.id)
+                when.setdefault(fix.sentence(shown_name), []).append(rule.id)
     return [f"when {', '.join(ids[:-1])}{' or ' * (len(ids) > 1)}{ids[-1]} is on: {each}" for each, ids in when.items()]
 
 

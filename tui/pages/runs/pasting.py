@@ -73,7 +73,7 @@ def _lines(reading: "Reading") -> Iterator[str]:
         return
     yield found.meaning
     yield from (f"line {each.line}: {each.text}" for each in found.evidence)
-    yield from (f"fix: {each.text}" for each in found.fixes)
+    yield from (f"fix: {each.text}" for each in reading.offers)
     for each in reading.versions:
         if each.here != each.pasted:
             yield f"{each.package} {each.pasted} in the text, {each.here or 'not installed'} here"

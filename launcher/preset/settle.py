@@ -1,0 +1,191 @@
+"""What a fix changes in a configuration: settings with their values now and then. All advice is settled here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from launcher.core.errors import UserError
+from launcher.preset.effective import EffectiveConfig, Source, of_draft
+from launcher.preset.field_values import field_named, where_of
+from launcher.preset.files import restore
+from launcher.preset.schema import FIELDS
+from launcher.preset.translate import OURS
+from launcher.preset.yaml_text import text_of, value_of
+from launcher.record.fix import UNKNOWN, Change, Fix, Offer
+from launcher.record.info import Edit
+from launcher.verl.config import BATCH, MINI
+
+_RATE = 0.1  # below, a value is a rate or a coefficient, whose scale is logarithmic
+_ORIGINS: Mapping[Source, str] = {
+    "default": "veRL's default",
+    "field": "set in the preset",
+    "derived": "follows from another field",
+    "override": "set in the preset",
+    "ppo-tui": "ppo-tui's default",
+}
+_COEFFICIENT = 0.001  # veRL's default for the KL, in the loss and in the reward
+
+
+def origin_words(key: str, config: EffectiveConfig) -> str:
+    """Where the present value of a key comes from."""
+    where = where_of(key)
+    spec = FIELDS.get(".".join(where))
+    return _ORIGINS[config.source(spec.key if spec else where[-1])]
+
+
+def settings_of(edits: Sequence[Edit]) -> tuple[str, ...]:
+    """KEY=VALUE of edits."""
+    return tuple(f"{edit.key}={text_of(edit.now)}" for edit in edits)
+
+
+def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
+    """The configuration of a run's preset; that of veRL if it is unreadable."""
+    try:
+        return of_draft(restore("", preset).values())
+    except UserError:
+        return EffectiveConfig()
+
+
+def shown_name(key: str) -> str:
+    """A key as users type it: its preset field, or the veRL key where no field has it."""
+    try:
+        return field_named(key)
+    except UserError:
+        return key
+
+
+def offers(fixes: Sequence[Fix], config: EffectiveConfig | None, *, imported: bool = False) -> tuple[Offer, ...]:
+    """The fixes that a run can use and that change something in `config`; without values where it is unknown."""
+    fixes = [fix for fix in fixes if not (imported and fix.fits == "own run")]
+    if config is None:
+        return tuple(Offer(fix, fix.sentence(shown_name)) for fix in fixes)
+    fits = {
+        "critic": config.has_critic,
+        "kl in reward": config.kl_in_reward,
+        "kl in loss": config.kl_in_loss,
+        "groups": config.group_based,
+        "gpu": not config.on_cpu,
+    }
+    found, group = list[Offer](), False  # whether a fix before an alternative is left
+    for fix in fixes:
+        group = group and fix.alternative
+        offer = _offer(replace(fix, alternative=group), config) if fits.get(fix.fits, True) else None
+        if offer is not None:
+            found.append(offer)
+            group = True
+    return tuple(found)
+
+
+def settle(fix: Fix, config: EffectiveConfig, earlier: Mapping[str, Any] | None = None) -> tuple[Edit, ...]:
+    """The edits that follow a fix; none for advice without a value, and for values in force or at their bound.
+
+    A value of `earlier` (of the run that this one was forked from) comes first where it lies in the fix's direction.
+    Of several examples the first one counts that goes beyond the present value. Without an example, a rate changes by
+    a factor of five, a count by two.
+    """
+    edits = {}
+    for change in fix.changes:
+        key, now = setting_name(change.key), value_now(change.key, config)
+        value = moved(change, now, (earlier or {}).get(change.key))
+        if value is not None and value != now and _allowed(change.key, value):
+            edits[key] = Edit(key, now, value)
+    batch, mini = edits.get(shown_name(BATCH)), config.whole(MINI)
+    if batch is not None and mini and type(batch.before) is int and batch.before > 0:  # as many updates per step
+        own = max(1, mini * int(batch.now) // batch.before)
+        edits.setdefault(shown_name(MINI), Edit(shown_name(MINI), mini, own))
+    return tuple(edits.values())
+
+
+def setting_name(key: str) -> str:
+    """The name of a fix's key in KEY=VALUE: its preset field, or the key with the prefix that the fix has."""
+    name = shown_name(key)
+    return name if name in FIELDS else key
+
+
+def value_now(key: str, config: EffectiveConfig) -> Any:
+    """The present value of a key, or of a field by its name."""
+    where = where_of(key)
+    spec = FIELDS.get(".".join(where))
+    return config.get(spec.key if spec else where[-1])
+
+
+def _offer(fix: Fix, config: EffectiveConfig) -> Offer | None:
+    """A fix with what is left to change of it; None where nothing is."""
+    mine = [change for change in fix.changes if _settable(change.key)]
+    if not mine:
+        return Offer(fix, fix.sentence(shown_name))
+    edits = settle(replace(fix, changes=tuple(mine)), config)
+    left = tuple(change for change in fix.changes if change not in mine or not _idle(change, edits, config))
+    if not left:
+        return None
+    fix = replace(fix, changes=left)
+    moves = {change.key: (text_of(edit.before), text_of(edit.now)) for change, edit in _pairs(fix, edits)}
+    return Offer(fix, fix.sentence(shown_name, moves), setting_name(left[0].key), edits)
+
+
+def _pairs(fix: Fix, edits: Sequence[Edit]) -> Iterator[tuple[Change, Edit]]:
+    by_key = {edit.key: edit for edit in edits}
+    for change in fix.changes:
+        if (edit := by_key.get(setting_name(change.key))) is not None:
+            yield change, edit
+
+
+def _idle(change: Change, edits: Sequence[Edit], config: EffectiveConfig) -> bool:
+    """Whether following a change would change nothing."""
+    if any(edit.key == setting_name(change.key) for edit in edits):
+        return False
+    match change.operation:
+        case "set":
+            now = value_now(change.key, config)
+            return any(_typed(value) == now for value in change.values)
+        case "lower" | "raise":
+            return value_now(change.key, config) is not None
+        case "remove":
+            where = where_of(change.key)
+            return where[0] != "env" and not config.is_set(where[-1])
+    return False
+
+
+def _settable(key: str) -> bool:
+    """Whether a word is a key that a preset can hold."""
+    try:
+        return where_of(key)[-1] not in OURS
+    except UserError:
+        return False
+
+
+def _allowed(key: str, value: Any) -> bool:
+    spec = FIELDS.get(".".join(where_of(key)))
+    return spec is None or spec.allows(value)
+
+
+def moved(change: Change, now: Any, before: Any) -> Any:
+    """The value after a change; None where it has none, or none beyond the present one."""
+    values = [_typed(value) for value in change.values if not (isinstance(value, str) and UNKNOWN in value)]
+    if change.operation == "set":
+        return values[0] if values else None
+    if change.operation not in ("lower", "raise"):
+        return None
+    if isinstance(now, bool) or not isinstance(now, int | float):
+        return values[0] if values else None
+    further = [value for value in (before, *values) if isinstance(value, int | float) and _leads(change, now, value)]
+    return further[0] if further else None if values else _stepped(change, now)
+
+
+def _stepped(change: Change, now: float) -> float | None:
+    """A fifth or five times a rate, half or twice a count; a coefficient of 0 becomes 0.001."""
+    if now == 0:
+        return _COEFFICIENT if change.operation == "raise" and change.key.endswith("_coef") else None
+    factor = 2.0 if isinstance(now, int) or now >= _RATE else 5.0
+    moved = now * factor if change.operation == "raise" else now / factor
+    if isinstance(now, int):
+        return int(moved) or None  # there is no half epoch
+    return float(f"{moved:.3g}")
+
+
+def _leads(change: Change, now: float, value: float) -> bool:
+    return value < now if change.operation == "lower" else value > now
+
+
+def _typed(value: Any) -> Any:
+    return value_of(value) if isinstance(value, str) else value

@@ -1,0 +1,185 @@
+"""A fix of a problem: settings to change, and the words around them. Every part that advises produces these."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from launcher.record.info import Edit
+from launcher.record.json import RARE, Record
+
+OPERATIONS = ("set", "lower", "raise", "remove", "choose", "check")
+FITS = ("any", "critic", "kl in reward", "kl in loss", "groups", "gpu", "own run")
+"""The runs for which a fix can make sense; "own run" is one that ppo-tui started."""
+UNSET = "null"
+UNKNOWN = "..."
+"""The part of a value that the user has to fill in."""
+Names = Callable[[str], str]
+Moves = Mapping[str, tuple[str, str]]
+"""Key -> its value in a run and the one to set, as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Record):
+    """One setting to change: a veRL key, a preset field, or an environment variable (`env.NAME`)."""
+
+    key: str
+    operation: str
+    values: tuple[Any, ...] = field(default=(), metadata=RARE)
+    """Of "set": the values to choose from, the usual one first; of "lower" and "raise": examples in their order."""
+    words: str = field(default="", metadata=RARE)
+    """Of "choose" and "check": the value in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix(Record):
+    """A suggestion; without `changes` it does not concern a preset.
+
+    `do` comes first, `when` is the condition under which it helps, `why` the end of the sentence: a reason or a limit.
+    `alternative`: it replaces the fix before it. `fits`: the runs for which it makes sense.
+    """
+
+    do: str = field(default="", metadata=RARE)
+    changes: tuple[Change, ...] = ()
+    when: str = field(default="", metadata=RARE)
+    why: str = field(default="", metadata=RARE)
+    alternative: bool = field(default=False, metadata=RARE)
+    fits: str = field(default="any", metadata=RARE)
+
+    @property
+    def key(self) -> str | None:
+        """The first setting that it changes."""
+        return self.changes[0].key if self.changes else None
+
+    @property
+    def text(self) -> str:
+        """The fix as a sentence with the keys as they are, and without the values of a run."""
+        return self.sentence()
+
+    def sentence(self, name: Names = str, moves: Moves | None = None) -> str:
+        """`or with dynamic batches: lower KEY from 16 to 8, which ...`; `name` writes a key."""
+        groups = groupby(self.changes, lambda change: change.operation)
+        changes = " and ".join(_phrase(operation, tuple(group), name, moves or {}) for operation, group in groups)
+        body = ": ".join(filter(None, (self.do, changes)))
+        joint = "" if not body or not self.why or self.why.startswith((",", ":", ";")) else " "
+        lead = ("or " if self.alternative else "") + (f"{self.when}: " if self.when else "")
+        return f"{lead}{body}{joint}{self.why}"
+
+    def filled(self, fill: Names) -> "Fix":
+        """Passes every text through `fill`."""
+        changes = (
+            replace(
+                each,
+                key=fill(each.key),
+                values=tuple(fill(value) if isinstance(value, str) else value for value in each.values),
+                words=fill(each.words),
+            )
+            for each in self.changes
+        )
+        return replace(self, do=fill(self.do), changes=tuple(changes), when=fill(self.when), why=fill(self.why))
+
+    def to_json(self) -> dict[str, Any]:
+        """The record, with `key` and `text` as version 0.2 wrote them."""
+        return {"key": self.key, "text": self.text, **super(Fix, self).to_json()}
+
+    @classmethod
+    def from_json(cls, value: object) -> "Fix":
+        """Reads a record; of version 0.2, its key and its sentence."""
+        if isinstance(value, Mapping) and "changes" not in value and "text" in value:
+            key, text = value.get("key"), value["text"]
+            value = {"do": text, "changes": [{"key": key, "operation": "named"}] if key else []}
+        return super(Fix, cls).from_json(value)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A fix as far as it changes something in a run: its sentence with the values of the run, and the settings.
+
+    `field` is where the editor opens; None for a fix that is not about the preset. `edits` is empty where the user has
+    to choose the value.
+    """
+
+    fix: Fix
+    text: str
+    field: str | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+def fix_of(written: str | Mapping[str, Any]) -> Fix:
+    """Reads a fix of a data file: words, or a table with an operation per name and its settings below.
+
+    `{set = {KEY = "8"}, why = "..."}`, `{or = true, when = "...", lower = {KEY = ["8", "1"]}}`,
+    `{choose = {KEY = "an absolute path"}}`, `{remove = ["KEY"]}`, `{lower = "KEY"}`.
+    """
+    if isinstance(written, str):
+        return Fix(written)
+    changes = tuple(
+        change for operation in written if operation in OPERATIONS for change in _changes(operation, written[operation])
+    )
+    words = {name: value for name, value in written.items() if name not in (*OPERATIONS, "or")}
+    return Fix(changes=changes, alternative=written.get("or", False), **words)
+
+
+def fixes_of(written: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Fix]:
+    """Reads a list of fixes; `{use = "NAME", ...}` inserts those of that name, with other words of its own."""
+    for each in written:
+        if isinstance(each, Mapping) and "use" in each:
+            shared, own = named[each["use"]], {name: words for name, words in each.items() if name != "use"}
+            found = fixes_of(shared if isinstance(shared, list) else [shared], named)
+            yield from (replace(fix, **own) for fix in found)
+        else:
+            yield fix_of(each)
+
+
+def _changes(operation: str, settings: str | Mapping[str, Any] | Sequence[str]) -> Iterator[Change]:
+    if not isinstance(settings, Mapping):
+        yield from (Change(key, operation) for key in ([settings] if isinstance(settings, str) else settings))
+        return
+    for key, value in settings.items():
+        if operation in ("choose", "check"):
+            yield Change(key, operation, words=value)
+        else:
+            yield Change(key, operation, tuple(value) if isinstance(value, list) else (value,))
+
+
+def _phrase(operation: str, changes: Sequence[Change], name: Names, moves: Moves) -> str:
+    """The changes of one operation."""
+    match operation:
+        case "set":
+            return "set " + " and ".join(_setting(each, name, moves) for each in changes)
+        case "remove":
+            return "remove " + " and ".join(name(each.key) for each in changes)
+        case "choose" if changes[0].words:
+            same = groupby(changes, lambda each: each.words)
+            choices = [(" and ".join(name(each.key) for each in group), words) for words, group in same]
+            return "set " + " and ".join(f"{names} to {words}" for names, words in choices)
+        case "choose":
+            return " ".join(name(each.key) for each in changes)
+        case "check":
+            return " and ".join(f"check {name(each.key)}{each.words and f', which {each.words}'}" for each in changes)
+        case "lower" | "raise":
+            return f"{operation} " + " and ".join(_moved(each, name, moves) for each in changes)
+    return ""
+
+
+def _setting(change: Change, name: Names, moves: Moves) -> str:
+    """`KEY=kl, abs or mse`; in a run `KEY=kl (now k3)`."""
+    if change.key in moves:
+        now, wanted = moves[change.key]
+        return f"{name(change.key)}={wanted} (now {now})"
+    *others, last = list(map(_plain, change.values)) or [UNKNOWN]
+    choices = f"{', '.join(others)} or {last}" if others else last
+    return f"{name(change.key)}={choices}"
+
+
+def _moved(change: Change, name: Names, moves: Moves) -> str:
+    """`KEY (for example to 8, then 1)`; in a run `KEY from 16 to 8`."""
+    if change.key in moves:
+        now, wanted = moves[change.key]
+        return f"{name(change.key)}{'' if now == UNSET else f' from {now}'} to {wanted}"
+    examples = f" (for example to {', then '.join(map(_plain, change.values))})" if change.values else ""
+    return f"{name(change.key)}{examples}"
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,156 @@
+"""Fixes as changes of a preset: the records of the catalog."""
+
+from typing import Any
+
+import pytest
+
+from launcher.console.causes import catalogue
+from launcher.health.catalogue import rules
+from launcher.preset.field_values import where_of
+from launcher.preset.files import load, restore
+from launcher.preset.settle import configuration, offers, setting_name, settings_of, value_now
+from launcher.record.fix import Fix, Offer, fix_of
+from launcher.runs.watch.stalls import reasons
+from launcher.verl import defaults
+
+PRESET = load("gsm8k-0.5b-24gb").snapshot()
+FIXES = {fix.text: fix for cause in catalogue() for fix in cause.fixes}
+ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+
+
+def offer(fix: Any, preset: Any = PRESET) -> Offer:
+    (found,) = offers([fix_of(fix)], configuration(preset))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fix", "field", "settings"),
+    [
+        ({"set": {f"{ROLLOUT}.enforce_eager": "True"}}, "rollout.enforce_eager", ["rollout.enforce_eager=true"]),
+        ({"lower": {f"{ROLLOUT}.max_num_seqs": "64"}}, "rollout.max_num_seqs", ["rollout.max_num_seqs=64"]),
+        (
+            {"set": {f"{ACTOR}.fsdp_config.param_offload": "True", f"{ACTOR}.fsdp_config.optimizer_offload": "True"}},
+            "actor.param_offload",
+            ["actor.param_offload=true", "actor.optimizer_offload=true"],
+        ),
+        ({"set": {"algorithm.kl_penalty": ["abs", "mse"]}}, "kl.estimator", ["kl.estimator=abs"]),
+        ({"choose": {"data.train_files": "existing files"}}, "data.train", []),
+        (
+            {"set": {"env.WANDB_MODE": "offline"}, "why": ", which skips it"},
+            "env.WANDB_MODE",
+            ["env.WANDB_MODE=offline"],
+        ),
+        ({"choose": {"env.RAY_TMPDIR": "a short path"}}, "env.RAY_TMPDIR", []),
+        ({"set": {"+trainer.mine": "..."}, "why": "only if veRL reads it"}, "+trainer.mine", []),
+    ],
+)
+def test_a_fix_names_a_field_and_values(fix: dict[str, object], field: str, settings: list[str]) -> None:
+    found = offer(fix)
+    assert (found.field, list(settings_of(found.edits))) == (field, settings)
+
+
+@pytest.mark.parametrize(
+    "fix",
+    [
+        "do not set `trainer.v1.sampler.sync_refill_failed_groups=True`: the run never ends",
+        {"or": True, "set": {"trainer.resume_mode": "auto"}},  # ppo-tui's own
+    ],
+)
+def test_other_fixes_change_no_preset(fix: str | dict[str, object]) -> None:
+    assert offer(fix).field is None
+
+
+def test_of_examples_the_first_counts_that_leads_on() -> None:
+    key = f"{ACTOR}.ppo_micro_batch_size_per_gpu"
+    fix = {"lower": {key: ["8", "1"]}}
+    for now, wanted in ((64, 8), (8, 1)):
+        found = offer(fix, {"actor": {"ppo_micro_batch_size_per_gpu": now}})
+        assert found.text == f"lower actor.ppo_micro_batch_size_per_gpu from {now} to {wanted}"
+    assert not offers([fix_of(fix)], configuration({"actor": {"ppo_micro_batch_size_per_gpu": 1}}))
+
+
+def test_a_fix_without_an_example_moves_a_rate_by_five_and_a_count_by_two() -> None:
+    assert offer({"lower": f"{ACTOR}.optim.lr"}).text == "lower actor.lr from 1e-6 to 2e-7"
+    assert offer({"raise": f"{ROLLOUT}.n"}, {"rollout": {"n": 4}}).text == "raise rollout.n from 4 to 8"
+    assert not offers([fix_of({"lower": f"{ACTOR}.ppo_epochs"})], configuration({"actor": {"ppo_epochs": 1}}))
+    batch = offer(
+        {"raise": "data.train_batch_size"}, {"data": {"train_batch_size": 64}, "actor": {"ppo_mini_batch_size": 16}}
+    )
+    assert settings_of(batch.edits) == ("data.train_batch_size=128", "actor.ppo_mini_batch_size=32")
+
+
+def test_values_in_force_are_not_advised_and_the_rest_of_a_fix_is() -> None:
+    config = configuration({"actor": {"strategy": "fsdp2", "param_offload": True}})
+    assert not offers([fix_of({"set": {f"{ACTOR}.strategy": "fsdp2"}})], config)
+    both = {f"{ACTOR}.fsdp_config.param_offload": "True", f"{ACTOR}.fsdp_config.optimizer_offload": "True"}
+    (rest,) = offers([fix_of({"set": both})], config)
+    assert rest.text == "set actor.optimizer_offload=true (now false)"
+    assert configuration({"actor": {"no_such_field": 1}}).settings == {}  # of another ppo-tui
+
+
+def test_an_alternative_without_its_first_fix_stands_alone() -> None:
+    config = configuration({"actor": {"strategy": "fsdp2"}})
+    fixes = [
+        fix_of({"set": {f"{ACTOR}.strategy": "fsdp2"}}),
+        fix_of({"or": True, "set": {f"{ACTOR}.strategy": "fsdp"}}),
+    ]
+    assert [each.text for each in offers(fixes, config)] == ["set actor.strategy=fsdp (now fsdp2)"]
+
+
+@pytest.mark.parametrize("preset", ["toy-cpu", "gsm8k-0.5b-24gb", "math-7b-8gpu"])
+def test_no_run_is_advised_what_it_has_or_cannot_have(preset: str) -> None:
+    """Over every fix of every cause, rule and hang: its edits change a value, and all of them together are a preset."""
+    snapshot = load(preset).snapshot()
+    config = configuration(snapshot)
+    advice = [cause.fixes for cause in catalogue()] + [rule.advice for rule in rules().values()]
+    advice += [reason.fixes for reason in reasons().values()]
+    for fixes in advice:
+        for found in offers(fixes, config):
+            assert all(edit.now != edit.before for edit in found.edits), found
+            restore("fixed", snapshot, settings_of(found.edits))
+            for change in found.fix.changes:
+                if change.operation in ("lower", "raise") and "{" not in change.key:
+                    now, edits = value_now(change.key, config), {edit.key for edit in found.edits}
+                    assert now is None or setting_name(change.key) in edits, found
+
+
+def test_a_fix_for_other_runs_is_left_out() -> None:
+    resume = fix_of({"do": "run `ppo-tui resume RUN`", "fits": "own run"})
+    assert not offers([resume], None, imported=True) and offers([resume], None)
+    gpu = fix_of({"lower": {f"{ROLLOUT}.gpu_memory_utilization": "0.3"}, "fits": "gpu"})
+    assert not offers([gpu], configuration(load("toy-cpu").snapshot())) and offers([gpu], configuration(PRESET))
+
+
+@pytest.mark.parametrize("fix", FIXES.values(), ids=list(FIXES))
+def test_each_fix_of_the_catalogue_can_be_followed(fix: Fix) -> None:
+    """Each key is one that a preset holds, each value one that its field takes."""
+    for change in fix.changes:
+        if "{" not in change.key:  # from the log
+            where = where_of(change.key)
+            known = change.key.startswith(("+", "env.")) or where[0] != "overrides" or any(defaults.life(where[1]))
+            assert known, f"no preset field and no key of any veRL: {change.key}"
+        if change.operation in ("lower", "raise"):
+            assert all(map(float, change.values))
+    for found in offers([fix], configuration(PRESET)):
+        restore("fixed", PRESET, settings_of(found.edits))
+
+
+@pytest.mark.parametrize(
+    ("fix", "text"),
+    [
+        ("run `dmesg`", "run `dmesg`"),
+        ({"set": {"a.b": "1", "c.d": "2"}, "why": ": both"}, "set a.b=1 and c.d=2: both"),
+        ({"or": True, "set": {"a.b": ["kl", "abs", "mse"]}}, "or set a.b=kl, abs or mse"),
+        ({"when": "on AMD", "set": {"env.X": "1"}, "why": "to see it"}, "on AMD: set env.X=1 to see it"),
+        ({"lower": {"a.b": ["8", "1"], "c.d": []}}, "lower a.b (for example to 8, then 1) and c.d"),
+        ({"do": "keep fewer", "set": {"a.b": 1}, "raise": "c.d"}, "keep fewer: set a.b=1 and raise c.d"),
+        ({"choose": {"a.b": "a file", "c.d": "a file"}}, "set a.b and c.d to a file"),
+        ({"choose": {"a.b": "a file", "c.d": "its function"}}, "set a.b to a file and c.d to its function"),
+        ({"do": "use a smaller model", "choose": {"a.b": ""}}, "use a smaller model: a.b"),
+        ({"remove": ["a.b"], "why": "(not needed)"}, "remove a.b (not needed)"),
+        ({"check": {"a.b": "must be finite"}}, "check a.b, which must be finite"),
+        ({"set": {"a.b": True}}, "set a.b=true"),
+    ],
+)
+def test_the_sentence_of_a_fix(fix: str | dict[str, object], text: str) -> None:
+    assert fix_of(fix).text == text
