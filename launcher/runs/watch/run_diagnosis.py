@@ -39,7 +39,7 @@ class Explanation:
     offers: tuple[Offer, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The diagnosis as `diagnose --json` has it, with these fixes in place of all."""
+        """The diagnosis as `diagnose --json` has it, with these fixes instead of all."""
         records = [asdict(each.fix) | each.fix.to_json() for each in self.offers]
         return {**self.diagnosis.to_json(), "fixes": [each.text for each in self.offers], "fix_records": records}
 
