@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import span_runs
-from launcher.preset.remedy import configuration
 from rule_levels import BASE, row
 
 from launcher.compare.proposals import proposals
@@ -20,6 +19,7 @@ from launcher.machine.sampler import Sampler
 from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
+from launcher.preset.settle import configuration
 from launcher.record.check import Check
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
