@@ -44,15 +44,14 @@ def rules() -> str:
             lines += [
                 "What to try:",
                 "",
-                *(f"* {line}" for line in dict.fromkeys(sentence(fix.sentence(_code)) for fix in rule.advice)),
+                *(
+                    f"* {line}"
+                    for line in dict.fromkeys(sentence(fix.sentence(shown_name, mark="`")) for fix in rule.advice)
+                ),
                 "",
             ]
             lines += [*_measured(rule.id, evidence), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
-
-
-def _code(key: str) -> str:
-    return f"`{shown_name(key)}`"
 
 
 def _lower(text: str) -> str:

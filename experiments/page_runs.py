@@ -118,17 +118,13 @@ def _cause(cause: Cause) -> list[str]:
     samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
     places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
     lines = [f"### {cause.id}\n", f"**{cell(cause.title)}.** {sentence(cause.meaning)}\n"]
-    lines += [f"* {fix.sentence(_code)}" for fix in cause.fixes]
+    lines += [f"* {fix.sentence(shown_name, mark='`')}" for fix in cause.fixes]
     if cause.check:
         found = ", ".join(f"[{id}](findings.md#{id.lower()})" for id in re.split(r"[ ,|]+", cause.check))
         lines.append(f"* Found before a start by {found}")
     if places:
         lines.append(f"* Seen in {', '.join(places)}")
     return [*lines, ""]
-
-
-def _code(key: str) -> str:
-    return f"`{shown_name(key)}`"
 
 
 def _place(sample: Sample) -> str:

@@ -56,10 +56,10 @@ class Fix(Record):
         """The fix as a sentence with the keys as they are, and without the values of a run."""
         return self.sentence()
 
-    def sentence(self, name: Names = str, moves: Moves | None = None) -> str:
-        """`or with dynamic batches: lower KEY from 16 to 8, which ...`; `name` writes a key."""
+    def sentence(self, name: Names = str, moves: Moves | None = None, mark: str = "") -> str:
+        """`or with dynamic batches: lower KEY from 16 to 8, which ...`; `name` writes a key, `mark` is put around code."""
         groups = groupby(self.changes, lambda change: change.operation)
-        changes = " and ".join(_phrase(operation, tuple(group), name, moves or {}) for operation, group in groups)
+        changes = " and ".join(_phrase(operation, tuple(group), name, moves or {}, mark) for operation, group in groups)
         body = ": ".join(filter(None, (self.do, changes)))
         joint = "" if not body or not self.why or self.why.startswith((",", ":", ";")) else " "
         lead = ("or " if self.alternative else "") + (f"{self.when}: " if self.when else "")
@@ -142,11 +142,15 @@ def _changes(operation: str, settings: str | Mapping[str, Any] | Sequence[str]) 
             yield Change(key, operation, tuple(value) if isinstance(value, list) else (value,))
 
 
-def _phrase(operation: str, changes: Sequence[Change], name: Names, moves: Moves) -> str:
+def _phrase(operation: str, changes: Sequence[Change], plain: Names, moves: Moves, mark: str) -> str:
     """The changes of one operation."""
+
+    def name(key: str) -> str:
+        return f"{mark}{plain(key)}{mark}"
+
     match operation:
         case "set":
-            return "set " + " and ".join(_setting(each, name, moves) for each in changes)
+            return "set " + " and ".join(_setting(each, plain(each.key), moves, mark) for each in changes)
         case "remove":
             return "remove " + " and ".join(name(each.key) for each in changes)
         case "choose" if changes[0].words:
@@ -162,14 +166,14 @@ def _phrase(operation: str, changes: Sequence[Change], name: Names, moves: Moves
     return ""
 
 
-def _setting(change: Change, name: Names, moves: Moves) -> str:
+def _setting(change: Change, name: str, moves: Moves, mark: str) -> str:
     """`KEY=kl, abs or mse`; in a run `KEY=kl (now k3)`."""
     if change.key in moves:
         now, wanted = moves[change.key]
-        return f"{name(change.key)}={wanted} (now {now})"
-    *others, last = list(map(_plain, change.values)) or [UNKNOWN]
-    choices = f"{', '.join(others)} or {last}" if others else last
-    return f"{name(change.key)}={choices}"
+        return f"{mark}{name}={wanted}{mark} (now {now})"
+    first, *others = list(map(_plain, change.values)) or [UNKNOWN]
+    more = f"{', '.join(['', *others[:-1]])} or {others[-1]}" if others else ""
+    return f"{mark}{name}={first}{mark}{more}"
 
 
 def _moved(change: Change, name: Names, moves: Moves) -> str:

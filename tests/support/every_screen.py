@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from launcher.preset.drafts import open_draft
+from launcher.preset.settle import offers
 from launcher.record.layout import all_runs
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import Explanation
@@ -51,7 +52,7 @@ def diagnosed() -> DiagnosisScreen:
     """The page of a run that ran out of memory."""
     reader = RunReader(all_runs()[0].path)
     found = diagnosis_of(stored("fail-oom"))
-    reader.explanation = Explanation(found, (None,) * len(found.fixes))
+    reader.explanation = Explanation(found, offers(found.fixes, None))
     return DiagnosisScreen(RunView(reader, Lens(), False))
 
 

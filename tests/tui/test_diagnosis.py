@@ -64,7 +64,7 @@ async def test_a_failed_run_shows_cause_evidence_fixes_and_then_the_log(make: Si
         said = drawn(app, DiagnosisPanel)
         assert OOM in " ".join(drawn(app, Banner).split()) and OOM not in said  # once
         assert "do not fit" in said and "torch.OutOfMemoryError: CUDA out of memory" in said
-        assert f"e lower {MICRO} from" in said
+        assert f"e lower {MICRO} to 1" in said
         assert [chart.display for chart in app.screen.query(MetricChart)][:2] == [True, True]
         assert drawn(app, LogTail).strip().endswith("rc=1")
         assert app.screen.active_bindings["d"].enabled

@@ -98,7 +98,7 @@ def test_on_a_cpu_nothing_is_said_about_gpus() -> None:
             "gpu" in text.lower() for text in (found.message, *(f.text for f in found.fixes))
         )
     assert any(GPU in fix.text for fix in slowed(8.0, config={"trainer.device": "cuda"}).fixes)
-    assert any(GPU in fix.why for fix in rules()["THR-1"].advice)
+    assert any(GPU in fix.do for fix in rules()["THR-1"].advice)
 
 
 def test_the_cpu_of_a_run_is_told_from_that_of_others() -> None:

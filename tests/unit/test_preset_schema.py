@@ -127,8 +127,8 @@ def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
     fixed = {fix.key for rule in rules().values() for fix in rule.advice if fix.key}
     assert {spec.key for spec in FIELDS.values() if flag_advice(spec.key)} == fixed
     entropy = flag_advice(FIELDS["actor.entropy_coeff"].key)
-    assert "when ENT-1 is on: set 0.001 to 0.01" in entropy
-    assert "when ENT-2 is on: lower or set it to 0" in entropy
+    assert "when ENT-1 is on: set actor.entropy_coeff=0.001" in entropy
+    assert "when ENT-2 is on: lower actor.entropy_coeff (for example to 0)" in entropy
     assert flag_advice("") == []
 
 
