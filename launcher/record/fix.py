@@ -57,7 +57,7 @@ class Fix(Record):
         return self.sentence()
 
     def sentence(self, name: Names = str, moves: Moves | None = None, mark: str = "") -> str:
-        """`or with dynamic batches: lower KEY from 16 to 8, which ...`; `name` writes a key, `mark` is put around code."""
+        """`or with dynamic batches: lower KEY from 16 to 8`; `name` writes a key, `mark` is put around code."""
         groups = groupby(self.changes, lambda change: change.operation)
         changes = " and ".join(_phrase(operation, tuple(group), name, moves or {}, mark) for operation, group in groups)
         body = ": ".join(filter(None, (self.do, changes)))
