@@ -79,7 +79,7 @@ def offers(fixes: Sequence[Fix], config: EffectiveConfig | None, *, imported: bo
 def settle(fix: Fix, config: EffectiveConfig, earlier: Mapping[str, Any] | None = None) -> tuple[Edit, ...]:
     """The edits that follow a fix; none for advice without a value, and for values in force or at their bound.
 
-    A value of `earlier` (of the run that this one was forked from) comes first where it lies in the fix's direction.
+    A value of `earlier` (of the run that this one was forked from) comes first where it points in the fix's direction.
     Of several examples the first one counts that goes beyond the present value. Without an example, a rate changes by
     a factor of five, a count by two.
     """
