@@ -1,15 +1,18 @@
 """The ways into the editor: from a preset, from a run, from a check."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
 from launcher.core.errors import UserError
-from launcher.preset.settle import settings_of
-from launcher.record.fix import Offer
 from launcher.record.info import RunInfo
 from tui.kit.navigation import RunView, navigation
+
+if TYPE_CHECKING:
+    from launcher.record.fix import Offer
 
 
 def edit_preset(
@@ -54,6 +57,8 @@ def edit_run(
 
 def edit_offer(app: App[Any], run: RunView, offer: Offer | None) -> None:
     """Opens the editor on the settings of a run, with those of a fix as first changes."""
+    from launcher.preset.settle import settings_of
+
     field, edits = (offer.field, offer.edits) if offer else (None, ())
     edit_run(app, run.reader.info, field, read_only=run.read_only, settings=settings_of(edits))
 
