@@ -26,7 +26,7 @@ PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/rivals%,$(wildcard bench/*.py))
-EXPERIMENT := PYTHONPATH=tests/support:. $(PYTHON) experiments
+SCRIPT := PYTHONPATH=tests/support:tools:campaigns:. $(PYTHON)
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
 # tests again
@@ -97,7 +97,7 @@ lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/lint-imports --no-cache --no-logo
-	@$(EXPERIMENT)/words.py
+	@$(SCRIPT) tools/words.py
 
 types: setup
 	@.venv/bin/mypy
@@ -106,17 +106,17 @@ pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
 
 pages: setup  # the generated parts of docs/, from the code, its tables and recorded results
-	@$(EXPERIMENT)/pages.py
+	@$(SCRIPT) tools/pages.py
 
 docs: setup pages  # the documentation as static HTML with search, in site/
 	@.venv/bin/zensical --version > /dev/null 2>&1 || $(PIP) -q -c <(grep -hv '^--' launcher/verl/requirements-cpu.txt requirements-dev.txt) '$(SITE)'
 	@.venv/bin/zensical build --clean
 
 cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
-	@$(EXPERIMENT)/cure.py $(ARGS)
+	@$(SCRIPT) campaigns/cure.py $(ARGS)
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
-	@$(EXPERIMENT)/matrix.py $(ARGS)
+	@$(SCRIPT) campaigns/matrix.py $(ARGS)
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
@@ -132,26 +132,26 @@ bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)
 
 corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
-	@$(EXPERIMENT)/corpus_run.py $(ARGS)
+	@$(SCRIPT) campaigns/corpus_run.py $(ARGS)
 
 pictures: setup  # draw pictures and animations of the docs, and every page into .pictures/; ARGS="queue --size 80x24" selects
-	@PPO_TUI_HOME=$$(mktemp -d) experiments/pictures.sh
-	@$(EXPERIMENT)/casts.py docs/casts
-	@$(EXPERIMENT)/page_pictures.py .pictures $(ARGS)
+	@PPO_TUI_HOME=$$(mktemp -d) tools/pictures.sh
+	@$(SCRIPT) tools/casts.py docs/casts
+	@$(SCRIPT) tools/page_pictures.py .pictures $(ARGS)
 
 strings: setup  # print every string that users read, file by file
-	@$(EXPERIMENT)/strings.py
+	@$(SCRIPT) tools/strings.py
 
 torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="stops --seed 7" selects
-	@$(EXPERIMENT)/torture.py $(ARGS)
+	@$(SCRIPT) campaigns/torture.py $(ARGS)
 
 faults: setup  # fail every change of the disk, and die there; 15 minutes; ARGS="fork" selects
-	@$(EXPERIMENT)/faults.py $(ARGS)
+	@$(SCRIPT) campaigns/faults.py $(ARGS)
 
 fuzz: setup
-	@$(EXPERIMENT)/fuzz_console.py --edits 1000000 $(ARGS)
-	@$(EXPERIMENT)/fuzz_runs.py --edits 1000 $(ARGS)
-	@$(EXPERIMENT)/fuzz_keys.py --presses 20000 $(ARGS)
+	@$(SCRIPT) campaigns/fuzz_console.py --edits 1000000 $(ARGS)
+	@$(SCRIPT) campaigns/fuzz_runs.py --edits 1000 $(ARGS)
+	@$(SCRIPT) campaigns/fuzz_keys.py --presses 20000 $(ARGS)
 
 clean:  # everything generated here except .venv
 	rm -rf build dist site .cache *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html

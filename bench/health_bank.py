@@ -3,7 +3,7 @@
 .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
-of a model of 135M on GPUs. `--write` puts the tables into docs/evidence/health.md. experiments/cpu-host/bank.py
+of a model of 135M on GPUs. `--write` puts the tables into docs/evidence/health.md. campaigns/cpu-host/bank.py
 describes the runs.
 """
 

@@ -2,7 +2,7 @@
 
 .venv/bin/python bench/health_judged.py [--write]
 
-The runs are those of tests/gpu/judged.py, in the bank as `judged`; experiments/judged_runs.py describes the verdicts in
+The runs are those of tests/gpu/judged.py, in the bank as `judged`; campaigns/judged_runs.py describes the verdicts in
 tests/data/bank/verdicts.toml. `--write` puts the tables into docs/evidence/health.md.
 
 A *harmful* run has the verdict `harmed` or `meaningless`. In one that is `faulty-harmless`, a flag is neither right nor

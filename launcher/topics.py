@@ -1,5 +1,5 @@
 """The texts of `ppo-tui help TOPIC` and of the reference page of the screen, from reference data.
-`experiments/pages.py` makes the reference pages of the documentation from the same texts.
+`tools/pages.py` makes the reference pages of the documentation from the same texts.
 """
 
 from __future__ import annotations

@@ -207,11 +207,11 @@ def _session_of(leader: int) -> list[int]:
 
 
 @pytest.mark.nightly(
-    "launcher/runs/supervise/stalls/", "launcher/inside/ppo_tui_inside/stacks.py", "experiments/stalls_toy.py"
+    "launcher/runs/supervise/stalls/", "launcher/inside/ppo_tui_inside/stacks.py", "campaigns/stalls_toy.py"
 )
 def test_a_reward_function_that_does_not_return_is_named_with_its_line(env: dict[str, str]) -> None:
-    """experiments/stalls.py has more hangs of the toy."""
-    file = Path(__file__).parents[2] / "experiments/stalls_toy.py"
+    """campaigns/stalls.py has more hangs of the toy."""
+    file = Path(__file__).parents[2] / "campaigns/stalls_toy.py"
     settings = ("trainer.steps=200", "trainer.validate_first=false", "trainer.validate_every=-1")
     found = start(env, *settings, f"reward.path={file}", "reward.function=score", "--force", step=2)
     try:

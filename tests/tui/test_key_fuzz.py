@@ -1,4 +1,4 @@
-"""A short run of experiments/fuzz_keys.py: no keys, pastes or clicks end the screen, raise or leave it empty."""
+"""A short run of campaigns/fuzz_keys.py: no keys, pastes or clicks end the screen, raise or leave it empty."""
 
 import os
 from pathlib import Path

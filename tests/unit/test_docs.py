@@ -128,7 +128,7 @@ def test_every_tutorial_has_its_recording() -> None:
     casts = {path.stem: path.read_text("utf-8") for path in (DOCS / "casts").iterdir()}
     pages = {page.stem: page.read_text("utf-8") for page in (DOCS / "tutorials").iterdir()}
     pages["readme"] = (ROOT / "README.md").read_text("utf-8")
-    assert set(casts) == set(pages) == set(read_tables(ROOT / "experiments/casts.toml"))
+    assert set(casts) == set(pages) == set(read_tables(ROOT / "tools/casts.toml"))
     for which, svg in casts.items():
         assert len(svg.encode()) < 200_000, which
         assert {each.tag.rpartition("}")[2] for each in ElementTree.fromstring(svg).iter()} <= DRAWN, which

@@ -1,4 +1,4 @@
-"""Points of `experiments/faults.py`: a failed or cut-off change of the disk loses nothing."""
+"""Points of `campaigns/faults.py`: a failed or cut-off change of the disk loses nothing."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def test_a_failed_change_of_the_disk_loses_nothing(part: int) -> None:
     """One point of each operation, the same ones each time; `make faults` tries all of them."""
     words = ["--seed", "1", "--share", "0", "--part", f"{part}/2"]
     done = subprocess.run(
-        [sys.executable, str(ROOT / "experiments/faults.py"), *words],
+        [sys.executable, str(ROOT / "campaigns/faults.py"), *words],
         env={**os.environ, "PYTHONPATH": f"{ROOT}/tests/support:{ROOT}"},
         capture_output=True,
         text=True,

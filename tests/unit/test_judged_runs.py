@@ -58,7 +58,7 @@ def bank(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    monkeypatch.syspath_prepend(str(ROOT / "campaigns"))
     return importlib.import_module("judged_runs")
 
 

@@ -1,6 +1,6 @@
 """Asks the preflight and veRL about the settings of tests/data/preflight/held_out*.yaml: precision and recall.
 
-PYTHONPATH=tests/support .venv/bin/python experiments/held_out.py [--list held_out_2] [--again] [WORD ...]
+PYTHONPATH=tests/support .venv/bin/python campaigns/held_out.py [--list held_out_2] [--again] [WORD ...]
 
 Asks both about each setting that has no `first` answer yet, or with `--again` the preflight about all, whose name has
 all words, in the order of a hash of their names. Prints a line for each and the totals so far, and writes first answers

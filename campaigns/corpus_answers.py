@@ -1,5 +1,5 @@
 """veRL's recorded answers to the corpus: the same arguments always give the same answer, so veRL runs once per case.
-`python experiments/corpus_answers.py` records them again.
+`python campaigns/corpus_answers.py` records them again.
 
 An answer is valid for its arguments, the version of veRL and the probe: after a change of a preset, a translation or
 the probe, the test asks veRL again.

@@ -1,15 +1,15 @@
 #!/bin/bash
 # run.sh: on the host, with the parts of pack.sh in $KIT/parts (KIT: ~/kit). Installs them once, then:
 #
-#   run.sh matrix [ARGS]        experiments/matrix.py; results in $KIT/results/matrix.json
-#   run.sh cure [ARGS]          experiments/cure.py; results in $KIT/results/cure.json
+#   run.sh matrix [ARGS]        campaigns/matrix.py; results in $KIT/results/matrix.json
+#   run.sh cure [ARGS]          campaigns/cure.py; results in $KIT/results/cure.json
 #   run.sh many JOBS < LINES    toy runs side by side, one a line of settings (many.py); results in $KIT/results
 #   run.sh ppo-tui ARGS         any command of ppo-tui
 set -euo pipefail
 export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
 export PPO_TUI_HOME=${PPO_TUI_HOME:-$KIT/home} PPO_TUI=$KIT/ppo-tui MATRIX=$KIT/results/matrix.json
 export CURE=$KIT/results/cure.json
-export PYTHONPATH=$KIT/code:$KIT/site HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0
+export PYTHONPATH=$KIT/code:$KIT/code/tools:$KIT/site HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0
 # Ray must find as many numbers here as a run has workers, and torch no GPU: these numbers do not exist
 export CUDA_VISIBLE_DEVICES=90,91,92,93
 # some hosts show little memory until it was used once, and Ray ends workers when that little is full
@@ -44,9 +44,9 @@ echo "== $* ($(date +%T)), $(nproc) CPUs"
 what=$1
 shift
 case $what in
-matrix) python3 code/experiments/matrix.py "$@" ;;
-cure) python3 code/experiments/cure.py "$@" ;;
-many) python3 code/experiments/cpu-host/many.py "$@" ;;
+matrix) python3 code/campaigns/matrix.py "$@" ;;
+cure) python3 code/campaigns/cure.py "$@" ;;
+many) python3 code/campaigns/cpu-host/many.py "$@" ;;
 ppo-tui) ./ppo-tui "$@" ;;
 esac
 echo "== done ($(date +%T))"

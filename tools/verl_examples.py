@@ -1,6 +1,6 @@
 """Writes `launcher/verl/verl_examples.json.gz`, the settings of veRL's example scripts, from a clone of veRL.
 
-    .venv/bin/python experiments/verl_examples.py CLONE TAG
+    .venv/bin/python tools/verl_examples.py CLONE TAG
 
 Each script of `examples/` is read as `preset import` reads it. Kept are its path and the keys that change the training
 or its engine; names, paths, loggers and intervals are left out, and so are scripts without main_ppo.

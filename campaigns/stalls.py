@@ -1,8 +1,8 @@
 """Planted hangs and slow but healthy waits under the real supervisor: docs/evidence/stalls.md.
 
-    python experiments/stalls.py hangs [NAME ...]     # record each in tests/data/stalls/
-    python experiments/stalls.py waits [COUNT]        # no reason may be given
-    python experiments/stalls.py toy [NAME ...]       # hangs of the whole veRL toy, under flock /tmp/toy.lock
+    python campaigns/stalls.py hangs [NAME ...]     # record each in tests/data/stalls/
+    python campaigns/stalls.py waits [COUNT]        # no reason may be given
+    python campaigns/stalls.py toy [NAME ...]       # hangs of the whole veRL toy, under flock /tmp/toy.lock
 
 Needs root for the file systems (`disk_full`, `disk_wait`).
 """

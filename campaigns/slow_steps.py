@@ -1,7 +1,7 @@
 """Plants slowdowns in the CPU toy and compares the prediction of `ppo-tui time` with the measured gain.
 
-    python experiments/slow_steps.py [NAME ...]
-    python experiments/slow_steps.py --of SLOW FIXED
+    python campaigns/slow_steps.py [NAME ...]
+    python campaigns/slow_steps.py --of SLOW FIXED
 
 Each fault is run for six steps, then for six more with the advised value; 3 minutes on two quiet cores. The second form
 compares two existing runs. docs/evidence/time.md has the results.

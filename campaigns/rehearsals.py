@@ -1,10 +1,10 @@
 """Measures rehearsals on the held-out settings (held_out.py): the failures that no rule found, and false positives.
 
-PYTHONPATH=tests/support python experiments/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
+PYTHONPATH=tests/support python campaigns/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
 
 Rehearses every setting whose first answer was `missed`, and COUNT of the correct ones that passed, in the order of a
 hash of their names; only those whose name has all words. Appends a line of JSON for each to RESULTS; settings in
-RESULTS are skipped. A rehearsal takes two minutes on two cores; experiments/cpu-host has more cores.
+RESULTS are skipped. A rehearsal takes two minutes on two cores; campaigns/cpu-host has more cores.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measures how faithful `preset import` is: compares what bash passes to veRL with the preset's command.
 
-.venv/bin/python experiments/import_faithful.py FOLDER [FOLDER ...]
+.venv/bin/python campaigns/import_faithful.py FOLDER [FOLDER ...]
 
 Each `.sh` file below a folder is run by bash with recording programs, as from that folder, and imported. The two
 configurations are compared key by key. Prints each script that is not faithful, and a table.

@@ -1,6 +1,6 @@
 """Measures how long a GPU stays free while checked runs wait for it: docs/evidence/queue.md.
 
-`python experiments/queue_gaps.py GPUS [ROUNDS] [SECONDS]` queues ROUNDS runs per GPU and as many that the preflight
+`python campaigns/queue_gaps.py GPUS [ROUNDS] [SECONDS]` queues ROUNDS runs per GPU and as many that the preflight
 refuses, in front. Queue, preflights, supervisors and run directories are the real ones. The GPUs are files that NVML's
 stand-in reads, and the trainer is a process that holds one for SECONDS: its GPU is free after it exits.
 """

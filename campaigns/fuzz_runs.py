@@ -1,6 +1,6 @@
 """Random damage to the files of a run: no command may raise, and the list keeps every run.
 
-    PYTHONPATH=tests/support python experiments/fuzz_runs.py --edits 1000 --seed 0
+    PYTHONPATH=tests/support python campaigns/fuzz_runs.py --edits 1000 --seed 0
 
 Each edit damages one file of a whole run; then every command that reads runs is called on it and on a sound run.
 """

@@ -28,5 +28,5 @@ fi
 tar -C "$root" --exclude=.git --exclude='__pycache__' --exclude='.*_cache' --exclude=tests/data --exclude=docs \
     --exclude='.h[0-9]' --exclude=.venv -czf "$out/.h1/code.tgz" .
 tar -C "$cache" -czf "$out/.h1/toy.tgz" toy
-cp "$root/experiments/cpu-host/run.sh" "$out/.h1/"
+cp "$root/campaigns/cpu-host/run.sh" "$out/.h1/"
 du -sm "$out"/.h[0-9]

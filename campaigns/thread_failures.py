@@ -1,6 +1,6 @@
 """Measures how often `diagnose` names the right cause in tests/data/failures/threads.
 
-PYTHONPATH=tests/support .venv/bin/python experiments/thread_failures.py [--list learn-2]
+PYTHONPATH=tests/support .venv/bin/python campaigns/thread_failures.py [--list learn-2]
 
 Prints the table of the halves of both collections. `--list` adds the misses of a half to learn from, and of no other:
 authors of the catalog must not know the half to measure on. Each console is read as a paste: without an exit code.

@@ -1,7 +1,7 @@
 """Measures how late veRL's replay buffer notices that all rollouts of a step have finished:
 docs/evidence/performance.md.
 
-`PPO_TUI_POLL_INTERVAL=0 python experiments/poll_interval.py` for veRL's own interval. The buffer and the plugin are the
+`PPO_TUI_POLL_INTERVAL=0 python campaigns/poll_interval.py` for veRL's own interval. The buffer and the plugin are the
 real ones; TransferQueue is replaced by a stand-in that reports 64 finished prompts after a random time.
 """
 

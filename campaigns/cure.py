@@ -1,10 +1,10 @@
 """`make cure`: plants faults in the CPU toy, waits for their flags, and tries the advised fixes.
 
-python experiments/cure.py [-j RUNS] [NAME ...]
+python campaigns/cure.py [-j RUNS] [NAME ...]
 
 Everything goes through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui
 fork`), and `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the
-first that is flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24
+first that is flagged is tried. Two minutes a run on two cores, so hours for all of them; campaigns/cpu-host runs 24
 side by side. Results are kept in tests/data/cure.json as they come, with the day and the machine; `make pages` puts
 them into docs/evidence/advice.md. With names, only these faults are run again; without names, those without a result.
 """

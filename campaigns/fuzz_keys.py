@@ -1,6 +1,6 @@
 """Random keys, bursts of one key, pasted text and clicks on every page and dialog, at three sizes.
 
-    python experiments/fuzz_keys.py --presses 20000 --seed 0
+    python campaigns/fuzz_keys.py --presses 20000 --seed 0
 
 The screen may end only by `q` in the list or ctrl+q; no traceback, no empty screen. Errors are printed with
 the keys of their round; `--seed` makes the same rounds again, `--page` keeps to one page.

@@ -1,6 +1,6 @@
 """Five runs of the toy that fail, each shrunk to the fewest settings: the table of `docs/evidence/bundle.md`.
 
-    PPO_TUI_HOME=$(mktemp -d) .venv/bin/python experiments/minimal_toy.py [KEY=VALUE ...]
+    PPO_TUI_HOME=$(mktemp -d) .venv/bin/python campaigns/minimal_toy.py [KEY=VALUE ...]
 
 Takes about ten minutes on two cores and 3 GB.
 """

@@ -2,11 +2,11 @@
 through the product. Results are stored in tests/data/matrix.json one by one; `make pages` puts them into
 docs/reference/algorithms.md.
 
-python experiments/matrix.py [-j RUNS] [--again] [NAME ...]
+PYTHONPATH=tools python campaigns/matrix.py [-j RUNS] [--again] [NAME ...]
 
 Two minutes a run on two cores; `-j` runs several side by side, which takes 2 GB of memory and two cores each. Existing
 rows are run again only with `--again`. Presets that the preflight refuses are forced, to confirm that veRL cannot run
-them. experiments/cpu-host runs all of it in minutes on a larger host.
+them. campaigns/cpu-host runs all of it in minutes on a larger host.
 """
 
 import argparse

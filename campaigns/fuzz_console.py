@@ -1,6 +1,6 @@
 """Random damage to real console lines: nothing may raise, hang, or show escapes.
 
-python experiments/fuzz_console.py --edits 1000000 --seed 0
+python campaigns/fuzz_console.py --edits 1000000 --seed 0
 
 Every edit takes a line of one of our logs and flips bits in it, cuts it, doubles a part, splices it with another line,
 or inserts something nasty. A document of such lines goes through the readers in chunks of random size; every tenth goes

@@ -53,7 +53,7 @@ class Planted(NamedTuple):
 
 
 def _reward(function: str) -> tuple[str, ...]:
-    return ("reward.path=@KIT/code/experiments/cpu-host/rewards.py", f"reward.function={function}")
+    return ("reward.path=@KIT/code/campaigns/cpu-host/rewards.py", f"reward.function={function}")
 
 
 def _batch(prompts: int) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Like verl_probe.py, with more stages of a start: data sets and loaders, agent loop and tools, the reward function,
 and the metrics of a validation, before the models are built. Only the engine's tokens and the queue are not veRL's.
 
-Slower than verl_probe.py: for experiments/held_out.py, not for `make test`.
+Slower than verl_probe.py: for campaigns/held_out.py, not for `make test`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`make lint`: words and turns of phrase that readers stumble over, by the rules in words.toml.
 
-    python experiments/words.py [--hints] [RULE ...]
+    python tools/words.py [--hints] [RULE ...]
 
 Prints `path:line: rule: 'hit' -> say instead` per error, and per hint with --hints. Exits 1 if there is an error.
 """
@@ -167,7 +167,7 @@ def main() -> int:
             print(hit)
     unused = list(words.unused(texts))
     for excuse in unused:
-        print(f"experiments/words.toml: no text needs the excuse '{excuse.text}' from {excuse.rule}: remove it")
+        print(f"tools/words.toml: no text needs the excuse '{excuse.text}' from {excuse.rule}: remove it")
     count = Counter(hit.hint for hit in hits)
     print(f"words: {count[False]} errors, {count[True]} hints (--hints prints them)")
     return 1 if count[False] or unused else 0

@@ -1,6 +1,6 @@
 """How often `ppo-tui try --faster` proves a gain between runs that do the same: docs/evidence/time.md.
 
-    python experiments/same_speed.py
+    python campaigns/same_speed.py
 
 Four windows of six steps stand for the four runs: recorded ones (`tests/data`), then simulated ones with noise of 5 %
 of a step. Of the toy there are pairs of runs alone; two of them, drawn at random, stand for four runs.
