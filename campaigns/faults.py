@@ -7,6 +7,7 @@ the old or the new state, have nothing else lost, and the operation, repeated, m
 """
 
 import argparse
+import errno
 import json
 import os
 import random
@@ -106,8 +107,8 @@ class Campaign:
         if len(done.changes) < number:
             yield f"it made only {len(done.changes)} changes"
         if fault in ("ENOSPC", "EIO"):
-            lines = done.output.strip().splitlines()
-            if done.code and (done.code == _CRASH or not any(line.startswith("error: ") for line in lines)):
+            said = any(words in done.output for words in ("error: ", os.strerror(getattr(errno, fault))))
+            if done.code and (done.code == _CRASH or not said):
                 yield f"exit {done.code} without an error for the user: {done.output[-600:]}"
         elif done.code != -signal.SIGKILL:
             yield f"exit {done.code}"

@@ -27,7 +27,7 @@ from launcher.record.info import Preflight, RunInfo
 from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.levels import Level
 from launcher.record.note import RunNote, last_look, looked, read_note
-from launcher.record.state import RunState, StateFile, current
+from launcher.record.state import RunState, StateFile, current, stored
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.supervise.protection import Keeper, protect
 from launcher.runs.supervise.spawn import write_launch
@@ -283,7 +283,8 @@ def begun() -> None:
 
 def supervise() -> None:
     run = next(run for run in all_runs() if run.id.endswith("begun"))
-    more = ["--adopt"] if current(run).state == "lost" else []
+    before = stored(run)
+    more = [] if before is not None and before.state == "queued" else ["--adopt"]
     words = paths.own_command("launcher.runs.supervise", str(run.path), *more)
     os.execv(words[0], words)
 
