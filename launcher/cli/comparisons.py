@@ -148,11 +148,9 @@ def try_(
 
 def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool, force: bool, json: bool) -> None:
     from launcher.compare.faster import carry_out, plan
-    from launcher.timing.words import advice_line
 
     planned = plan(parent, count=count, at=at)
-    say(f"{planned.advice.cause}; {planned.advice.do}:")
-    say(f"  {advice_line(planned.advice)}")
+    say(f"{planned.advice.title}: {planned.advice.offers[0].text}")
     place = f"step {planned.step}" if planned.step else "the start"
     say(f"four runs from {place} to step {planned.until}, two of them unchanged")
     confirm("Start them?", yes, f"trying to make run {parent.id} faster")
@@ -166,7 +164,7 @@ def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool,
     )
     put(f"control run {proof.control}: {before} s per step")
     put(f"with {proof.setting} {proof.changed}: {after} s per step")
-    put(f"saved: {saved} s per step ({low} to {high}), predicted {number(proof.predicted)}")
+    put(f"saved: {saved} s per step ({low} to {high})")
     if proof.proven:
         put(f"kept: it is faster; 'ppo-tui resume {proof.changed} trainer.steps=N' continues with it")
     else:

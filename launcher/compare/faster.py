@@ -51,7 +51,6 @@ class Proof:
     control: str
     changed: str
     setting: str
-    predicted: float
     before: float
     after: float
     saved: float
@@ -77,14 +76,14 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Pla
     store = SeriesStore()
     for number, record in steps(run):
         store.add_all([record], number)
-    advice = timing.advice(store)
+    advice = next((each for each in timing.advice(store) if each.settings), None)
     if advice is None:
-        raise UserError(f"no setting is known that would make run {run.id} faster", f"'ppo-tui time {run.id}' has more")
+        raise UserError(f"no setting is known that could make run {run.id} faster", f"'ppo-tui time {run.id}' has more")
     kept = [0, *fork_steps(run)]
     step = kept[-1] if at is None else at
     if step not in kept:
         raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", f"use one of {_list(kept)}")
-    planned_fork(run, [advice.setting], step=step)
+    planned_fork(run, list(advice.settings), step=step)
     return Plan(run, advice, step, step + max(count or STEPS, STEPS))
 
 
@@ -94,7 +93,7 @@ def carry_out(planned: Plan, narrate: Narrate = silent, *, force: bool = False) 
     going: list[RunDir] = []
     try:
         for changed in ORDER:
-            change = (planned.advice.setting,) if changed else ()
+            change = planned.advice.settings if changed else ()
             run = enqueue_fork(planned.run, [*change, f"trainer.steps={planned.until}"], planned.step, force=force)
             runs.append(run)
             going.append(run)
@@ -128,8 +127,7 @@ def prove(planned: Plan, runs: Sequence[RunDir]) -> Proof:
     return Proof(
         runs[0].id,
         runs[1].id,
-        planned.advice.setting,
-        planned.advice.saved,
+        " ".join(planned.advice.settings),
         now,
         statistics.fmean(after),
         saved,

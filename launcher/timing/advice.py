@@ -1,91 +1,99 @@
-"""The one setting that would save most time, with the gain that the spans predict."""
+"""Settings that could shorten a step, by the share of the stage that each is about; `try --faster` measures them."""
 
-import math
-import statistics
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from launcher.core.tables import read_tables, record
-from launcher.metrics.intervals import quantile
-from launcher.preset.yaml_text import text_of
-from launcher.timing.evidence import Evidence, Row
-from launcher.timing.predictors import PREDICTORS
-from launcher.verl.config import ENGINE
+from launcher.preset.effective import EffectiveConfig
+from launcher.preset.schema import FIELDS
+from launcher.preset.settle import offers, settings_of
+from launcher.record.fix import Fix, Offer, fixes_of
+from launcher.verl.config import BATCH, ENGINE, TENSOR, N
 
-LEAST = 0.03  # of a step: less is not worth a change
-_SURE = 0.95
+_SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
+_MOST = 4  # advices that are shown
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of advice.toml, where its fields are described."""
+
+    id: str
+    title: str
+    stage: str
+    fixes: tuple[Fix, ...]
+    least: float = 0.1
+    only: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    waves: bool = False
+    """More responses per engine than it takes at a time."""
+    most: str = ""
+    """The field whose value the new one may not exceed."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One change. `saved` are seconds per step, with the interval from `low` to `high`; `seconds` is the step now."""
+    """A stage that takes a large share of the recent steps, and what to try against it."""
 
     id: str
-    cause: str
-    do: str
-    setting: str
-    now: str
-    seconds: float
-    saved: float
-    low: float
-    high: float
-    others: tuple["Advice", ...] = field(default=(), repr=False)
+    title: str
+    stage: str
+    share: float
+    offers: tuple[Offer, ...]
 
     @property
-    def speedup(self) -> float:
-        """How many times as fast a step would be."""
-        return self.seconds / max(self.seconds - self.saved, 1e-9)
-
-    @property
-    def share(self) -> float:
-        """The part of the step that it would save."""
-        return self.saved / self.seconds if self.seconds > 0 else 0.0
+    def settings(self) -> tuple[str, ...]:
+        """KEY=VALUE of the first thing to try; empty where it is not a setting."""
+        return settings_of(self.offers[0].edits)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
-        told: dict[str, Any] = {
-            name: getattr(self, name) for name in ("id", "cause", "do", "setting", "now", "seconds", "saved")
-        }
-        told |= {"interval": [self.low, self.high], "speedup": self.speedup}
-        return told | {"others": [other.to_json() | {"others": []} for other in self.others]}
+        edits = self.offers[0].edits
+        told = {"id": self.id, "cause": self.title, "stage": self.stage, "share": round(self.share, 4)}
+        told |= {"do": self.offers[0].text, "setting": " ".join(self.settings) or None}
+        return told | {"now": edits[0].before if edits else None}
 
 
-def rows() -> list[Row]:
+@functools.cache
+def rows() -> tuple[Row, ...]:
     """All rows of advice.toml."""
-    return [record(Row, row) for row in read_tables(Path(__file__).with_suffix(".toml"))["advice"]]
+    tables = read_tables(Path(__file__).with_suffix(".toml"))["advice"]
+    return tuple(record(Row, row, fixes=tuple(fixes_of(row["fixes"], {}))) for row in tables)
 
 
-def best(evidence: Evidence) -> Advice | None:
-    """The change that saves most; the next ones are its `others`. None where none saves `LEAST` of a step."""
-    found = [advice for row in rows() if (advice := _advice(row, evidence)) is not None]
-    worth = sorted((each for each in found if each.share >= LEAST), key=lambda each: -each.saved)
-    if not worth:
-        return None
-    first, *others = worth
-    return Advice(**{**vars(first), "others": tuple(others[:3])})
+def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig) -> tuple[Advice, ...]:
+    """What could shorten steps with these seconds per stage, the largest stage first."""
+    whole = sum(sum(step.values()) for step in stages)
+    if whole <= 0:
+        return ()
+    shares = {row.stage: sum(step.get(row.stage, 0.0) for step in stages) / whole for row in rows()}
+    worth = sorted(rows(), key=lambda row: -shares[row.stage])
+    return tuple(_advised(worth, shares, config))[:_MOST]
 
 
-def _advice(row: Row, evidence: Evidence) -> Advice | None:
-    """What a row predicts; None where it does not apply."""
-    engine = evidence.config.text(ENGINE)
-    if (row.only == "gpu" and evidence.config.on_cpu) or (row.only == "vllm" and engine not in ("vllm", "sglang")):
-        return None
-    if row.when and text_of(evidence.value(row.key)) != row.when:
-        return None
-    found = PREDICTORS[row.predictor](row, evidence)
-    if found is None or not found.saved or not all(map(math.isfinite, found.saved)):
-        return None
-    mean = statistics.fmean(found.saved)
-    if mean <= 0:
-        return None
-    spread = statistics.stdev(found.saved) / math.sqrt(len(found.saved)) if len(found.saved) > 1 else mean
-    reach = spread * quantile((1 + _SURE) / 2, max(len(found.saved) - 1, 1))
-    middle = mean * math.sqrt(row.low * row.high)
-    low, high = max(0.0, (mean - reach) * row.low), min((mean + reach) * row.high, evidence.seconds)
-    if low <= 0:  # it may save nothing
-        return None
-    now = text_of(evidence.value(row.key))
-    return Advice(
-        row.id, row.cause, row.do, f"{row.key}={found.value}", now, evidence.seconds, min(middle, high), low, high
-    )
+def _advised(worth: Sequence[Row], shares: Mapping[str, float], config: EffectiveConfig) -> Iterator[Advice]:
+    for row in worth:
+        if shares[row.stage] >= row.least and _applies(row, config):
+            found = [offer for offer in offers(row.fixes, config) if _within(row, offer, config)]
+            if found:
+                yield Advice(row.id, row.title, row.stage, shares[row.stage], tuple(found))
+
+
+def _applies(row: Row, config: EffectiveConfig) -> bool:
+    engine = not config.on_cpu and config.text(ENGINE) in ("vllm", "sglang")
+    if (row.only == "gpu" and config.on_cpu) or (row.only == "engine" and not engine):
+        return False
+    if row.waves:
+        engines = max(config.gpus // (config.whole(TENSOR) or 1), 1)
+        responses = (config.whole(BATCH) or 0) * (config.whole(N) or 1) / engines
+        return responses > (config.whole(_SEQUENCES) or responses)
+    return all(config.get(FIELDS[name].key) == value for name, value in row.where.items())
+
+
+def _within(row: Row, offer: Offer, config: EffectiveConfig) -> bool:
+    """Whether the new value does not exceed the field that limits it."""
+    most = config.number(FIELDS[row.most].key) if row.most else None
+    return most is None or all(edit.now <= most for edit in offer.edits)

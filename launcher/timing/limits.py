@@ -102,16 +102,6 @@ def limits(
     return Limits(gpu, *speeds, mfu=mfu, mbu=mbu, source=known.source)
 
 
-def decoding(model: Size, gpu: str, sequences: float, context: float, tensor_parallel: int = 1) -> float | None:
-    """Seconds that an engine takes at least for one more token of each sequence: for its memory or for its FLOPs."""
-    known = peak(gpu) if gpu else None
-    if known is None:
-        return None
-    cache = sequences * context * 2 * model.layers * model.kv
-    moved = (model.parameters + cache) * _BYTES / known.bandwidth
-    return max(moved, 2 * model.parameters * sequences / known.flops) / max(tensor_parallel, 1)
-
-
 def _rate(tokens: float, seconds: float) -> float | None:
     return tokens / seconds if math.isfinite(tokens) and seconds > 0 else None
 

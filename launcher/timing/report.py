@@ -16,9 +16,8 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import GpuSample
 from launcher.record.spans import Span, SpanTail
 from launcher.runs.watch.run_settings import last_settings
-from launcher.timing.advice import Advice, best
+from launcher.timing.advice import Advice, advise
 from launcher.timing.anatomy import StepTime, closed, step_times
-from launcher.timing.evidence import Evidence, gpus_of
 from launcher.timing.limits import FORMULAS, Limits, limits
 from launcher.timing.size import Size, size_of
 from launcher.timing.stages import OF_TIMER, OTHER, ordered
@@ -46,7 +45,7 @@ class Report:
     usual: Mapping[str, float]
     time: StepTime | None
     limits: Limits
-    advice: Advice | None
+    advice: tuple[Advice, ...]
     history: Mapping[int, Mapping[str, float]]
     rough: str = ""
     host: HostLoad | None = None
@@ -93,7 +92,7 @@ class Report:
             "limits_missing": told.why or None,
             "host": self.host._asdict() if self.host else None,
             "slow_together": self.together,
-            "advice": self.advice.to_json() if self.advice else None,
+            "advice": [each.to_json() for each in self.advice],
         }
 
 
@@ -112,7 +111,6 @@ class Timing:
         self._now: StepTime | None = None
         self._config: EffectiveConfig | None = None
         self._model: Size | None = None
-        self._advice: tuple[object, Advice | None] = (None, None)
 
     def poll(self, live: bool) -> bool:
         """Reads new spans; whether there were any, or the running step grew."""
@@ -165,7 +163,7 @@ class Timing:
         usual = {name: statistics.median(each.get(name, 0.0) for each in others) for name in stages} if others else {}
         config, model = self._settings()
         sequences = (config.whole(BATCH) or 0) * (config.whole(N) or 1) if config else None
-        gpus = None if config is None else 0 if config.on_cpu else gpus_of(config)
+        gpus = None if config is None else 0 if config.on_cpu else config.gpus
         engine = config is not None and config.text(ENGINE) in ("vllm", "sglang")
         at_once = config.whole(_SEQUENCES) if config and engine else None
         parallel = (config.whole(TENSOR) or 1) if config else 1
@@ -181,25 +179,20 @@ class Timing:
             usual=usual,
             time=found,
             limits=told,
-            advice=None if crowded else self.advice(series, gpu),
+            advice=() if crowded else self.advice(series),
             history=history,
             rough="" if found else self._why(),
             host=host,
             together=together,
         )
 
-    def advice(self, series: SeriesStore, gpu: GpuSample | None = None) -> Advice | None:
-        """The setting that would save most time, from the recent steps; None without spans or settings."""
-        config, model = self._settings()
-        recent = [each for each in self._done.values() if each.step > min(self._done)][-RECENT:]
-        if config is None or len(recent) < 2:
-            return None
-        key = tuple(each.step for each in recent)
-        if self._advice[0] != key:
-            name, memory = (gpu.name, gpu.total / 1e9 if gpu.total else None) if gpu else ("", None)
-            figures = {each.step: _at(series, each.step) for each in recent}
-            self._advice = key, best(Evidence(self.run, recent, figures, config, model, name, memory))
-        return self._advice[1]
+    def advice(self, series: SeriesStore) -> tuple[Advice, ...]:
+        """What could shorten the recent steps but the first one; nothing without settings or with fewer than two."""
+        config, _ = self._settings()
+        recent = [self._done[step].stages for step in sorted(self._done)[1:]]
+        if not recent:
+            recent = list(filter(None, (rough(series, step) for step in self.steps(series)[1:][-RECENT:])))
+        return () if config is None or len(recent) < 2 else advise(recent[-RECENT:], config)
 
     def _settings(self) -> tuple[EffectiveConfig | None, Size | None]:
         if self._config is None:

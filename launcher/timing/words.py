@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from launcher.core.format import number
-from launcher.timing.advice import Advice
 from launcher.timing.limits import Limits
 from launcher.timing.report import Report
 
@@ -18,37 +17,22 @@ def limit_line(limits: Limits) -> str:
     return f"{rollout}; {update}, MFU {_share(limits.mfu)} by veRL; MBU unknown: {limits.why}"
 
 
-def advice_line(advice: Advice | None) -> str:
-    """The change that would save most, in one line."""
-    if advice is None:
-        return "none: no setting is sure to save time, or too few steps"
-    return f"{advice.setting} (now {advice.now}): {gain(advice)}"
-
-
-def gain(advice: Advice) -> str:
-    """`1.8x as fast, saves 2.4 s per step (1.9 to 2.6)`."""
-    interval = f"{number(advice.low, 2)} to {number(advice.high, 2)}"
-    return f"{advice.speedup:.2f}x as fast, saves {number(advice.saved, 2)} s per step ({interval})"
-
-
 def advice_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """The host, the cause, the change, and the next best ones, each with its label."""
-    advice, host = report.advice, report.host
+    """The host, then the stages that take most and what to try, each with its label."""
+    host = report.host
     if report.crowded and host is not None:
         yield "cause", host.words
-        yield "advice", "end other programs there, or wait: all stages are slow, so no setting is the reason"
+        yield "try", "end other programs there, or wait: all stages are slow, so no setting is the reason"
         return
     if host is not None:
         yield "host", host.words
     elif report.together:
         yield "host", "not recorded, and all stages are slow: look at it first (`uptime`, `top`)"
-    if advice is None:
-        yield "advice", advice_line(None)
-        return
-    yield "cause", advice.cause
-    yield "advice", advice_line(advice)
-    for other in advice.others:
-        yield "also", advice_line(other)
+    for index, advice in enumerate(report.advice):
+        yield "cause" if index == 0 else "also", f"{advice.title}: {_share(advice.share)} of the recent steps"
+        yield "try", "; ".join(offer.text for offer in advice.offers)
+    if not report.advice:
+        yield "try", "nothing: no stage with a known setting takes a tenth of the step, or fewer than three steps"
 
 
 def _rate(tokens: float | None) -> str:

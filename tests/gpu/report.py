@@ -35,7 +35,7 @@ WATCHING = (
 KILLED = ("run", "killed", "at step", "failed after", "cause", "adopted or retried", "GPU MiB, processes left")
 HUNG = ("run", "hang", "reason", "title", "noticed after", "moved again", "stop", "GPU MiB, processes left")
 TUNED = ("run", "settings", "tok/s", "peak GiB", "end")
-SLOW = ("run", "s/step", "advice", "predicted (interval)", "proof: before, after", "saved (interval)", "side by side")
+SLOW = ("run", "s/step", "advice", "share", "proof: before, after", "saved (interval)", "side by side")
 
 
 def main(folder: Path) -> None:
@@ -206,9 +206,9 @@ def _hung(run: dict[str, Any]) -> Iterable[tuple[object, ...]]:
 
 def _slow(run: dict[str, Any]) -> tuple[object, ...]:
     """A row of SLOW."""
-    advice = run["time"].get("advice") or {}
+    advice = next(iter(run["time"].get("advice") or ()), {})
     proof = next(iter(run.get("faster", {}).get("told", [])), {})
-    words = f"{advice['saved']:.2f} ({advice['interval'][0]:.2f} to {advice['interval'][1]:.2f})" if advice else None
+    words = f"{advice['share']:.2f}" if advice else None
     gained = f"{proof['saved']:.2f} ({proof['low']:.2f} to {proof['high']:.2f})" if proof else None
     pair = f"{proof['before']:.2f}, {proof['after']:.2f}" if proof else None
     pace = run.get("figures", {}).get("seconds_per_step")

@@ -12,6 +12,7 @@ from launcher.record.layout import AttemptDir
 from launcher.record.spans import Span
 
 DATA = Path(__file__).parent.parent / "data" / "spans"
+NAMES = sorted(path.name.split(".")[0] for path in DATA.glob("*.spans.jsonl.gz"))
 START = 1_800_000_000.0
 
 

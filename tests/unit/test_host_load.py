@@ -26,7 +26,6 @@ from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.machine import HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.runs.watch.history import Onset
-from launcher.timing.advice import Advice
 from launcher.timing.report import Timing
 from launcher.timing.words import advice_rows
 
@@ -148,16 +147,6 @@ def timing(
     return found, store
 
 
-RECORDED = sorted(path.name.split(".")[0] for path in span_runs.DATA.glob("*.spans.jsonl.gz"))
-
-
-@pytest.mark.parametrize("timing", RECORDED, indirect=True)
-def test_no_advice_begins_at_nothing(timing: tuple[Timing, SeriesStore]) -> None:
-    found: Advice | None = timing[0].advice(timing[1])
-    for advice in (found, *found.others) if found else ():
-        assert advice.low > 0, advice
-
-
 def test_the_page_of_the_time_names_the_host_before_any_setting(timing: tuple[Timing, SeriesStore]) -> None:
     report = timing[0].report(timing[1], 4)
     assert report is not None and report.host is None and not report.together
@@ -183,7 +172,7 @@ def test_a_step_that_others_slowed_gets_no_setting(timing: tuple[Timing, SeriesS
         heavy.add_all([record], 1)
     rough = Timing(found.run)  # nothing was read: by veRL's timers
     told = rough.report(heavy, 5)
-    assert told is not None and told.crowded and told.advice is None
+    assert told is not None and told.crowded and not told.advice
 
 
 @pytest.mark.parametrize("rule", ["THR-1", "MEM-2", "KL-1"])

@@ -167,10 +167,10 @@ def limit_rows(report: Report, columns: int) -> list[Row]:
 
 
 def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
-    """The change that would save most, with what it would save; then the next ones."""
+    """The stages that take most, and what to try."""
     drawn: list[Row] = []
-    for at, (label, text) in enumerate(advice_rows(report)):
-        role = "live" if label == "advice" and report.advice else "text" if at < 2 else "dim"
+    for label, text in advice_rows(report):
+        role = "live" if label == "try" and report.advice else "text"
         drawn += labelled([(f" {label}", "dim")], text, role, _TEXT, columns)
     return drawn[:rows]
 
