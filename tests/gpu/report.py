@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from campaign import GROUPS, SHIPPED, SHORT
-from tuned import COURSE
-
 from experiments import HOST
+from tuned import COURSE
 
 GIB = 2**30
 COMMON = {*HOST, *SHORT, *SHIPPED, *GROUPS}
