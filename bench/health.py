@@ -16,10 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from health_faults import FAULTS, Fault, Step
 from health_runs import GPU_GB, HOST_GB, REAL, STRETCH, Run, noisy, real, stretched
 
 from launcher.health.checklist import Checklist
-from launcher.health.faults import FAULTS, Fault, Step
 from launcher.health.settings import FACTORS
 from launcher.record.levels import Level
 

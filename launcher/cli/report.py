@@ -287,39 +287,6 @@ def _check_rows(check: Check, trial: "Proposal | None") -> list[tuple[str, str, 
     return rows
 
 
-def selftest(
-    source: Source,
-    at: Annotated[
-        int | None,
-        typer.Option("--at", metavar="STEP", help="Inject faults after this step (default: 35, or half the run)."),
-    ] = None,
-    config: Config = None,
-    json: Json = False,
-) -> None:
-    """Inject faults into the metrics of a run to test its rules. Prints which rule detects each fault, and when."""
-    from launcher.record.levels import Level
-    from launcher.runs.watch.selftest import selftest as put_to_the_test
-
-    levels = (Level.NOTICE, Level.WARN, Level.CRITICAL)
-    step, after, results = put_to_the_test(_resolve(source), at, config or [])
-    rows, tried, flagged = [(*map(str, levels), "FAULT")], 0, 0
-    for each in results:
-        tried, flagged = tried + (not each.skipped), flagged + (Level.WARN in each.alarms)
-        reached = {str(level).lower(): each.alarms[level]._asdict() for level in levels if level in each.alarms}
-        if json:
-            put_json({"fault": each.fault, "at": step, "steps": after, "skipped": each.skipped or None, **reached})
-        elif each.skipped:
-            rows.append(("", "", "", f"{each.fault} (not tried: {each.skipped})"))
-        else:
-            cells = (each.alarms.get(level) for level in levels)
-            rows.append((*(f"+{alarm.after} {alarm.rule}" if alarm else "–" for alarm in cells), each.fault))
-    if not json:
-        put_table(rows)
-        put(
-            f"{flagged} of {tried} faults detected (WARN or worse); they start after step {step}, +0: the first of them"
-        )
-
-
 def diagnose(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="A run, a console log, or - for a pasted log or thread.")

@@ -146,7 +146,7 @@ def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metava
 for command in (
     *(launch.run, launch.attach, launch.watch, serve, launch.stop, launch.resume, launch.fork, upkeep.delete),
     *(checking.check, checking.tune, checking.doctor, checking.alerts),
-    *(report.runs, report.hosts, report.status, timing.time, report.metrics, report.health, report.selftest),
+    *(report.runs, report.hosts, report.status, timing.time, report.metrics, report.health),
     *(report.diagnose, samples),
     *(preset.presets, preset.recipes, preset.command, preset.edit),
     *(

@@ -18,7 +18,6 @@ FOREIGN = (
     "metrics letter.sh",
     "diagnose ./letter.sh",
     "replay letter.sh",
-    "selftest letter.sh",
     "export letter.sh --to x.csv",
 )
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -8,12 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from health_faults import FAULTS, Fault, Step
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
-from launcher.health.faults import FAULTS, Fault, Step
 from launcher.metrics.records import parse_record
 from launcher.record.levels import Level
 
@@ -292,3 +292,29 @@ def test_one_outlier_in_a_healthy_run_is_a_notice_at_most(name: str, metric: str
     for before, after in zip(judged(recorded(name)), judged(steps), strict=True):
         for rule in before:
             assert after[rule] <= max(before[rule], Level.NOTICE), rule
+
+
+@pytest.mark.slow
+def test_faults_in_a_recorded_run_are_flagged() -> None:
+    run, flagged = recorded("cpu-toy")[:95], 0
+    start = {**run[34], "limit": 8.0}
+    for fault in JUDGED:
+        faulty: list[Step] = [dict(step) for step in run]
+        try:
+            for n, step in enumerate(faulty[35:]):
+                fault.change(step, n, start)
+        except KeyError:  # the run does not log the metric
+            continue
+        levels = judged(faulty, fault.rules, {"data.max_response_length": 8})
+        flagged += max(max(each.values()) for each in levels[35:]) >= Level.WARN
+    assert flagged >= 26  # of 28
+
+
+@pytest.mark.parametrize(
+    ("name", "old"), [("KL jumps (×8 + 0.8)", "critic/kl"), ("entropy to 3 % in 5 steps", "actor/entropy_loss")]
+)
+def test_faults_change_the_metrics_of_an_old_verl_under_their_names(name: str, old: str) -> None:
+    (fault,) = (each for each in FAULTS if each.name == name)
+    step = {old: 0.5}
+    fault.change(step, 0, {old: 0.5})
+    assert set(step) == {old} and step[old] != 0.5

@@ -40,7 +40,7 @@ COMMANDS = [
     ["preset", "import", "train.sh"],
     ["clean", "--dry-run"],
     ["alerts"],
-    *([name, LOG] for name in ("import", "metrics", "health", "diagnose", "selftest")),
+    *([name, LOG] for name in ("import", "metrics", "health", "diagnose")),
 ]
 
 

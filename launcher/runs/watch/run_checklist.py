@@ -80,36 +80,15 @@ def recorded_sizes(run: RunDir) -> dict[str, float]:
 
 
 class Judged(Sink):
-    """A judged source: its changes of health rules and its steps, those of the last attempt that has them.
-
-    `checklist` is the one after the last step, `new` makes another one for the same veRL `keys`.
-    """
+    """A judged source: its changes of health rules, and the checklist after its last step."""
 
     checklist: Checklist
-    new: Callable[[], Checklist]
-    keys: Mapping[str, Any]
 
     def __init__(self) -> None:
         self.changes: list[LevelChange] = []
-        self.records: dict[int, StepRecord] = {}
-
-    def steps(self, records: list[StepRecord]) -> None:
-        self.records |= {record.step: record for record in records}
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)
-
-    @property
-    def in_order(self) -> list[StepRecord]:
-        """The steps, the first one first."""
-        return [self.records[step] for step in sorted(self.records)]
-
-    def made(
-        self, make: Callable[[Mapping[str, Any]], Checklist], checklist: Checklist, keys: Mapping[str, Any]
-    ) -> "Judged":
-        """Completes it."""
-        self.checklist, self.keys, self.new = checklist, keys, lambda: make(keys)
-        return self
 
 
 def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
@@ -127,11 +106,12 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         make = checklist_maker(RunInfo(), sizes)
         monitor = Monitor(sink, make, {}, file_logger=False, pinned=pinned, clock=clock)
         read_attempt(monitor, console, metrics, clock)
-        return sink.made(make, monitor.checklist, monitor.keys)
+        sink.checklist = monitor.checklist
+        return sink
     info = source.read_info()
     recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
     make = checklist_maker(info, recorded | sizes)
-    checklist, keys = make(pinned), pinned
+    sink.checklist = make(pinned)
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
         launch = attempt.read_launch()
@@ -141,10 +121,10 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
-        checklist, keys = monitor.checklist, monitor.keys
+        sink.checklist = monitor.checklist
         if ended := attempt.read_exit():
-            checklist.ended(ended.code)
-    return sink.made(make, checklist, keys)
+            sink.checklist.ended(ended.code)
+    return sink
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -1,6 +1,6 @@
 """Faults: changes of a healthy run's metrics after a given step, which the health rules should flag.
 
-They are for `ppo-tui selftest` and for the evaluation of the rules (`bench/health.py`).
+`bench/health.py` measures the rules with them, and `tests/unit/test_health_invariants.py` tests them.
 """
 
 import math
