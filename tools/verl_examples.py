@@ -1,4 +1,4 @@
-"""Writes `launcher/verl/verl_examples.json.gz`, the settings of veRL's example scripts, from a clone of veRL.
+"""Writes `tests/data/verl_examples.json.gz`, the settings of veRL's example scripts, from a clone of veRL.
 
     .venv/bin/python tools/verl_examples.py CLONE TAG
 
@@ -51,7 +51,7 @@ def main(clone: str, tag: str) -> None:
                 print(f"left out: {path}: {error}", file=sys.stderr)
     commit = git("rev-parse", f"{tag}^{{commit}}").strip()
     text = json.dumps({"tag": tag, "commit": commit, "examples": rows}, sort_keys=True)
-    target = Path(__file__).parents[1] / "launcher/verl/verl_examples.json.gz"
+    target = Path(__file__).parents[1] / "tests/data/verl_examples.json.gz"
     target.write_bytes(gzip.compress(text.encode(), mtime=0))
     print(f"{len(rows)} examples")
 

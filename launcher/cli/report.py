@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_table, say
+from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_result, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number, remaining
 from launcher.core.text import near_hint
@@ -238,6 +239,21 @@ def export(
     from launcher.runs.watch.source import resolve
 
     put(str(write(resolve(source), to, key or [], force=force)))
+
+
+def bundle(
+    run: Run,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE.zip", help="File to write (default: RUN-bundle.zip).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Pack a run for an issue: text, versions, cause, stacks. Secrets and names of people and hosts are replaced."""
+    from launcher.report.bundle import write
+
+    target = directory.find(run)
+    written = str(write(target, to or Path(f"{target.id}-bundle.zip")))
+    put_result(written, {"run": target.id, "file": written}, json)
 
 
 def health(source: Source, config: Config = None, json: Json = False) -> None:

@@ -5,19 +5,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import (
-    bundling,
-    checking,
-    comparisons,
-    data,
-    launch,
-    library,
-    preset,
-    queueing,
-    report,
-    timing,
-    upkeep,
-)
+from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, timing, upkeep
 from launcher.cli.output import Json, put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
@@ -154,7 +142,7 @@ for command in (
         launch.replay,
         comparisons.compare,
         comparisons.report,
-        bundling.bundle,
+        report.bundle,
         report.export,
         upkeep.merge,
         upkeep.eval_,

@@ -75,8 +75,3 @@ def _on_the_cpu(cpus: int) -> dict[str, Any]:
     found |= {f"env.{name}": value for name, value in toy.preset.env.items() if name != "HF_HUB_OFFLINE"}
     found |= {"env.OMP_NUM_THREADS": max(1, min(8, cpus // 2)), f"env.{_GPUS}": "90,91"}
     return found | toy.preset.overrides
-
-
-def of_machine() -> set[str]:
-    """The fields that decide on which device and engine a run trains."""
-    return {*_TABLES["toy"], *_TABLES["plain"]["values"], *_TABLES["plain"]["unset"]}

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -20,23 +19,17 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
 from launcher.core.format import gib
-from launcher.preset.settle import configuration
-from launcher.preset.yaml_text import text_of
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState
 from launcher.report.anonymous import Anonymous
-from launcher.report.nearest import Nearest, nearest
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.source import chunks
-
-if TYPE_CHECKING:
-    from launcher.report.minimal import Minimal
 
 AROUND = 200  # lines around the first cause
 _LINE = 2000  # characters of one
@@ -66,12 +59,12 @@ class _Facts:
     found: Diagnosis
 
 
-def write(run: RunDir, to: Path, minimal: Minimal | None = None) -> Path:
+def write(run: RunDir, to: Path) -> Path:
     """Writes the archive of a run, replacing the file. Raises UserError."""
     check(to)
     target = to.expanduser()
     try:
-        write_atomic(target, packed(parts(run, minimal), target.stem))
+        write_atomic(target, packed(parts(run), target.stem))
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror or error}", "use another file with --to") from None
     return target
@@ -92,14 +85,12 @@ def packed(files: Mapping[str, str], folder: str) -> bytes:
     return out.getvalue()
 
 
-def parts(run: RunDir, minimal: Minimal | None = None) -> dict[str, str]:
+def parts(run: RunDir) -> dict[str, str]:
     """The files of the archive by name, the issue text first. Raises UserError for a run that cannot be read."""
     facts = _read(run)
-    near = nearest(configuration(facts.info.preset)) if facts.info.preset is not None else None
     raw = {
         "versions.txt": _versions(facts),
         "config.yaml": _config(facts),
-        "example.txt": _example(near),
         "console.txt": "\n".join(_around(facts, AROUND // 2, _LINE)),
         "stacks.txt": "\n".join(_stacks(facts)),
         "ray.txt": "\n".join(_ray(facts)),
@@ -109,7 +100,7 @@ def parts(run: RunDir, minimal: Minimal | None = None) -> dict[str, str]:
     hidden.learn(raw.values())
     hidden.learn(facts.info.argv)
     files = {name: hidden.text(text)[:_PART] + "\n" for name, text in raw.items() if text.strip()}
-    return {"issue.md": hidden.text(_issue(facts, raw, near, minimal, list(files)))[:_ISSUE], **files}
+    return {"issue.md": hidden.text(_issue(facts, raw, list(files)))[:_ISSUE], **files}
 
 
 def _read(run: RunDir) -> _Facts:
@@ -120,14 +111,12 @@ def _read(run: RunDir) -> _Facts:
     return _Facts(run, info, settings, reader.state, run.last_attempt(), reader.machine.latest, diagnosis(run))
 
 
-def _issue(facts: _Facts, raw: dict[str, str], near: Nearest | None, minimal: Minimal | None, files: list[str]) -> str:
+def _issue(facts: _Facts, raw: dict[str, str], files: list[str]) -> str:
     env = Environment(loader=PackageLoader("launcher.report", ""), undefined=StrictUndefined, trim_blocks=True)
     return env.get_template("issue.md").render(
         title=_title(facts),
         versions=raw["versions.txt"],
         gpus=raw["gpus.txt"],
-        example=near,
-        minimal=minimal,
         command=_command(facts),
         happened=_happened(facts),
         excerpt="\n".join(_around(facts, _EXCERPT, _SHORT)).replace("```", "'''"),
@@ -178,17 +167,6 @@ def _config(facts: _Facts) -> str:
     return f"# The settings of the run\n{out.getvalue()}" + (
         f"\n# The configuration that Hydra resolved\n{text}" if text else ""
     )
-
-
-def _example(near: Nearest | None) -> str:
-    if near is None:
-        return ""
-    rows = [f"{edit.key}: {_value(edit.before)} -> {_value(edit.now)}" for edit in near.diff]
-    return "\n".join([f"{near.url}", "key: its value (or veRL's default) -> the run's", "", *rows])
-
-
-def _value(value: object) -> str:
-    return "unset" if value is None else text_of(value)
 
 
 def _lines(path: Path) -> Iterator[str]:

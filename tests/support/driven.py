@@ -10,9 +10,9 @@ from launcher.record.layout import RunDir, appearing
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 
-def driven(name: str, loaded: LoadedPreset, code: str, id: str | None = None) -> RunDir:
+def driven(name: str, loaded: LoadedPreset, code: str) -> RunDir:
     """Starts a run of a preset on the CPU with this code in veRL's place."""
-    with appearing(name, id) as (run, hidden):
+    with appearing(name) as (run, hidden):
         attempt, now = hidden.add_attempt(), time.time()
         RunInfo(run.id, name, now, preset=loaded.snapshot(), on_cpu=True).write(hidden.run_yaml)
         launch = Launch([sys.executable, "-u", "-c", code], {}, [], {})

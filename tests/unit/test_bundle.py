@@ -11,14 +11,11 @@ import pytest
 from whole_run import whole_run
 
 from launcher.core.errors import UserError
-from launcher.preset.effective import of_draft
-from launcher.preset.files import load
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.ray_session import RaySession
 from launcher.report.anonymous import Anonymous
 from launcher.report.bundle import AROUND, packed, parts, write
-from launcher.report.nearest import nearest
 from launcher.runs.act.import_logs import import_logs
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -72,7 +69,7 @@ def planted(home: Path) -> RunDir:
 
 def test_nothing_in_a_bundle_names_a_person_a_machine_or_a_secret(planted: RunDir) -> None:
     files = parts(planted)
-    assert next(iter(files)) == "issue.md" and len(files) == 8
+    assert next(iter(files)) == "issue.md" and len(files) == 7
     for name, text in files.items():
         for secret in (*PLANTED, socket.gethostname(), str(Path.home())):
             assert secret not in text, f"{secret} in {name}"
@@ -88,7 +85,6 @@ def test_the_parts_hold_what_maintainers_ask_for(planted: RunDir) -> None:
     assert "## Stacks" in files["stacks.txt"] and "Fatal Python error: Aborted" in files["stacks.txt"]
     assert "session: session_1" in files["ray.txt"] and "## raylet.err" in files["ray.txt"]
     assert "GPU 0: H200" in files["gpus.txt"] and "1 other processes" in files["gpus.txt"]
-    assert "examples/ppo_trainer/run_qwen3_8b_fsdp.sh" in files["example.txt"]
     issue = files["issue.md"]
     for part in ("### System Info", "### Reproduction", "~/.venv/bin/python -m verl.trainer.main_ppo", "KeyError"):
         assert part in issue
@@ -129,21 +125,6 @@ def test_damaged_and_empty_runs_can_be_packed(home: Path) -> None:
 def test_the_command_writes_to_the_current_folder(planted: RunDir, home: Path, ppo_tui) -> None:  # type: ignore[no-untyped-def]
     done = ppo_tui("bundle", planted.id, "--json", PPO_TUI_HOME=str(home / "home"))
     assert json.loads(done.stdout)["file"] == f"{planted.id}-bundle.zip"
-
-
-@pytest.mark.parametrize(
-    ("settings", "path"),
-    [
-        (["gsm8k-0.5b-h800"], "examples/ppo_trainer/run_qwen3_8b_fsdp.sh"),
-        (["gsm8k-0.5b-h800", "algorithm=grpo", "kl.in_loss=true"], "examples/grpo_trainer/"),
-        (["gsm8k-0.5b-h800", "algorithm=rloo"], "examples/r"),
-    ],
-)
-def test_the_nearest_example_has_the_same_algorithm(settings: list[str], path: str) -> None:
-    found = nearest(of_draft(load(settings[0], settings[1:]).values()))
-    assert found.path.startswith(path)
-    assert "algorithm.adv_estimator" not in [edit.key for edit in found.diff]
-    assert found.url.startswith("https://github.com/verl-project/verl/blob/v0.9.0/examples/")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import launcher.verl
 from launcher.check import checks
 from launcher.check.config.plausible import RULES, unusual
 from launcher.check.config.schedules import schedules
@@ -25,7 +24,7 @@ from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.preset.usual import BY_VERL_KEY, RANGES, WITHOUT
 from launcher.verl import versions
 
-EXAMPLES = Path(launcher.verl.__path__[0]) / "verl_examples.json.gz"
+EXAMPLES = Path(__file__).parents[1] / "data" / "verl_examples.json.gz"
 LR = "actor_rollout_ref.actor.optim.lr"
 
 
