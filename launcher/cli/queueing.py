@@ -128,9 +128,6 @@ def sweep(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,
-    stop_behind: Annotated[
-        bool, typer.Option("--stop-behind", help="End runs whose reward is behind the median of the others.")
-    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
     force: Force = False,
     json: Json = False,
@@ -139,7 +136,7 @@ def sweep(
     from launcher.runs.act import queue_runner as core
 
     tag = tag.removeprefix("#") if tag is not None else f"sweep-{secrets.token_hex(2)}"
-    runs = core.arms(preset, settings or [], seeds, behind=tag if stop_behind else None)
+    runs = core.arms(preset, settings or [], seeds)
     entries = [] if dry_run else core.sweep(preset, runs, tag, force=force)
     ids = [entry.id for entry in entries]
     for id, words in zip_longest(ids, runs):

@@ -7,23 +7,14 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
+from launcher.health.alerting import OPTIONS, AlertSettings
 from launcher.health.catalogue import rules
 from launcher.health.clauses import Values
 from launcher.record.levels import FLAGS
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-_OPTIONS = (
-    "preset",
-    "on_alert",
-    "alert_to",
-    "stop_on",
-    "stop_at",
-    "stop_behind",
-    "checkpoint_on",
-    "grace_steps",
-    "retry",
-    "notify",
-)  # the others are the supervisor's
+_OPTIONS = ("preset", *OPTIONS)
+REMOVED = ("stop_behind",)  # in stored runs; nothing reads them
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
 
@@ -64,10 +55,16 @@ def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
             preset = _preset(value)
         elif head.upper() in rules():
             _set(own[head.upper()], head.upper(), rest, value)
-        elif head not in _OPTIONS:
+        elif head not in (*_OPTIONS, *REMOVED):
             hint = near_hint(head.upper(), rules()) or near_hint(head, _OPTIONS)
             raise UserError(f"health.{head} is not a rule or an option", hint)
     return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in rules()}
+
+
+def check_health(settings: Mapping[str, Any]) -> None:
+    """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
+    read(settings)
+    AlertSettings.read(settings).targets()
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

@@ -13,7 +13,8 @@ from waiting import PATIENCE, wait_until
 
 from launcher.cli import plain
 from launcher.core.errors import UserError
-from launcher.health.alerting import AlertSettings, check_health
+from launcher.health.alerting import AlertSettings
+from launcher.health.settings import check_health
 from launcher.machine import targets
 from launcher.record.events import Alert, EventLog
 from launcher.record.layout import create

@@ -9,17 +9,13 @@ from launcher.cli import queueing as commands
 from launcher.compare.comparison import Compared, tagged
 from launcher.compare.contrast import arm_rows
 from launcher.core.errors import UserError
-from launcher.health.alerting import AlertSettings
-from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
 from launcher.record import queued
 from launcher.record.info import Preflight, RunInfo
-from launcher.record.layout import RunDir, create
-from launcher.record.note import RunNote, read_note
+from launcher.record.note import read_note
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.queue_runner import arms, sweep
-from launcher.runs.supervise.alerts import Behind, StopRule
 from launcher.runs.watch.turns import Turn
 
 
@@ -110,30 +106,3 @@ def test_a_preset_names_its_values_and_the_command_wins(tmp_path: Path) -> None:
         preset.write_text(f"extends: toy-cpu\nsweep: {{{wrong}}}\n")
         with pytest.raises(UserError, match=words):
             arms(str(preset))
-
-
-def test_a_run_behind_the_median_of_its_sweep_ends() -> None:
-    def run(rewards: list[float], tag: str = "race") -> RunDir:
-        made = create("x")
-        steps = [StepRecord(step, 0.0, None, {"critic/score/mean": value}) for step, value in enumerate(rewards, 1)]
-        made.add_attempt().steps.write_bytes(b"".join(step.to_line() for step in steps))
-        RunInfo(made.id, "x").write(made.run_yaml)
-        RunNote(tags=(tag,)).write(made.note)
-        return made
-
-    def reason(made: RunDir, step: int) -> str | None:
-        return Behind(made, made.id, "race").reason(step)
-
-    low = run([0.1] * 14 + [0.9])
-    peers = [run([0.1 * n] * (20 if n < 6 else 11)) for n in (2, 4, 6)]
-    run([5.0] * 20, tag="other")
-    said = reason(low, 10)
-    assert said is not None and said.startswith("best reward 0.100, below 0.400, the median of 3 runs with #race")
-    assert reason(low, 11) is None, "asked every five steps"
-    assert reason(low, 15) is None, "only two others have come as far"
-    assert [reason(peer, 10) for peer in peers[1:]] == [None, None]
-    settings = AlertSettings.read({"stop_behind": "race", "stop_at": "checkpoint"})
-    rule = StopRule(settings, 4, Behind(low, low.id, "race").reason)
-    assert rule.due({}, 10) is None
-    assert rule.due({}, 12) == f"stop_behind: {said}"
-    assert Behind(low, low.id, "").reason(10) is None

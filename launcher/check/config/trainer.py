@@ -56,10 +56,13 @@ def enough_samples(subject: Subject) -> Findings:
 
 def thresholds(subject: Subject) -> Findings:
     """HEALTH-1: each key of `health` is a rule, a limit or an alert of ppo-tui; otherwise no run starts."""
-    from launcher.health.alerting import check_health
+    from launcher.health.settings import REMOVED, check_health
 
+    settings = subject.loaded.preset.health
+    for name in filter(settings.get, REMOVED):
+        yield warning("HEALTH-1", f"health.{name} no longer has an effect", "delete it", [f"health.{name}"])
     try:
-        check_health(subject.loaded.preset.health)
+        check_health(settings)
     except UserError as wrong:
         yield error("HEALTH-1", wrong.message, wrong.hint or "correct it, or remove it", ["health"])
 

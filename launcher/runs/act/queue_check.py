@@ -17,7 +17,7 @@ from launcher.check.gate import admit_ahead
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.data import toy
-from launcher.health.alerting import check_health
+from launcher.health.settings import check_health
 from launcher.machine import capacity
 from launcher.machine.host import host_memory
 from launcher.preset.files import restore

@@ -15,7 +15,8 @@ from typing import Any
 
 from launcher.check.gate import Ahead, admit_waiting
 from launcher.core.errors import UserError
-from launcher.health.alerting import STOPPERS, check_health
+from launcher.health.alerting import STOPPERS
+from launcher.health.settings import check_health
 from launcher.machine.sampler import VISIBLE, visible
 from launcher.preset.files import LoadedPreset, load, restore, with_settings
 from launcher.record import queued
@@ -194,17 +195,14 @@ MOST = 64  # runs
 _OPEN, _CLOSE, _QUOTES = "[{(", "]})", "'\""
 
 
-def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1, *, behind: str | None = None) -> list[list[str]]:
+def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1) -> list[list[str]]:
     """The settings of each run: every combination of the values of the preset's `sweep:` and of `KEY=a,b`, which win.
 
     With several seeds each has `data.seed` 1, 2, ... A run ends when a rule that may stop it is CRITICAL, unless the
-    preset names such rules itself; with a tag `behind`, also if its reward is behind the median of the runs with this
-    tag. Raises UserError.
+    preset names such rules itself. Raises UserError.
     """
     loaded = load(preset).preset
     stops = [] if "stop_on" in loaded.health else [f"health.stop_on=[{', '.join(STOPPERS)}]"]
-    if behind is not None:
-        stops.append(f"health.stop_behind={behind}")
     named = _block(loaded.sweep)
     for values in named.values():
         try:

@@ -1,27 +1,18 @@
-"""Consequences of a flag besides an event: `on_alert`, messages to the user's targets, `stop_on`; and `stop_behind`."""
+"""Consequences of a flag besides an event: `on_alert`, messages to the user's targets, `stop_on`."""
 
 import contextlib
-import math
 import queue
-import statistics
 import subprocess
 import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import orjson
 
-from launcher.core.format import number
 from launcher.core.text import clean
 from launcher.health.alerting import AlertSettings
-from launcher.metrics.store import Series
-from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
-from launcher.record.note import read_note
-from launcher.runs.watch.steps import Scores
 
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
@@ -116,13 +107,10 @@ class AlertCommand:
 
 
 class StopRule:
-    """Decides when `stop_on` or `stop_behind` ends the run."""
+    """Decides when `stop_on` ends the run."""
 
-    def __init__(
-        self, settings: AlertSettings, save_every: int | None, behind: Callable[[int], str | None] = lambda _: None
-    ) -> None:
-        """`behind` returns why the run should end after a step, because its rewards are behind those of other runs."""
-        self._settings, self._behind = settings, behind
+    def __init__(self, settings: AlertSettings, save_every: int | None) -> None:
+        self._settings = settings
         self._save_every = save_every if save_every and save_every > 0 else None
         self._since: dict[str, int] = {}
         self._verdict: tuple[str, int] | None = None  # the reason, and the step whose checkpoint is awaited
@@ -138,8 +126,6 @@ class StopRule:
                 if rule in AT_ONCE or step - since >= self._settings.grace_steps:
                     self._verdict = (f"stop_on: {rule} is CRITICAL", self._wait_until(step))
                     break
-        if self._verdict is None and (behind := self._behind(step)):
-            self._verdict = (f"stop_behind: {behind}", self._wait_until(step))
         return self._verdict[0] if self._verdict is not None and step >= self._verdict[1] else None
 
     def _wait_until(self, step: int) -> int:
@@ -147,56 +133,3 @@ class StopRule:
         if self._settings.stop_at == "now" or self._save_every is None:
             return step
         return -(-step // self._save_every) * self._save_every
-
-
-FIRST = 10  # step from which a run is compared
-EVERY = 5  # steps; all run directories are looked through
-OTHERS = 3  # runs that must have come as far
-_SMOOTH = 5  # steps whose mean is one value of the reward
-
-
-class Behind:
-    """Compares a run with the others that have the tag of its sweep.
-
-    The median stopping rule (Golovin et al., Google Vizier, KDD 2017, section 3.2.2): a run is behind when its best
-    reward up to a step is below the median of the other runs' mean rewards up to this step.
-    """
-
-    def __init__(self, run: RunDir, id: str, tag: str) -> None:
-        """`tag` is that of the sweep; with an empty one, no run is behind."""
-        self._id, self._tag = id, tag
-        self._own = Scores(run)
-        self._others: dict[str, Scores] = {}
-
-    def reason(self, step: int) -> str | None:
-        """Why the run should end after this step, or None."""
-        if not self._tag or step < FIRST or step % EVERY:
-            return None
-        for run in all_runs():
-            if run.id not in self._others and run.id != self._id and self._tag in read_note(run.note).tags:
-                self._others[run.id] = Scores(run)
-        for each in (self._own, *self._others.values()):
-            each.poll()
-        best = _best(self._own.series, step)
-        means = [mean for each in self._others.values() if (mean := _mean(each.series, step)) is not None]
-        if best is None or len(means) < OTHERS or best >= (middle := statistics.median(means)):
-            return None
-        return f"best reward {number(best)}, below {number(middle)}, the median of {len(means)} runs with #{self._tag}"
-
-
-def _finite(series: Series, step: int) -> list[float]:
-    return [value for value in series.values[: bisect_right(series.steps, step)] if math.isfinite(value)]
-
-
-def _mean(series: Series, step: int) -> float | None:
-    """The mean reward up to a step of a run that has come as far."""
-    values = _finite(series, step)
-    return statistics.fmean(values) if values and series.steps[-1] >= step else None
-
-
-def _best(series: Series, step: int) -> float | None:
-    """The highest mean of five steps in a row."""
-    values = _finite(series, step)
-    sums = [0.0, *accumulate(values)]
-    means = [(sums[end] - sums[end - _SMOOTH]) / _SMOOTH for end in range(_SMOOTH, len(sums))]
-    return max(means, default=None)

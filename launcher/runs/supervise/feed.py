@@ -22,7 +22,7 @@ from launcher.record.process import ProcessId
 from launcher.record.spans import TimerTail
 from launcher.record.state import RunState
 from launcher.runs.supervise.adoption import CatchingUp
-from launcher.runs.supervise.alerts import Behind, StopRule
+from launcher.runs.supervise.alerts import StopRule
 from launcher.runs.supervise.disk import ConsoleLimit, DiskSink
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.protection import Keeper
@@ -102,8 +102,7 @@ class Feed:
         self.stalls = StallWatch(run, attempt, launch, self.monitor, self._news, guard)
         self.keeper = Keeper(run, attempt, info)
         self._scores = Scores(run)
-        behind = Behind(run, of.id, alerts.stop_behind)
-        self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"), behind.reason)
+        self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"))
         self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self._timers = TimerTail(attempt)
         self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
