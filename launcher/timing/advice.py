@@ -64,8 +64,10 @@ def rows() -> tuple[Row, ...]:
     return tuple(record(Row, row, fixes=tuple(fixes_of(row["fixes"], {}))) for row in tables)
 
 
-def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig) -> tuple[Advice, ...]:
-    """What could shorten steps with these seconds per stage, the largest stage first."""
+def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig | None) -> tuple[Advice, ...]:
+    """What could shorten steps with these seconds per stage, the largest stage first; without values where the
+    configuration is unknown.
+    """
     whole = sum(sum(step.values()) for step in stages)
     if whole <= 0:
         return ()
@@ -74,7 +76,7 @@ def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig) -> tu
     return tuple(_advised(worth, shares, config))[:_MOST]
 
 
-def _advised(worth: Sequence[Row], shares: Mapping[str, float], config: EffectiveConfig) -> Iterator[Advice]:
+def _advised(worth: Sequence[Row], shares: Mapping[str, float], config: EffectiveConfig | None) -> Iterator[Advice]:
     for row in worth:
         if shares[row.stage] >= row.least and _applies(row, config):
             found = [offer for offer in offers(row.fixes, config) if _within(row, offer, config)]
@@ -82,7 +84,9 @@ def _advised(worth: Sequence[Row], shares: Mapping[str, float], config: Effectiv
                 yield Advice(row.id, row.title, row.stage, shares[row.stage], tuple(found))
 
 
-def _applies(row: Row, config: EffectiveConfig) -> bool:
+def _applies(row: Row, config: EffectiveConfig | None) -> bool:
+    if config is None:
+        return not (row.only or row.where or row.waves)
     engine = not config.on_cpu and config.text(ENGINE) in ("vllm", "sglang")
     if (row.only == "gpu" and config.on_cpu) or (row.only == "engine" and not engine):
         return False
@@ -93,7 +97,7 @@ def _applies(row: Row, config: EffectiveConfig) -> bool:
     return all(config.get(FIELDS[name].key) == value for name, value in row.where.items())
 
 
-def _within(row: Row, offer: Offer, config: EffectiveConfig) -> bool:
+def _within(row: Row, offer: Offer, config: EffectiveConfig | None) -> bool:
     """Whether the new value does not exceed the field that limits it."""
-    most = config.number(FIELDS[row.most].key) if row.most else None
+    most = config.number(FIELDS[row.most].key) if config and row.most else None
     return most is None or all(edit.now <= most for edit in offer.edits)

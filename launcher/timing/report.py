@@ -187,12 +187,12 @@ class Timing:
         )
 
     def advice(self, series: SeriesStore) -> tuple[Advice, ...]:
-        """What could shorten the recent steps but the first one; nothing without settings or with fewer than two."""
+        """What could shorten the recent steps but the first one; nothing with fewer than two."""
         config, _ = self._settings()
         recent = [self._done[step].stages for step in sorted(self._done)[1:]]
         if not recent:
             recent = list(filter(None, (rough(series, step) for step in self.steps(series)[1:][-RECENT:])))
-        return () if config is None or len(recent) < 2 else advise(recent[-RECENT:], config)
+        return advise(recent[-RECENT:], config) if len(recent) > 1 else ()
 
     def _settings(self) -> tuple[EffectiveConfig | None, Size | None]:
         if self._config is None:

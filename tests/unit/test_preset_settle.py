@@ -1,5 +1,6 @@
 """Fixes as changes of a preset: the records of the catalog."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
 from launcher.preset.settle import configuration, offers, setting_name, settings_of, value_now
 from launcher.record.fix import Fix, Offer, fix_of
+from launcher.runs.watch.run_diagnosis import explained
+from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.stalls import reasons
 from launcher.verl import defaults
 
+RECORDED = sorted((Path(__file__).parents[1] / "data" / "logs").glob("*.log.gz"))
 PRESET = load("gsm8k-0.5b-24gb").snapshot()
 FIXES = {fix.text: fix for cause in catalogue() for fix in cause.fixes}
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -112,6 +116,19 @@ def test_no_run_is_advised_what_it_has_or_cannot_have(preset: str) -> None:
                 if change.operation in ("lower", "raise") and "{" not in change.key:
                     now, edits = value_now(change.key, config), {edit.key for edit in found.edits}
                     assert now is None or setting_name(change.key) in edits, found
+
+
+def test_a_command_for_the_run_is_for_runs_that_were_started_here() -> None:
+    for cause in catalogue():
+        for fix in cause.fixes:
+            assert (fix.fits == "own run") == ("RUN`" in fix.text), (cause.id, fix.text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", RECORDED, ids=lambda path: path.name)
+def test_a_log_from_elsewhere_is_not_advised_to_resume(log: Path) -> None:
+    texts = [offer.text for offer in explained(LogFile(log, False)).offers]
+    assert not any("RUN" in text or "ppo-tui resume" in text for text in texts), texts
 
 
 def test_a_fix_for_other_runs_is_left_out() -> None:

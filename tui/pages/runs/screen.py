@@ -244,7 +244,8 @@ class RunsScreen(ListPage[None]):
             self.table.move_to(key)
 
     def action_find(self) -> None:
-        self.open_field(self.query_one(Input))
+        for field in self.query(Input):  # there is none while the page opens or closes
+            self.open_field(field)
 
     def action_edit(self) -> None:
         if self.chosen_run is not None:
