@@ -19,7 +19,7 @@ from health_bank import OF_THE_HOST, per_thousand, table
 from launcher.health import keys
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import judged
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import resolve
 
 

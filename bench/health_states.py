@@ -20,7 +20,7 @@ from launcher.core.errors import UserError
 from launcher.health.checklist import Checklist
 from launcher.health.settings import FACTORS
 from launcher.record.events import LevelChange
-from launcher.runs.watch.run_checklist import judged
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import resolve
 
 DATA = ROOT / "tests" / "data"

@@ -27,7 +27,7 @@ from health_bank import DOCUMENT, OF_THE_HOST, ROOT, BankRun, interval, raised, 
 from health_runs import LOGS
 
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import judged
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import resolve
 
 MARKS = ("<!-- rivals -->", "<!-- end of rivals -->")

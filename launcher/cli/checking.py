@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -111,6 +112,21 @@ def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Rep
         return report
     rehearsed = rehearse(loaded, say)
     return replace(report, findings=in_order([*report.findings, *([rehearsed] if rehearsed else [])]))
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Prints the errors of the preflight and exits with code 1."""
+    from launcher.check.gate import FORCE, Refused
+
+    try:
+        yield
+    except Refused as refused:
+        for line in finding_lines(refused.findings, sys.stderr):
+            say(line)
+        say(verdict(refused.findings))
+        fail("the run was not started", FORCE)
+        raise typer.Exit(1) from None
 
 
 def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
@@ -220,7 +236,6 @@ def tune(
 
     All responses have their full length. Ctrl-C stops; the same command continues.
     """
-    from launcher.cli.launch import refusals
     from launcher.preset.draft import target
     from launcher.preset.files import load
     from launcher.runs.act.tune import told

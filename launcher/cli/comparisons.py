@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.launch import refusals
+from launcher.cli.checking import refusals
 from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError

@@ -1,13 +1,12 @@
 """Commands that start, import, follow and end runs."""
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
+from launcher.cli.checking import refusals
 from launcher.cli.output import (
     Detach,
     Force,
@@ -17,7 +16,6 @@ from launcher.cli.output import (
     Run,
     Settings,
     Step,
-    fail,
     pasted_text,
     put_run,
     put_table,
@@ -171,22 +169,6 @@ def replay(
     if not 0 < speed < float("inf"):
         raise UserError(f"--speed {speed} is not allowed", "use a number above 0, such as 20")
     follow(ctx, play(log, speed), detach, plain, json)
-
-
-@contextlib.contextmanager
-def refusals() -> Iterator[None]:
-    """Prints the errors of the preflight and exits with code 1."""
-    from launcher.check.gate import FORCE, Refused
-    from launcher.cli.checking import finding_lines, verdict
-
-    try:
-        yield
-    except Refused as refused:
-        for line in finding_lines(refused.findings, sys.stderr):
-            say(line)
-        say(verdict(refused.findings))
-        fail("the run was not started", FORCE)
-        raise typer.Exit(1) from None
 
 
 def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:

@@ -258,7 +258,7 @@ def bundle(
 
 def health(source: Source, config: Config = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
-    from launcher.runs.watch.run_checklist import judged
+    from launcher.runs.judge.run_checklist import judged
 
     origin = _resolve(source)
     result = judged(origin, config or [])
@@ -356,7 +356,7 @@ def _put_diagnosis(result: "Diagnosis", offers: Sequence["Offer"]) -> None:
 
 def _diagnose_pasted(json: bool) -> None:
     """The cause of the log in a pasted text, its command, and its versions next to the installed ones."""
-    from launcher.runs.watch.pasted_text import explain
+    from launcher.runs.judge.pasted_text import explain
     from launcher.scripts.pasted import LARGEST
 
     found = explain(pasted_text(LARGEST))

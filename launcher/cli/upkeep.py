@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.launch import refusals
+from launcher.cli.checking import refusals
 from launcher.cli.output import (
     Detach,
     Force,

@@ -17,7 +17,7 @@ from launcher.export import svg
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.runs.watch.run_checklist import LogClock
+from launcher.runs.judge.run_checklist import LogClock
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
 
@@ -92,6 +92,11 @@ def parquet(table: Table) -> bytes:
     return content
 
 
+def picture(table: Table) -> bytes:
+    """The charts of the chosen metrics, or the main ones."""
+    return svg.render(table.name, table.joined(), table.keys if table.chosen else ())
+
+
 def tensorboard(table: Table) -> bytes:
     """One scalar of 32 bits per metric, as veRL's own TensorBoard logger writes them. UserError without the package."""
     try:
@@ -121,7 +126,7 @@ def tensorboard(table: Table) -> bytes:
     return content.getvalue()
 
 
-_RENDERS: dict[str, Render] = {".csv": csv_rows, ".jsonl": json_lines, ".parquet": parquet, ".svg": svg.render}
+_RENDERS: dict[str, Render] = {".csv": csv_rows, ".jsonl": json_lines, ".parquet": parquet, ".svg": picture}
 
 
 def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force: bool = False) -> Path:

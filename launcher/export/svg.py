@@ -7,13 +7,10 @@ finite leaves a gap; a dashed line marks the first step of a resumed attempt.
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
-
-if TYPE_CHECKING:
-    from launcher.export.formats import Table
 
 _ACROSS, _WIDTH, _HEIGHT = 2, 480, 280  # charts in a row; pixels of a chart with its margins
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 28  # margins: room for labels and title
@@ -30,13 +27,12 @@ _STYLE = (
 Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve without a gap
 
 
-def render(table: "Table") -> bytes:
-    """The picture on white, without external style sheets or scripts."""
-    store = table.joined()
-    charts = [(key, (key,)) for key in table.keys] if table.chosen else main_charts(store)
+def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
+    """The picture on white, without external style sheets or scripts: a chart per key, or the main ones without any."""
+    charts = [(key, (key,)) for key in keys] or main_charts(store)
     width = _ACROSS * _WIDTH
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
-    title = escape(table.name)
+    title = escape(name)
     drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<title>{title}</title><style>{_STYLE}</style>",

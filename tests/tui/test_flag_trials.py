@@ -25,7 +25,7 @@ from launcher.preset.yaml_text import text_of, value_of
 from launcher.record.events import Event
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
-from launcher.runs.watch.run_checklist import judged
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
 from tui.kit.dialogs.choose import ConfirmScreen

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from launcher.core.errors import UserError
 from launcher.export import svg
-from launcher.export.formats import Table, collect, destination, export, tensorboard
+from launcher.export.formats import Table, collect, destination, export, picture, tensorboard
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
@@ -143,7 +143,7 @@ def test_a_log_is_not_written_over_by_its_own_export(tmp_path: Path) -> None:
 
 def charts(table: Table) -> dict[str, list[list[tuple[float, float]]]]:
     """Title -> the stretches of its curve, in pixels."""
-    root = ElementTree.fromstring(svg.render(table))
+    root = ElementTree.fromstring(picture(table))
     found = {}
     for group in root.iter(f"{SVG}g"):
         title = group.find(f"{SVG}text")
@@ -210,20 +210,20 @@ def test_any_finite_values_stay_inside_the_chart(values: list[float]) -> None:
 @given(st.floats(-1e30, 1e30), st.floats(-1e-2, 1e-2))
 @example(11.62352, 5e-5)
 def test_the_labels_of_an_axis_differ(value: float, share: float) -> None:
-    drawn = svg.render(made([value, value * (1 + share)])).decode()
+    drawn = picture(made([value, value * (1 + share)])).decode()
     labels = re.findall(rf'x="{svg._LEFT - 6}"[^>]*>([^<]+)<', drawn)
     assert 2 <= len(labels) == len(set(labels)) <= 7
 
 
 def test_a_run_without_a_figure_says_so_and_names_are_escaped() -> None:
-    drawn = svg.render(made([math.nan], seam=None)).decode()
+    drawn = picture(made([math.nan], seam=None)).decode()
     assert "no finite value" in drawn and drawn.count("not logged in this run") == 3
     assert "a &lt;b&gt; &amp; c" in drawn
 
 
 def test_a_resumed_attempt_is_marked() -> None:
-    assert b'class="seam"' in svg.render(made([1.0] * 6, seam=4))
-    assert b'class="seam"' not in svg.render(made([1.0] * 6))
+    assert b'class="seam"' in picture(made([1.0] * 6, seam=4))
+    assert b'class="seam"' not in picture(made([1.0] * 6))
 
 
 def test_a_name_with_a_terminals_escapes_is_no_figure(tmp_path: Path) -> None:

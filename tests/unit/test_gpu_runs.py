@@ -23,8 +23,8 @@ from launcher.record.events import Action, LevelChange, Note
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.run_checklist import judged
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (

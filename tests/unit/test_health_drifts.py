@@ -9,7 +9,7 @@ from launcher.health.checklist import Checklist
 from launcher.health.metric import Metric
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import checklist_maker
+from launcher.runs.judge.run_checklist import checklist_maker
 
 LIMIT = {"data.max_response_length": 256}
 

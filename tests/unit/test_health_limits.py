@@ -21,7 +21,7 @@ from launcher.health.verdict import bound_words, debounce_words, limits_by_metri
 from launcher.metrics.records import parse_record
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
-from launcher.runs.watch.run_checklist import judged
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import resolve
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

@@ -11,9 +11,9 @@ from launcher.core.errors import UserError
 from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.runs.act.import_logs import import_logs
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.run_checklist import judged
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.source import LogFile, resolve
 from launcher.runs.watch.steps import steps

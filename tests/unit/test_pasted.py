@@ -16,7 +16,7 @@ from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
 from launcher.preset.effective import of_draft
 from launcher.preset.files import LoadedPreset, load_text
-from launcher.runs.watch.pasted_text import explain
+from launcher.runs.judge.pasted_text import explain
 from launcher.scripts import pasted
 from launcher.scripts.importer import add_script, from_script
 from launcher.scripts.verl_command import Source

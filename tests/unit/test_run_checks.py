@@ -12,9 +12,9 @@ from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState, StateFile, current
 from launcher.runs.act.import_logs import import_logs
+from launcher.runs.judge.monitor import Monitor
+from launcher.runs.judge.run_checklist import checklist_maker, judged
 from launcher.runs.supervise.disk import DiskSink
-from launcher.runs.watch.monitor import Monitor
-from launcher.runs.watch.run_checklist import checklist_maker, judged
 from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import earlier_steps, steps
 

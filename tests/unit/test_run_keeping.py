@@ -18,10 +18,10 @@ from launcher.record.machine import GpuSample, HostSample, MachineSample
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.act.removal import delete, size
+from launcher.runs.judge.run_checklist import judged
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch import reader as reading
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.run_checklist import judged
 from launcher.runs.watch.steps import Scores, steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

@@ -24,8 +24,8 @@ from launcher.record.layout import AttemptDir
 from launcher.record.levels import Level
 from launcher.record.spans import STEP, TRAINER, Span, TimerTail
 from launcher.record.state import RunState
-from launcher.runs.watch.monitor import Monitor
-from launcher.runs.watch.run_checklist import checklist_maker
+from launcher.runs.judge.monitor import Monitor
+from launcher.runs.judge.run_checklist import checklist_maker
 from launcher.timing.stages import STAGES
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

@@ -26,13 +26,13 @@ from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.standstill import Facts, RayView, Seen, Stack, Standstill
 from launcher.record.state import RunState
+from launcher.runs.judge.monitor import Monitor, Sink
 from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.stalls.activity import Patience, Stage
 from launcher.runs.supervise.stalls.collectives import standing
 from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.report import report
 from launcher.runs.supervise.stalls.watch import News, StallWatch
-from launcher.runs.watch.monitor import Monitor, Sink
 from launcher.runs.watch.stalls import last_standstill, reasons
 
 SECRET = "abcdef0123456789abcdef0123456789abcdef01"

@@ -16,12 +16,12 @@ from launcher.record.events import Note, read_events
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import current
+from launcher.runs.judge.monitor import Monitor
 from launcher.runs.supervise import supervisor
 from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.spawn import write_launch
 from launcher.runs.supervise.supervisor import Supervisor
-from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.steps import Scores
 from tui.kit.run_words import notice
 

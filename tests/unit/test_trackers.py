@@ -6,7 +6,7 @@ from console_logs import TASK, events_of, only
 from launcher.console.reader import Tracked
 from launcher.health.checklist import Checklist
 from launcher.record.state import RunState, TrackedRun
-from launcher.runs.watch.monitor import Monitor, Sink
+from launcher.runs.judge.monitor import Monitor, Sink
 
 BLUE, PLAIN = "\x1b[34m\x1b[4m", "\x1b[0m"
 SWANLAB = "https://swanlab.cn/@chg0901/gsm8k/runs/1dn3f08zozxyjk5mz3xrg"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from textual.app import App
-    from textual.screen import Screen
 
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
@@ -68,8 +67,3 @@ class Navigation(Protocol):
 def navigation(app: App[Any]) -> Navigation:
     """The navigation of the application."""
     return cast(Navigation, app.routes)  # type: ignore[attr-defined]  # PpoTui has them
-
-
-def is_open(screen: Screen[Any]) -> bool:
-    """Whether a screen still has its widgets. Work in a thread checks this before it shows its result."""
-    return screen.app.is_running and screen in screen.app.screen_stack

@@ -14,7 +14,6 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from launcher.runs.watch.possible import Verb
-from tui.kit.navigation import is_open
 
 if TYPE_CHECKING:
     from textual.worker import WorkType
@@ -53,6 +52,11 @@ class Offers:
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Answers Textual: None means that an action is listed but does not work."""
         return None if self.refusal(action) is not None else True
+
+
+def is_open(screen: Screen[Any]) -> bool:
+    """Whether a screen still has its widgets. Work in a thread checks this before it shows its result."""
+    return screen.app.is_running and screen in screen.app.screen_stack
 
 
 def run_refusal(action: str, reader: RunReader | None, *, read_only: bool) -> str | None:

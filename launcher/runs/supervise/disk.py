@@ -23,7 +23,7 @@ from launcher.metrics.records import StepRecord
 from launcher.record.events import EventLog, LevelChange, PhaseChange
 from launcher.record.layout import AttemptDir
 from launcher.record.machine import MachineSample
-from launcher.runs.watch.monitor import Sink
+from launcher.runs.judge.monitor import Sink
 
 _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped

@@ -21,6 +21,8 @@ from launcher.record.machine import HostSample
 from launcher.record.process import ProcessId
 from launcher.record.spans import TimerTail
 from launcher.record.state import RunState
+from launcher.runs.judge.monitor import Monitor
+from launcher.runs.judge.run_checklist import checklist_maker
 from launcher.runs.supervise.adoption import CatchingUp
 from launcher.runs.supervise.alerts import StopRule
 from launcher.runs.supervise.disk import ConsoleLimit, DiskSink
@@ -28,9 +30,7 @@ from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.sampling import Sampling, sampling
 from launcher.runs.supervise.stalls.watch import News, StallWatch
-from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.responses import ToldByResponses
-from launcher.runs.watch.run_checklist import checklist_maker
 from launcher.runs.watch.stalls import sentence
 from launcher.runs.watch.steps import Scores, earlier_steps
 

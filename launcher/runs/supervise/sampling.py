@@ -20,9 +20,9 @@ from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId, run_members
 from launcher.record.ray_session import RaySession, joined_session
 from launcher.record.shared import Shared
+from launcher.runs.judge.run_checklist import machine_sizes
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.supervise.failures import Guard
-from launcher.runs.watch.run_checklist import machine_sizes
 from launcher.verl.config import ray_address
 
 _STARTS = 5.0  # seconds that NVML may take to start before a run is started without it

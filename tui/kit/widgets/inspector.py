@@ -14,8 +14,7 @@ from textual.widget import Widget
 
 from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import Row
-from tui.kit.navigation import is_open
-from tui.kit.page import HIDDEN, Page, ResultT
+from tui.kit.page import HIDDEN, Page, ResultT, is_open
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
 

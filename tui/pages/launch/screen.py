@@ -23,7 +23,7 @@ from tui.kit.dialogs.choose import ChooseScreen, confirmed
 from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
-from tui.kit.navigation import is_open
+from tui.kit.page import is_open
 from tui.kit.plan_rows import laid
 from tui.kit.run_words import reference
 from tui.kit.terminal import copy

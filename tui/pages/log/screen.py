@@ -15,8 +15,8 @@ from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import place_of_step
 from tui.kit.drawing.rows import Row, spread, width
 from tui.kit.keys import KEYS
-from tui.kit.navigation import RunView, is_open
-from tui.kit.page import HIDDEN
+from tui.kit.navigation import RunView
+from tui.kit.page import HIDDEN, is_open
 from tui.kit.run_page import RunPage
 from tui.kit.terminal import LARGEST_COPY, copy
 from tui.kit.widgets.lines import Lines

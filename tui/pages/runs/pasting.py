@@ -13,7 +13,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir
-from launcher.runs.watch.tracker_files import is_tracker
+from launcher.runs.act.tracker_files import is_tracker
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.paste import PasteScreen
@@ -22,7 +22,7 @@ from tui.kit.page import Page
 from tui.pages.runs.preset_actions import import_preset, is_path, named_file, no_script, unquoted
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.pasted_text import Reading
+    from launcher.runs.judge.pasted_text import Reading
 
 _LARGEST_SCRIPT = 1 << 20  # bytes
 _SAID = (
@@ -94,7 +94,7 @@ def _wrong(text: str) -> str | None:
 
 
 def _read(text: str) -> "Reading":
-    from launcher.runs.watch.pasted_text import explain
+    from launcher.runs.judge.pasted_text import explain
 
     return explain(text)
 

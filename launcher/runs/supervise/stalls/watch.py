@@ -13,6 +13,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId
 from launcher.record.standstill import Facts, Standstill
+from launcher.runs.judge.monitor import Monitor
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.stalls.activity import QUIET, Activity, Patience, Stage
 from launcher.runs.supervise.stalls.collectives import standing
@@ -21,7 +22,6 @@ from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.looking import look
 from launcher.runs.supervise.stalls.report import report
 from launcher.runs.supervise.stalls.work import Work
-from launcher.runs.watch.monitor import Monitor
 from launcher.runs.watch.stalls import UNKNOWN
 from launcher.runs.watch.startup import STAGES, Usual, usual_start
 

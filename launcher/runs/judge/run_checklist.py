@@ -23,7 +23,7 @@ from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
-from launcher.runs.watch.monitor import Monitor, Sink
+from launcher.runs.judge.monitor import Monitor, Sink
 from launcher.runs.watch.responses import ToldByResponses
 from launcher.runs.watch.source import LogFile, chunks, records
 from launcher.runs.watch.steps import earlier_steps
