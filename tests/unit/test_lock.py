@@ -1,5 +1,7 @@
 """The lock: all that pyproject.toml asks for is pinned, consistently, without CUDA (`.ci/lock` makes it)."""
 
+import ast
+import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -80,6 +82,25 @@ def test_the_lock_is_complete_and_has_nothing_else() -> None:
             continue
         todo += applying(lines, {}, ("", *wanted.extras))
     assert {name for name, _ in done} >= {name for name in pinned if _is_installed(name)} - {"setuptools"}
+
+
+def test_what_the_product_imports_is_declared_by_the_name_of_its_distribution() -> None:
+    """Without what runs in veRL's interpreter, which has veRL's own dependencies, and `datasets`, which veRL brings."""
+    lines = [line for lines in (PROJECT["dependencies"], *EXTRAS.values()) for line in lines]
+    declared = {canonicalize_name(Requirement(line).name) for line in lines}
+    known = metadata.packages_distributions()
+    ours = {"launcher", "tui", "presets", "ppo_tui", "ppo_tui_inside", "datasets"}
+    for path in [*(ROOT / "launcher").rglob("*.py"), *(ROOT / "tui").rglob("*.py")]:
+        for name in _imported(path) - ours - sys.stdlib_module_names:
+            distributions = {canonicalize_name(each) for each in known.get(name, [name])}
+            assert "inside" in path.parts or distributions & declared, f"{path} imports {name}"
+
+
+def _imported(path: Path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {name.partition(".")[0] for name in names}
 
 
 def _is_installed(name: str) -> bool:
