@@ -23,7 +23,7 @@ from typing import Any
 
 from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, SAVE, STEPS, Fault, read
 
-from launcher.compare.trial_runs import Plan, carry_out
+from launcher.compare.trial_runs import TrialPlan, carry_out
 from launcher.compare.trial_verdicts import alarms, trials_of
 from launcher.core import paths
 from launcher.record.layout import RunDir, all_runs
@@ -182,7 +182,8 @@ def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
         row["refused"] = str(error)
     arms = ((), ("actor.lr=6e-5",), ("kl.loss_coef=0.005",))
     carry_out(
-        Plan(run, Onset("KL-1", FORK + 1, FORK + 1, Level.WARN), FORK, FORK + STEPS, arms, None, 0, jobs), force=True
+        TrialPlan(run, Onset("KL-1", FORK + 1, FORK + 1, Level.WARN), FORK, FORK + STEPS, arms, None, 0, jobs),
+        force=True,
     )
     return row | {"trials": _arms(run)}
 

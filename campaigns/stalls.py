@@ -25,7 +25,7 @@ from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import run_members
-from launcher.record.standstill import Facts, Standstill
+from launcher.record.standstill import HangFacts, Standstill
 from launcher.record.state import current
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
@@ -171,7 +171,7 @@ def toy(name: str) -> dict[str, object]:
 
 def recorded(run: RunDir, name: str, right: str, found: Standstill | None) -> dict[str, object]:
     attempt = run.attempt(1)
-    facts = Facts.read(attempt.stall_facts)
+    facts = HangFacts.read(attempt.stall_facts)
     row: dict[str, object] = {"name": name, "right": right, "reason": found.reason if found else None}
     if found is not None:
         row |= {"title": found.title, "after": round(found.noticed - found.since, 1), "evidence": list(found.evidence)}

@@ -81,7 +81,7 @@ def known_names() -> Names:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SourceFacts:
     """Facts about one veRL; empty if its source has another form, so that nothing is checked against it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers (`loggers`,
@@ -95,18 +95,18 @@ class Facts:
 
 
 @functools.cache
-def read(version: str, verl: Path | None) -> Facts:
+def read(version: str, verl: Path | None) -> SourceFacts:
     """The facts of veRL `version` in the folder `verl`: 0.1 s for the first time, then 1 ms."""
     if verl is None:
-        return Facts(names=known_names().verl if version == NEWEST else {})
+        return SourceFacts(names=known_names().verl if version == NEWEST else {})
     asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_CHECKED} {_NAMES}"
     mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
     try:
-        return Facts(**orjson.loads(cache.read_bytes()))
+        return SourceFacts(**orjson.loads(cache.read_bytes()))
     except (OSError, orjson.JSONDecodeError, TypeError):
         pass
-    found = Facts(_classes(verl), _names(verl), _checked(verl))
+    found = SourceFacts(_classes(verl), _names(verl), _checked(verl))
     cache.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(cache, orjson.dumps(dataclasses.asdict(found)))
     return found

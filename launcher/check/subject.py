@@ -70,7 +70,7 @@ class Subject(PlacedConfig):
         return ", ".join(dict.fromkeys([*([self.program] if self.program else []), *modules]))
 
     @property
-    def facts(self) -> facts.Facts:
+    def facts(self) -> facts.SourceFacts:
         """What this veRL's source says."""
         return facts.read(self.version, self.verl)
 

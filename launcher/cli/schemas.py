@@ -39,7 +39,7 @@ _PLAIN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-class Entry(NamedTuple):
+class SchemaField(NamedTuple):
     """A field: `kind` is its type in words; `filed` fields are those of a file of the run, explained with it."""
 
     name: str
@@ -55,8 +55,8 @@ class Shape:
     """An object, or a list if it has `items`."""
 
     about: str
-    fields: tuple[Entry, ...]
-    more: Entry | None = None
+    fields: tuple[SchemaField, ...]
+    more: SchemaField | None = None
     """The type of all names that `fields` lacks."""
     items: str = ""
     closed: bool = False
@@ -118,9 +118,9 @@ def _shape(table: Mapping[str, Any], meanings: Mapping[str, Any]) -> Shape:
     first, new = table.get("since", _FIRST), table.get("new", ())
     rows, fields = dict(table.get("fields", {})), []
 
-    def entry(name: str, kind: str, meaning: str, filed: bool = False) -> Entry:
+    def entry(name: str, kind: str, meaning: str, filed: bool = False) -> SchemaField:
         plain = name.rstrip("?")
-        return Entry(plain, kind, meaning, "0.2.0" if plain in new else first, plain == name, filed)
+        return SchemaField(plain, kind, meaning, "0.2.0" if plain in new else first, plain == name, filed)
 
     record = _record(table["record"]) if "record" in table else None
     for each in written(record) if record is not None else ():

@@ -36,7 +36,7 @@ def _compared(key: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunResults:
     """How a run went. Values are those of the last step that has them; None where none has.
 
     `kl_key` names which of veRL's KL metrics `kl` is, because their estimates differ. `throughput` is tokens per second
@@ -113,14 +113,14 @@ class Compared:
                 self.store.add(record, attempt)
         return fresh
 
-    def facts(self) -> Facts:
+    def facts(self) -> RunResults:
         """The results of the run, from the steps read so far."""
         run, state = self.run, current(self.run)
         seconds = elapsed(run, state, self._spans, now=state.updated)
         return summary(run.id, self.info, state, self.store, seconds)
 
 
-def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> Facts:
+def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> RunResults:
     """The facts of a run, read from its directory."""
 
     def of(keys: Sequence[str]) -> tuple[str | None, Series]:
@@ -129,7 +129,7 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
     (_, score), (kl_key, kl) = of(names.SCORE), of(names.KL)
     paces = [seconds for seconds in of(_STEP_SECONDS)[1].values if math.isfinite(seconds)]
     span = score.span(0, score.steps[-1]) if score.steps else None
-    return Facts(
+    return RunResults(
         run=run,
         name=info.name or run,
         state=state.state,
@@ -164,7 +164,7 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     return lines
 
 
-def fact_rows(facts: Sequence[Facts]) -> list[list[str]]:
+def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
     """The facts as rows of words, one column per run."""
     rows = [
         ["RUN", *(fact.run for fact in facts)],

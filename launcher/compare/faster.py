@@ -32,7 +32,7 @@ _APART = 0.02  # of a step: by so much two processes may differ that do the same
 
 
 @dataclass(frozen=True)
-class Plan:
+class FasterPlan:
     """From `step` of `run` to step `until`, as it is and with the advice."""
 
     run: RunDir
@@ -68,7 +68,7 @@ class Proof:
         return asdict(self) | {"proven": self.proven}
 
 
-def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Plan:
+def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> FasterPlan:
     """Plans the two runs, from the newest checkpoint or the one named. Raises UserError without an advice."""
     refuse_parent(run)
     timing = Timing(run)
@@ -84,10 +84,10 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Pla
     if step not in kept:
         raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", f"use one of {_list(kept)}")
     planned_fork(run, list(advice.settings), step=step)
-    return Plan(run, advice, step, step + max(count or STEPS, STEPS))
+    return FasterPlan(run, advice, step, step + max(count or STEPS, STEPS))
 
 
-def carry_out(planned: Plan, narrate: Narrate = silent, *, force: bool = False) -> Proof:
+def carry_out(planned: FasterPlan, narrate: Narrate = silent, *, force: bool = False) -> Proof:
     """Runs all four through the queue and compares them; an interruption ends them. Raises UserError if one fails."""
     runs: list[RunDir] = []
     going: list[RunDir] = []
@@ -107,7 +107,7 @@ def carry_out(planned: Plan, narrate: Narrate = silent, *, force: bool = False) 
     return prove(planned, runs)
 
 
-def prove(planned: Plan, runs: Sequence[RunDir]) -> Proof:
+def prove(planned: FasterPlan, runs: Sequence[RunDir]) -> Proof:
     """Compares the runs of a plan, in `ORDER`. Raises UserError where two have too few steps in common."""
     before, after = list[float](), list[float]()
     for pair in (runs[:2], runs[:1:-1]):

@@ -37,7 +37,7 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrialPlan:
     """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the control run first.
 
     `seconds` is the duration of one, None if unknown; `gpus` the GPUs that it needs, 0 on a CPU; `side` how many fit on
@@ -101,7 +101,7 @@ def plan(
     count: int | None = None,
     at: int | None = None,
     most: int = 3,
-) -> Plan:
+) -> TrialPlan:
     """Plans the trials of a flag, the first CRITICAL one (else WARN) if none is named. It tries at most `most` of its
     `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
@@ -129,17 +129,17 @@ def plan(
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
     side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
     arms = ((), *map(tuple, changes))
-    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change, reasons)
+    return TrialPlan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change, reasons)
 
 
-def start_apart(planned: Plan) -> None:
+def start_apart(planned: TrialPlan) -> None:
     """Runs the trials in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
     planned.run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", *words], planned.run.trials_log)
 
 
-def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+def enqueue(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
     """Adds a trial to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
     chosen = [*changes, f"trainer.steps={planned.until}"]
     rule, undone = planned.onset.rule, planned.undoes(changes)
@@ -158,7 +158,7 @@ def enqueue_fork(
 
 
 def carry_out(
-    planned: Plan,
+    planned: TrialPlan,
     narrate: Narrate = silent,
     *,
     force: bool = False,

@@ -32,7 +32,7 @@ GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 
 
 @dataclass(frozen=True)
-class Facts:
+class TrialFacts:
     """The facts of one trial: the level of the tried rule at its end, the worst level before, and other rules that
     rose.
 
@@ -102,7 +102,7 @@ class Trials:
 
 def trials_of(parent: str | None = None) -> list[Trials]:
     """The trials of a run, of all runs when none is named; the newest first."""
-    groups: dict[tuple[str, str, int], list[Facts]] = {}
+    groups: dict[tuple[str, str, int], list[TrialFacts]] = {}
     for run in all_runs():
         info = _trial_info(run)
         if info is None or info.parent is None or (parent is not None and info.parent.run != parent):
@@ -119,7 +119,7 @@ def alarms(run: RunDir) -> frozenset[str]:
     return frozenset(change.rule for change in read_kind(run.events, LevelChange) if change.alarming)
 
 
-def judge(trials: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
+def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> list[Arm]:
     """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
 
     A control run is stopped when its flag is back, since its parent shows which flags would have followed. Among equal
@@ -131,7 +131,7 @@ def judge(trials: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[
     ranks = {verdict: place for place, verdict in enumerate(order)}
     judged = [(each, _judged(each, control, known)) for each in trials]
 
-    def place(pair: tuple[Facts, Arm]) -> tuple[bool, int, int, bool, float]:
+    def place(pair: tuple[TrialFacts, Arm]) -> tuple[bool, int, int, bool, float]:
         facts, arm = pair
         better = sum(_beaten(facts, other) for other, own in judged if own.verdict == arm.verdict)
         return not facts.control, ranks.get(arm.verdict, len(order)), better, facts.undoes is None, facts.started
@@ -139,23 +139,23 @@ def judge(trials: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[
     return [arm for _, arm in sorted(judged, key=place)]
 
 
-def _beaten(facts: Facts, by: Facts) -> bool:
+def _beaten(facts: TrialFacts, by: TrialFacts) -> bool:
     """Whether another trial's reward is better by more than the noise."""
     return not (facts.own_reward or by.own_reward) and worse_reward(facts.scores, by.scores)[0]
 
 
-def settled(facts: Facts) -> bool:
+def settled(facts: TrialFacts) -> bool:
     """Whether more steps would not change the verdict: the flag is CRITICAL again."""
     return facts.level == Level.CRITICAL
 
 
-def facts_of(run: RunDir) -> Facts | None:
+def facts_of(run: RunDir) -> TrialFacts | None:
     """The facts of a trial; None for a run that is not a trial."""
     info = _trial_info(run)
     return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
 
 
-def _judged(facts: Facts, control: Facts | None, known: frozenset[str]) -> Arm:
+def _judged(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str]) -> Arm:
     alone = control is None or facts.control or facts.own_reward
     worse, difference = (False, None) if alone or control is None else worse_reward(facts.scores, control.scores)
     verdict, why = _verdict(facts, control, known, worse=worse)
@@ -165,7 +165,7 @@ def _judged(facts: Facts, control: Facts | None, known: frozenset[str]) -> Arm:
     )
 
 
-def _verdict(facts: Facts, control: Facts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
+def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
     again = facts.level >= Level.WARN
     ended = not facts.state.going
     if facts.control:
@@ -210,7 +210,7 @@ def _verdict(facts: Facts, control: Facts | None, known: frozenset[str], *, wors
     return HEALED, f"{flag}, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
 
 
-def _trouble(control: Facts, known: frozenset[str]) -> str:
+def _trouble(control: TrialFacts, known: frozenset[str]) -> str:
     """How the control run repeats the flags of its parent (`known`), in words; "" while it does not.
 
     Sampling on a GPU is not repeatable, so the control run may raise another one of several flags.
@@ -257,7 +257,7 @@ def _of_trial(path: Path, written: int) -> RunInfo | None:
     return info if info.parent is not None and info.parent.trial else None
 
 
-def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
+def _facts(run: RunDir, info: RunInfo, origin: Origin) -> TrialFacts:
     state, scores = current(run), Scores(run)
     scores.poll()
     alarms = [change for change in read_kind(run.events, LevelChange) if change.alarming]
@@ -271,7 +271,7 @@ def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
     begun = origin.step or 0
     trainer = (info.preset or {}).get("trainer")
     planned = trainer.get("steps") if isinstance(trainer, dict) else None
-    return Facts(
+    return TrialFacts(
         run=run.id,
         changes=tuple(f"{each.key}={text_of(each.now)}" for each in origin.diff if each.key not in PLAN),
         state=state,

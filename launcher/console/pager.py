@@ -33,7 +33,7 @@ class RawLine(NamedTuple):
     raw: bytes
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One line, or consecutive equal ones, as shown: bytes `offset` to `end` of the file."""
 
     offset: int
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 class Page(NamedTuple):
     """Entries in the order of the log. `reached`: the byte up to which they were searched."""
 
-    entries: list[Entry]
+    entries: list[LogEntry]
     reached: int
 
 
@@ -187,19 +187,19 @@ class LogPager:
         return Page(page.entries[::-1], page.reached)
 
 
-def shown(line: RawLine) -> Entry:
+def shown(line: RawLine) -> LogEntry:
     r"""A line as a terminal shows it: without escapes and without text that `\r` overwrites."""
     if b"\r" not in line.raw:
         source, text = clean_line((0, 0, line.raw, b""))[2:4]
-        return Entry(line.offset, line.end, source, text)
+        return LogEntry(line.offset, line.end, source, text)
     pieces = PieceSplitter().feed(line.raw + b"\n")
     source, text = clean_line(pieces[-1])[2:4] if pieces else ("", "")
-    return Entry(line.offset, line.end, source, text)
+    return LogEntry(line.offset, line.end, source, text)
 
 
 def _collect(lines: Iterator[RawLine], reached: int, rows: int, keep: Keep | None, budget: int) -> Page:
     """Joins equal lines. Reads one more line than the rows, because it may be equal to the last."""
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     begun = reached
     for line in lines:
         if abs(reached - begun) > budget:

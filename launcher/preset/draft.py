@@ -31,7 +31,7 @@ class ChangedOnDisk(UserError):
 
 
 @dataclass(frozen=True)
-class Reading:
+class DraftReading:
     """The content of a text.
 
     `problem` is why it cannot be read at all; then the rest is empty. `own` has the values that the text itself sets,
@@ -71,7 +71,7 @@ class Draft:
         return self._texts[self._at]
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> DraftReading:
         return _read(self.path, self.text)
 
     @property
@@ -315,7 +315,7 @@ def _refuse_shipped(path: Path) -> None:
         raise UserError(f"'{path.stem}' is the name of a shipped preset", f"choose another name, such as {near}")
 
 
-def values(reading: Reading) -> dict[Where, Any]:
+def values(reading: DraftReading) -> dict[Where, Any]:
     """Every value that is set, here or in the extended preset."""
     return {where: entry.value for where, entry in layers.over(reading.own, reading.base).items()}
 
@@ -328,11 +328,11 @@ def at(raw: Any, place: Where) -> Any:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(path: Path, text: str) -> Reading:
+def _read(path: Path, text: str) -> DraftReading:
     try:
         raw, place = parse(path, text)
     except UserError as error:
-        return Reading(problem=str(error))
+        return DraftReading(problem=str(error))
     found = layers.read(raw, place, path.parent)
     errors = {where: str(error) for where, error in found.refused.items()} | values_errors(found.layer)
     if why := unhealthy(raw.get("health")):
@@ -347,7 +347,7 @@ def _read(path: Path, text: str) -> Reading:
         recipe = recipe_layer(raw.get("recipe"), place(("recipe",)))
     except UserError as error:
         errors["recipe",] = str(error)
-    return Reading(None, found.layer, parent, recipe, found.places, errors, place, raw)
+    return DraftReading(None, found.layer, parent, recipe, found.places, errors, place, raw)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:

@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 @dataclass(frozen=True)
-class Entry:
+class LayerEntry:
     """One value. `source` is its place in a message, `spelling` its name in a file."""
 
     value: Any
@@ -46,13 +46,13 @@ class Entry:
 Where = tuple[str, ...]
 """A value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
 
-Layer = dict[Where, Entry]
+Layer = dict[Where, LayerEntry]
 Place = Callable[[tuple[Any, ...]], str]
 """Names the place of a path in a file, such as `my.yaml, line 3`."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class LayerReading:
     """The values that a file sets, the places of each (two for a key in both spellings), and the reasons of refused
     values by place.
     """
@@ -73,9 +73,9 @@ def from_mapping(data: Mapping[Any, Any], place: Place, folder: Path) -> Layer:
     return reading.layer
 
 
-def read(data: Mapping[Any, Any], place: Place, folder: Path) -> Reading:
+def read(data: Mapping[Any, Any], place: Place, folder: Path) -> LayerReading:
     """Reads a file's mapping value by value, so that a wrong one does not hide the others. Never raises."""
-    reading = Reading()
+    reading = LayerReading()
     for path, value in _values(data):
         at: Where = tuple(map(str, path))
         own: Layer = {}
@@ -139,7 +139,7 @@ def from_setting(text: str, folder: Path) -> Layer:
             path = "usual", usual_name(rest, value, source)
         else:
             environment.check_setting(key, value, source)
-        layer[path] = Entry(value, source, path[-1])
+        layer[path] = LayerEntry(value, source, path[-1])
     elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
     elif (group in ROOTS and rest) or hydra.is_group(key):
@@ -203,11 +203,11 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
         value = int(value)  # `1e1`
     environment.check_setting(name, value, source)
     if spec.key and isinstance(value, str) and hydra.refers(value) and str not in spec.types:
-        layer["overrides", spec.key] = Entry(value, source, spec.plus + spec.key)  # veRL fills it in
+        layer["overrides", spec.key] = LayerEntry(value, source, spec.plus + spec.key)  # veRL fills it in
         return
     if spec.kind and value is not None:
         value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
-    layer[spec.path] = Entry(value, source, spec.path[-1])
+    layer[spec.path] = LayerEntry(value, source, spec.path[-1])
 
 
 def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folder: Path) -> None:
@@ -224,7 +224,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     if spec is not None and not as_it_is:
         _put_field(layer, spec.name, spec.from_verl(value), source, folder)
     else:
-        layer["overrides", prefix.replace("+", "") + newest] = Entry(value, source, prefix + newest)
+        layer["overrides", prefix.replace("+", "") + newest] = LayerEntry(value, source, prefix + newest)
 
 
 def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], place: Place) -> None:
@@ -242,7 +242,7 @@ def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], pla
             environment.check(here[-1], item if isinstance(item, str) else "", source)
         else:
             environment.check_setting(".".join(here), item, source)
-        layer[here] = Entry(item, source, here[-1])
+        layer[here] = LayerEntry(item, source, here[-1])
 
 
 def declarable() -> list[str]:

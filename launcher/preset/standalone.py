@@ -19,7 +19,7 @@ def without_usual_loggers(layer: Layer) -> None:
     path = ("trainer", "loggers")
     if path in layer and isinstance((entry := layer[path]).value, list):
         kept = [logger for logger in entry.value if logger not in _ALWAYS]
-        layer[path] = layers.Entry(kept, entry.source, entry.spelling)
+        layer[path] = layers.LayerEntry(kept, entry.source, entry.spelling)
 
 
 def tidy(layer: Layer, *, followers: bool = True) -> None:
@@ -29,7 +29,7 @@ def tidy(layer: Layer, *, followers: bool = True) -> None:
             continue
         entry = layer[spec.path]
         if spec.kind and isinstance(entry.value, list) and len(entry.value) == 1:
-            layer[spec.path] = layers.Entry(entry.value[0], entry.source, entry.spelling)
+            layer[spec.path] = layers.LayerEntry(entry.value[0], entry.source, entry.spelling)
         leader = FIELDS[spec.follows].path if spec.follows and followers else None
         if leader in layer and entry.value == layer[leader].value:
             del layer[spec.path]
@@ -49,7 +49,7 @@ def portable(layer: Layer) -> Layer:
     paths = {spec.path for spec in FIELDS.values() if spec.kind}
     ordered = sorted(layer, key=lambda path: _ORDER.get(path, len(_ORDER)))
     return {
-        path: layers.Entry(shorter(entry.value), entry.source, entry.spelling) if path in paths else entry
+        path: layers.LayerEntry(shorter(entry.value), entry.source, entry.spelling) if path in paths else entry
         for path in ordered
         for entry in (layer[path],)
     }

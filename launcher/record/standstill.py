@@ -75,7 +75,7 @@ class RayView(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts(Record):
+class HangFacts(Record):
     """All that was seen at `t`, in `stage`.
 
     `full` are file systems without space, `mounts` the types of those that processes in state D use, `locks` who waits

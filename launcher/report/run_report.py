@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from launcher.compare.comparison import Facts, summary
+from launcher.compare.comparison import RunResults, summary
 from launcher.compare.paired import Change, Paired, last_validation, paired
 from launcher.core.errors import UserError
 from launcher.health.keys import is_validation_score
@@ -65,7 +65,7 @@ class RunReport:
 
     id: str
     reader: RunReader
-    facts: Facts
+    facts: RunResults
     explanation: Explanation | None
     flags: tuple[LevelChange, ...]
     changed: tuple[Edit, ...]

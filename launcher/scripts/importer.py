@@ -246,7 +246,7 @@ def _from_folder(draft: _Draft) -> Any:
     """Whether a path in the layer is relative to the folder in which the script runs."""
     located = {spec.path for spec in FIELDS.values() if spec.kind == "path"}
 
-    def asked(item: tuple[tuple[str, ...], layers.Entry]) -> bool:
+    def asked(item: tuple[tuple[str, ...], layers.LayerEntry]) -> bool:
         path, entry = item
         return path not in located and path[0] != "program" and any(map(relative, _texts(entry.value)))
 
@@ -287,7 +287,7 @@ def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
         value, ours = theirs.get(spec.key), seen.get(spec.key)
         if value == ours or (value is None and spec.default is None) or (value is None and not spec.nullable):
             continue
-        layer[spec.path] = layers.Entry(spec.from_verl(value), "veRL's default", spec.path[-1])
+        layer[spec.path] = layers.LayerEntry(spec.from_verl(value), "veRL's default", spec.path[-1])
         without_usual_loggers(layer)
         names.append(f"{spec.name} ({value})")
     if names:

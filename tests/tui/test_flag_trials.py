@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from launcher.check.config.plausible import unusual
 from launcher.compare.proposals import first_proposal
-from launcher.compare.trial_runs import Plan, plan
+from launcher.compare.trial_runs import TrialPlan, plan
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
 from launcher.preset.settle import configuration
@@ -123,7 +123,7 @@ def test_what_check_finds_unusual_is_what_is_tried(make: SimpleNamespace) -> Non
 
 
 async def test_t_tries_the_fixes_of_the_check(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[Plan] = []
+    begun: list[TrialPlan] = []
     monkeypatch.setattr("launcher.compare.trial_runs.start_apart", begun.append)
     app = make.app(flagged(make))
     async with app.run_test(size=LARGE) as pilot:

@@ -9,7 +9,7 @@ import pytest
 from pilots import drawn, until
 from textual.widgets import Input, Static
 
-from launcher.compare.trial_runs import Plan
+from launcher.compare.trial_runs import TrialPlan
 from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
@@ -125,7 +125,7 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
     run = make.run(
         attempts=[make.recorded(9)], state=make.ended("finished", checks=sick), preset=SNAPSHOT, events=[rose]
     )
-    begun: list[Plan] = []
+    begun: list[TrialPlan] = []
     monkeypatch.setattr("launcher.compare.trial_runs.start_apart", begun.append)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:

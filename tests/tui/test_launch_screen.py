@@ -335,7 +335,7 @@ def test_looks(
     size: tuple[int, int],
 ) -> None:
     """With findings and a command of its own: the real ones depend on the machine."""
-    from tui.pages.launch.launch_plan import Plan
+    from tui.pages.launch.launch_plan import LaunchPlan
 
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}
@@ -349,7 +349,7 @@ def test_looks(
     command = "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo" + "".join(
         f" \\\n  key_{n}={n}" for n in range(40)
     )
-    made = Plan([[(line, "text")] for line in lines], command, [mini, FILE, DISK])
+    made = LaunchPlan([[(line, "text")] for line in lines], command, [mini, FILE, DISK])
     monkeypatch.setattr("tui.pages.launch.screen.plan", lambda *_: made)
 
     async def shown(pilot: Pilot[Any]) -> None:

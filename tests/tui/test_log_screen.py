@@ -10,7 +10,7 @@ import pytest
 from pilots import until
 from textual.pilot import Pilot
 
-from launcher.console.pager import Entry
+from launcher.console.pager import LogEntry
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from tui.pages.log.screen import LogScreen
@@ -67,7 +67,7 @@ async def pressed(pilot: Pilot[Any], *keys: str) -> None:
     await pilot.pause()
 
 
-def chosen(view: LogView) -> Entry:
+def chosen(view: LogView) -> LogEntry:
     assert view.chosen is not None
     return view.chosen
 

@@ -1,5 +1,6 @@
 """What the layout promises beside its layers (`make lint`): a start without what it does not need, small files."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,10 @@ def test_the_wheel_has_the_data_files() -> None:
     patterns = tables["tool"]["setuptools"]["package-data"]["launcher"]
     packed = {path for pattern in patterns for path in (ROOT / "launcher").glob(pattern)}
     assert packed >= {path for path in (ROOT / "launcher").rglob("*") if path.suffix not in (".py", ".pyc", "")}
+
+
+def test_no_two_classes_of_the_product_have_one_name() -> None:
+    """For the words that stood for four things each."""
+    words = ("Facts", "Plan", "Reading", "Entry")
+    found = [name for path in [*LAUNCHER, *TUI] for name in re.findall(r"^class (\w+)\b", path.read_text(), re.M)]
+    assert [name for name in words if found.count(name) > 1] == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from launcher.compare.comparison import Compared, Facts, difference_rows, fact_rows, find_runs, notes, summary
+from launcher.compare.comparison import Compared, RunResults, difference_rows, fact_rows, find_runs, notes, summary
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
@@ -24,7 +24,7 @@ from launcher.runs.watch.steps import steps
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
 
-def facts(run: RunDir) -> Facts:
+def facts(run: RunDir) -> RunResults:
     compared = Compared(run)
     compared.poll()
     return compared.facts()

@@ -15,8 +15,8 @@ from waiting import wait_for, wait_until
 
 from launcher.compare import trial_verdicts as trials
 from launcher.compare.last_change import last_change
-from launcher.compare.trial_runs import Plan, carry_out, enqueue, plan, start_apart
-from launcher.compare.trial_verdicts import Facts, judge, trials_of, worse_reward
+from launcher.compare.trial_runs import TrialPlan, carry_out, enqueue, plan, start_apart
+from launcher.compare.trial_verdicts import TrialFacts, judge, trials_of, worse_reward
 from launcher.core.errors import UserError
 from launcher.health.catalogue import rules
 from launcher.metrics.records import StepRecord
@@ -98,7 +98,7 @@ def parent() -> RunDir:
 def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..., RunDir]:
     """Starts a trial at once, with made-up steps."""
 
-    def begin(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+    def begin(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
         settings = [*changes, f"trainer.steps={planned.until}"]
         preset = restore("toy", planned.run.read_info().preset or {}, settings).snapshot()
         after = origin(planned.run, preset, planned.step, planned.onset.rule, planned.undoes(changes))
@@ -215,7 +215,7 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     planned = replace(planned, arms=(*planned.arms, ("trainer.gpus=2",)))
     control = beginning(lambda _, first, last: recorded(first, last))
 
-    def skipped(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+    def skipped(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
         if not changes and not force:
             return control(planned, changes, force=force)
         run = enqueue(planned, changes, force=force)
@@ -274,8 +274,8 @@ def series(values: Sequence[float]) -> Series:
     return found
 
 
-def facts(changes: tuple[str, ...], level: Level, rewards: Sequence[float], state: str = "finished") -> Facts:
-    return Facts("r", changes, RunState(state), level, level, frozenset(), 10, 10, series(rewards))
+def facts(changes: tuple[str, ...], level: Level, rewards: Sequence[float], state: str = "finished") -> TrialFacts:
+    return TrialFacts("r", changes, RunState(state), level, level, frozenset(), 10, 10, series(rewards))
 
 
 LEVELS = st.sampled_from([Level.N_A, Level.OK, Level.NOTICE, Level.WARN, Level.CRITICAL])
@@ -324,7 +324,7 @@ def test_trials_side_by_side_on_a_cpu_share_its_cores(monkeypatch: pytest.Monkey
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     run = RunDir(Path("r"))
     onset = Onset("KL-1", Level.WARN, 5, 5)
-    planned = Plan(run, onset, 0, 10, ((), ("a=1",), ("b=1",), ("c=1",)), 60.0, 0, 4)
+    planned = TrialPlan(run, onset, 0, 10, ((), ("a=1",), ("b=1",), ("c=1",)), 60.0, 0, 4)
     assert planned.wall == 120.0
     assert replace(planned, gpus=1).wall == 60.0
 
@@ -366,5 +366,5 @@ def test_trials_apart_from_the_screen_tell_what_they_do_in_a_file() -> None:
     run = create("quiet")
     RunInfo(run.id, "quiet", time.time(), preset=load("toy-cpu").snapshot(), on_cpu=True).write(run.run_yaml)
     RunState("finished", attempt=1).write(run.state)
-    start_apart(Plan(run, Onset("KL-1", 8, 6, Level.CRITICAL), 4, 20, ((),), None, 0, 1))
+    start_apart(TrialPlan(run, Onset("KL-1", 8, 6, Level.CRITICAL), 4, 20, ((),), None, 0, 1))
     wait_until(lambda: "KL-1 never rose" in run.trials_log.read_text())

@@ -24,7 +24,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.process import ProcessId
-from launcher.record.standstill import Facts, RayView, Seen, Stack, Standstill
+from launcher.record.standstill import HangFacts, RayView, Seen, Stack, Standstill
 from launcher.record.state import RunState
 from launcher.runs.judge.monitor import Monitor, Sink
 from launcher.runs.supervise.failures import FailureLog
@@ -46,7 +46,7 @@ WAIT = f"{SITE}/torch/distributed/distributed_c10d.py:3252 all_reduce"
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
 def test_a_recorded_hang_has_its_reason_with_evidence(file: Path) -> None:
     recorded = json.loads(file.read_text())
-    found = judge(Facts.from_json(recorded["facts"]))
+    found = judge(HangFacts.from_json(recorded["facts"]))
     assert found is not None and found.reason == recorded["right"]
     assert found.evidence and "…" not in f"{found.title} {found.command}"
 
@@ -62,13 +62,13 @@ def seen(pid: int, *frames: str, **more: object) -> Seen:
 
 
 def reason(*processes: Seen, busy: bool = False, **more: object) -> str | None:
-    found = judge(replace(Facts(0.0, processes=processes), **more), busy=busy)  # type: ignore[arg-type]
+    found = judge(replace(HangFacts(0.0, processes=processes), **more), busy=busy)  # type: ignore[arg-type]
     return found.reason if found is not None else None
 
 
 def test_a_gpu_that_failed_comes_first() -> None:
     line = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, GPU has fallen off the bus."
-    found = judge(Facts(0.0, kernel=(line,), processes=(seen(1, WAIT, ranks=(0, 2)),)), busy=True)
+    found = judge(HangFacts(0.0, kernel=(line,), processes=(seen(1, WAIT, ranks=(0, 2)),)), busy=True)
     assert found is not None and found.title == "A GPU failed: Xid 79" and found.evidence == (line,)
 
 
@@ -98,7 +98,7 @@ def test_a_busy_run_gets_certain_reasons_alone() -> None:
     assert reason(moving, absent, busy=True) is None, "it was elsewhere 3 s before"
 
 
-STOPPED = Facts.from_json(json.loads((DATA / "stalls/gpu_stopped.json").read_text())["facts"])
+STOPPED = HangFacts.from_json(json.loads((DATA / "stalls/gpu_stopped.json").read_text())["facts"])
 SPINNING = next(each for each in STOPPED.processes if each.ranks == (0, 2))
 """Rank 0 of two H100, 70 s after rank 1 was stopped: it waits for NCCL with a whole core."""
 
@@ -134,7 +134,7 @@ def test_waits_for_nccl_are_in_a_recorder_of_their_own(monkeypatch: pytest.Monke
 def test_a_rank_asleep_is_named_although_the_other_waits_at_full_speed() -> None:
     """Recorded on two H100. In the campaign before it got no reason: the plugin asked gloo's recorder alone."""
     assert reason(SPINNING, busy=True) is None
-    facts = Facts.from_json(json.loads((DATA / "stalls/gpu_rank.json").read_text())["facts"])
+    facts = HangFacts.from_json(json.loads((DATA / "stalls/gpu_rank.json").read_text())["facts"])
     found = judge(facts, busy=True)
     assert found is not None and found.reason == "collective-missing" and found.words["rank"] == 1
     assert "pid 19615" in found.evidence[0] and "asleep.py:21" in found.evidence[0]
@@ -150,13 +150,13 @@ def test_a_rank_asleep_is_named_although_the_other_waits_at_full_speed() -> None
 
 def test_ranks_that_all_wait_at_full_speed_stand_still_after_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = replace(SPINNING, collectives=answer(monkeypatch, entry("nccl:all_reduce", 40)))
-    both = Facts(0.0, processes=(waits, replace(waits, pid=2, ranks=(1, 2))))
+    both = HangFacts(0.0, processes=(waits, replace(waits, pid=2, ranks=(1, 2))))
     assert not standing(both, None) and standing(both, both)
     assert reason(*both.processes, busy=True) is None and reason(*both.processes) == "collective"
     later = replace(waits, collectives=answer(monkeypatch, entry("nccl:all_reduce", 41)))
     assert not standing(replace(both, processes=(later, both.processes[1])), both), "it came one further"
     working = replace(both, processes=(*both.processes, seen(3, "/home/me/reward.py:3 score", cpu=0.4)))
-    assert not standing(working, working) and not standing(Facts(0.0), Facts(0.0))
+    assert not standing(working, working) and not standing(HangFacts(0.0), HangFacts(0.0))
     pair = [
         replace(each, collectives=answer(monkeypatch, entry(name, 1)))
         for each, name in zip(both.processes, ("nccl:send 0->1", "nccl:recv 1<-0"), strict=True)
@@ -305,7 +305,7 @@ def test_the_report_has_the_last_line_of_each_process_and_no_secret(tmp_path: Pa
         "\x1b[36m(WorkerDict pid=11)\x1b[0m loading\n(WorkerDict pid=11) in all_reduce\n"
         f"(WorkerDict pid=12) WANDB_API_KEY={SECRET}\nstep:1\n"
     )
-    facts = Facts(0.0, "rollout", (seen(7, WAIT, ranks=(0, 2)),), missing=("sudo dmesg",))
+    facts = HangFacts(0.0, "rollout", (seen(7, WAIT, ranks=(0, 2)),), missing=("sudo dmesg",))
     text = report(facts, console, tmp_path / "gpu.jsonl", None)
     lines = text.splitlines()
     assert "WorkerDict pid=11: in all_reduce" in lines and "driver: step:1" in lines

@@ -19,7 +19,7 @@ from launcher.record.events import Note, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, create
 from launcher.record.process import run_processes
-from launcher.record.standstill import Facts
+from launcher.record.standstill import HangFacts
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.supervise.stalls import stacks
@@ -72,7 +72,7 @@ def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right
         found = judge(facts)
         assert found is not None and found.reason == right, report(facts, attempt.console, tmp_path / "x", None)
         assert words in " ".join(found.evidence)
-        assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+        assert HangFacts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -167,7 +167,7 @@ stalls_faults.steps(200, 0.2)
         assert state.standstill is not None and state.standstill.reason == "queue-full", attempt.console.read_text()
         assert state.stalled and (state.stall or "").startswith("A queue has no free slot (no progress for ")
         wait_until(attempt.stall.exists)
-        assert "queue.py" in attempt.stall.read_text() and Facts.read(attempt.stall_facts) is not None
+        assert "queue.py" in attempt.stall.read_text() and HangFacts.read(attempt.stall_facts) is not None
         wait_until(heard.exists)
         told = [json.loads(line) for line in heard.read_text().splitlines()]
         assert told[0]["kind"] == "stall" and told[0]["reason"] == "queue-full" and told[0]["evidence"]

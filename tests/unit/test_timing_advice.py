@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import span_runs
 
-from launcher.compare.faster import COMPARED, STEPS, Plan, prove
+from launcher.compare.faster import COMPARED, STEPS, FasterPlan, prove
 from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load, restore
@@ -139,7 +139,7 @@ def test_a_change_is_proven_by_two_pairs_of_runs(tmp_path: Path) -> None:
         return run_of(tmp_path / f"{next(runs)}", [9.0, 9.0, *(seconds + luck.gauss(0, 0.1) for _ in range(count))])
 
     slow = steps(3)
-    planned = Plan(slow, ADVICE, 0, STEPS)
+    planned = FasterPlan(slow, ADVICE, 0, STEPS)
     proof = prove(planned, [slow, steps(2), steps(2), steps(3)])
     assert proof.proven and proof.saved == pytest.approx(1.0, abs=0.15) and proof.low < 1.0 < proof.high + 0.1
     assert not prove(planned, [slow, steps(3), steps(3), steps(3)]).proven

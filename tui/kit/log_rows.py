@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 
-from launcher.console.pager import Entry, LogPager
+from launcher.console.pager import LogEntry, LogPager
 from launcher.record.layout import RunDir
 from tui.kit.drawing.rows import Row, fold, width
 
@@ -11,7 +11,7 @@ BEFORE, AFTER = 6, 12  # lines around a place
 _MOST = 4  # rows of one line
 
 
-def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[Entry]:
+def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[LogEntry]:
     """The lines around a byte of the console of an attempt; the last lines if the byte is None."""
     attempt, offset = place
     with contextlib.suppress(OSError):
@@ -22,7 +22,7 @@ def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[Entry]:
     return []
 
 
-def log_rows(lines: Sequence[Entry] | None, offset: int | None, columns: int) -> list[Row]:
+def log_rows(lines: Sequence[LogEntry] | None, offset: int | None, columns: int) -> list[Row]:
     """A title and the lines; the one with the byte `offset` is bold. None: the lines are still being read."""
     if not lines:
         return [[(" reading the log …" if lines is None else " The log has no line of this.", "dim")]]

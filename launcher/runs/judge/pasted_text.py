@@ -29,7 +29,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PastedReading:
     """The parts of a pasted text; `log` and `diagnosis` are empty without output of veRL, `command` without a command.
 
     `offers` are the fixes of the diagnosis that change something in the command.
@@ -53,7 +53,7 @@ class Reading:
         }
 
 
-def explain(text: str) -> Reading:
+def explain(text: str) -> PastedReading:
     """Reads a pasted text. Raises UserError for a text that is too large or has nothing of veRL."""
     parts = pasted.read(text)
     command = refused = None
@@ -64,7 +64,7 @@ def explain(text: str) -> Reading:
     if not parts.log:
         if refused is not None:
             raise refused
-        return Reading("", None, command, compared(parts.versions))
+        return PastedReading("", None, command, compared(parts.versions))
     log = [parts.log.encode()]
     found = diagnose(log)
     if found.cause == "running":  # of a log people paste the part with the error, not the end
@@ -73,7 +73,9 @@ def explain(text: str) -> Reading:
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:
             config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
-    return Reading(parts.log, found, command, compared(parts.versions), offers(found.fixes, config, imported=True))
+    return PastedReading(
+        parts.log, found, command, compared(parts.versions), offers(found.fixes, config, imported=True)
+    )
 
 
 def compared(stated: dict[str, str]) -> tuple[Version, ...]:

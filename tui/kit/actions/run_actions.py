@@ -16,7 +16,7 @@ from tui.kit.navigation import navigation
 if TYPE_CHECKING:
     from textual.app import App
 
-    from launcher.compare.trial_runs import Plan
+    from launcher.compare.trial_runs import TrialPlan
     from launcher.record.layout import RunDir
     from launcher.runs.watch.reader import RunReader
     from tui.kit.page import Page
@@ -93,7 +93,7 @@ async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> b
     """
     from launcher.compare.trial_runs import plan, start_apart
 
-    def from_checkpoint_or_start() -> Plan:
+    def from_checkpoint_or_start() -> TrialPlan:
         try:
             return plan(run, rule)
         except UserError:  # there is no checkpoint from before the flag; what else is wrong is said again

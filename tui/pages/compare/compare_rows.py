@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from launcher.compare.comparison import Compared, Facts, band, groups
+from launcher.compare.comparison import Compared, RunResults, band, groups
 from launcher.compare.contrast import Contrast, interval_words, signed, steps_words
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.core.text import clean
@@ -38,7 +38,7 @@ def role_of(place: int) -> str:
     return ROLES[place % len(ROLES)]
 
 
-def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> list[Row]:
+def fact_lines(found: Sequence[RunResults], groups: Sequence[int], columns: int) -> list[Row]:
     """A heading, and a line per run with the sign of its group: the legend of the charts."""
     timed = columns >= _TIME_FROM
     name = min(_NAME + max(columns - 80 - (_TIME + 1) * timed, 0), _LONGEST)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 
-from launcher.console.pager import Entry, LogPager
+from launcher.console.pager import LogEntry, LogPager
 from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.preset.effective import EffectiveConfig
@@ -40,7 +40,7 @@ def inspect_finding(
     return Inspection()
 
 
-def _log(run: RunDir, line: int) -> tuple[Sequence[Entry], int | None]:
+def _log(run: RunDir, line: int) -> tuple[Sequence[LogEntry], int | None]:
     """The lines around a line of the newest attempt, and the byte where it starts."""
     attempt = run.last_attempt()
     with contextlib.suppress(OSError, UserError):

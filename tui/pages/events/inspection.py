@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from launcher.console.pager import Entry
+from launcher.console.pager import LogEntry
 from launcher.console.reader import ConsoleReader
 from launcher.console.reader import PhaseChange as PhaseMark
 from launcher.core.errors import UserError
@@ -76,7 +76,7 @@ def _curves(run: RunView, event: Event) -> list[Plot]:
     return plots
 
 
-def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[Entry], int | None]:
+def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[LogEntry], int | None]:
     with contextlib.suppress(OSError, UserError):  # no console, a file that cannot be read
         if (place := _place(run, event, step)) is not None:
             return lines_around(run, place), place[1]

@@ -16,10 +16,10 @@ from tui.kit.page import Dialog, Offers
 from tui.kit.run_words import LEVELS, STATES
 from tui.kit.widgets.painted import Grown
 
-Entry = tuple[str, str, str]
+LegendEntry = tuple[str, str, str]
 """A sign or word, its role, its meaning."""
 _LEGEND = glyphs.SIGNS["legend"]
-LEGENDS: Mapping[str, Sequence[Entry]] = {
+LEGENDS: Mapping[str, Sequence[LegendEntry]] = {
     "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEGEND["Checks"].items()],
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
     "Samples": [(word, "text", meaning) for word, meaning in legend()],

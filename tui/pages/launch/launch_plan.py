@@ -20,7 +20,7 @@ RUN = Path("/RUN")  # the folder of a run that there is not yet
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """A preset with the settings of this launch: its plan, its command, and the errors found at once.
 
     Without a `subject` the preset cannot be read or launched at all, and `findings` say why.
@@ -32,7 +32,7 @@ class Plan:
     subject: Subject | None = None
 
 
-def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
+def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
     """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
     from launcher.check import checks
     from launcher.check.subject import subject
@@ -50,13 +50,13 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
         batches = flow(what, rows_of(what.get("data.train_files")))
         rows = essentials(what, batches, memory.estimate(what), pace_of(loaded.name, loaded.snapshot()))
     except UserError as wrong:
-        return Plan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
+        return LaunchPlan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:
         command = command_line(preview(preset, settings, RUN))
     except UserError as wrong:
         found = [checks.refused(wrong), *findings] if _has_verl(what) else findings  # SW-1 follows
-        return Plan(rows, f"no command: {wrong}", found, what)
-    return Plan(rows, command, findings, what)
+        return LaunchPlan(rows, f"no command: {wrong}", found, what)
+    return LaunchPlan(rows, command, findings, what)
 
 
 def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:

@@ -31,7 +31,7 @@ from tui.kit.widgets.findings import Findings, fix_rows, message_rows
 from tui.kit.widgets.inspector import Inspected, Inspection
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import CommandText, Lines
-from tui.pages.launch.launch_plan import Plan, examine, plan, ready_rows, setting_rows, settings_with, without
+from tui.pages.launch.launch_plan import LaunchPlan, examine, plan, ready_rows, setting_rows, settings_with, without
 
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
 
@@ -55,7 +55,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         self.preset, self.after = preset, after
         self.given, self.fixes = list(settings), list[str]()
         self.name_of_preset = preset if isinstance(preset, str) else preset.name
-        self.plan = Plan([], "")
+        self.plan = LaunchPlan([], "")
         self.findings: list[Finding] = []
         self.doing = "reading the preset"  # empty when nothing is under way
         self.starting = self._left = False

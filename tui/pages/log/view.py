@@ -5,7 +5,7 @@ import re
 from textual.events import Resize
 from textual.message import Message
 
-from launcher.console.pager import Entry, Keep, LogPager
+from launcher.console.pager import Keep, LogEntry, LogPager
 from launcher.console.search import is_trouble
 from tui.kit.drawing.glyphs import AXIS, CURSOR, ELLIPSIS
 from tui.kit.drawing.rows import Row, crop, folded, paragraph, spread
@@ -34,7 +34,7 @@ class LogView(Painted, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.pager: LogPager | None = None
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self.cursor = 0
         self.column = 0
         self.following = True
@@ -48,7 +48,7 @@ class LogView(Painted, can_focus=True):
         self.fill()
 
     @property
-    def chosen(self) -> Entry | None:
+    def chosen(self) -> LogEntry | None:
         return self.entries[self.cursor] if self.cursor < len(self.entries) else None
 
     @property
@@ -149,7 +149,7 @@ class LogView(Painted, can_focus=True):
         self.redraw()
         self.post_message(self.Moved())
 
-    def _cropped(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
+    def _cropped(self, entry: LogEntry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
         start = self.column or self._sight(entry.shown, columns)
         spans = _from(self._spans(entry, start + 4 * columns), start)
         row: Row = [(_sign(at_cursor, selected), "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
@@ -158,14 +158,14 @@ class LogView(Painted, can_focus=True):
             return [spread(crop(row, columns - 2 - len(times[0][0])), times, columns)]
         return [crop(row, columns)]
 
-    def _wrapped(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
+    def _wrapped(self, entry: LogEntry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
         width = max(columns - 1, 1)
         spans = self._spans(entry, width * self.room)
         if entry.repeats > 1:
             spans.append((f" ×{entry.repeats:,}", "notice"))
         return [[(_sign(at_cursor, selected), "live"), *row] for row in folded(spans, width)]
 
-    def _spans(self, entry: Entry, longest: int) -> Row:
+    def _spans(self, entry: LogEntry, longest: int) -> Row:
         """The line with its source, as far as it fits."""
         source: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
         role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"

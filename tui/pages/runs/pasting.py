@@ -22,7 +22,7 @@ from tui.kit.page import Page
 from tui.pages.runs.preset_actions import import_preset, is_path, named_file, no_script, unquoted
 
 if TYPE_CHECKING:
-    from launcher.runs.judge.pasted_text import Reading
+    from launcher.runs.judge.pasted_text import PastedReading
 
 _LARGEST_SCRIPT = 1 << 20  # bytes
 _SAID = (
@@ -51,7 +51,7 @@ async def import_anything(page: Page[Any]) -> None:
             return
 
 
-async def _explained(page: Page[Any], text: str, reading: "Reading") -> bool:
+async def _explained(page: Page[Any], text: str, reading: "PastedReading") -> bool:
     """Shows why the run in a text ended, and runs the chosen action. Returns whether one was chosen."""
     found = reading.diagnosis
     assert found is not None
@@ -67,7 +67,7 @@ async def _explained(page: Page[Any], text: str, reading: "Reading") -> bool:
     return choice == "p"
 
 
-def _lines(reading: "Reading") -> Iterator[str]:
+def _lines(reading: "PastedReading") -> Iterator[str]:
     """The diagnosis, then the versions that differ from those of this machine."""
     if (found := reading.diagnosis) is None:
         return
@@ -93,7 +93,7 @@ def _wrong(text: str) -> str | None:
         return str(error)
 
 
-def _read(text: str) -> "Reading":
+def _read(text: str) -> "PastedReading":
     from launcher.runs.judge.pasted_text import explain
 
     return explain(text)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.record.standstill import Facts, Seen
+from launcher.record.standstill import HangFacts, Seen
 from launcher.runs.supervise.stalls.evidence import Judgement, activity_of, judged, name, short, waiting_call
 
 _IDLE = 0.05  # cores; a rank that computes will join later
@@ -30,7 +30,7 @@ class _Waiting:
         return f"rank {self.seen.ranks[0]} waits in {self.call}{recorded}"
 
 
-def collective(facts: Facts, busy: bool) -> Judgement | None:
+def collective(facts: HangFacts, busy: bool) -> Judgement | None:
     """A rank that others wait for, or an operation that does not end."""
     kinds: dict[tuple[str, int], list[Seen]] = {}  # ranks of the trainer and of an engine have the same numbers
     for seen in facts.processes:
@@ -41,7 +41,7 @@ def collective(facts: Facts, busy: bool) -> Judgement | None:
     return next((judgement for judgement in found if judgement is not None), None)
 
 
-def _among(ranked: Sequence[Seen], size: int, facts: Facts, busy: bool) -> Judgement | None:
+def _among(ranked: Sequence[Seen], size: int, facts: HangFacts, busy: bool) -> Judgement | None:
     """The same for processes of one kind, `size` of which there should be."""
     inside = {found.seen.ranks[0]: found for seen in ranked if (found := _waiting(seen, busy)) is not None}
     if not inside:
@@ -94,7 +94,7 @@ def _differ(waiting: Sequence[_Waiting]) -> bool:
     return len({(each["sequence"], each["operation"]) for each in known}) > 1
 
 
-def standing(facts: Facts, before: Facts | None) -> bool:
+def standing(facts: HangFacts, before: HangFacts | None) -> bool:
     """Whether all that computes are ranks whose operation had not ended at the look before: NCCL waits at full speed,
     on the CPU and on the GPU.
     """

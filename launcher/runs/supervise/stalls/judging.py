@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from launcher.record.standstill import Facts, Seen
+from launcher.record.standstill import HangFacts, Seen
 from launcher.runs.supervise.stalls.collectives import collective
 from launcher.runs.supervise.stalls.evidence import (
     MOST,
@@ -25,7 +25,7 @@ _FATAL = frozenset({"48", "62", "64", "74", "79", "92", "94", "95", "109", "119"
 _ORDERLY = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "exit_actor")  # ends of actors that nobody misses
 
 
-def judge(facts: Facts, *, busy: bool = False) -> Judgement | None:
+def judge(facts: HangFacts, *, busy: bool = False) -> Judgement | None:
     """The reason; `busy`: processes use CPU, so that only a certain one counts and only unchanged stacks."""
     for part in _PARTS:
         found = part(facts, busy)
@@ -34,7 +34,7 @@ def judge(facts: Facts, *, busy: bool = False) -> Judgement | None:
     return None if busy else Judgement(UNKNOWN, {}, tuple(_idle(facts))[:MOST])
 
 
-def _gpu(facts: Facts, busy: bool) -> Judgement | None:
+def _gpu(facts: HangFacts, busy: bool) -> Judgement | None:
     ours = {str(seen.pid) for seen in facts.processes}
     for line in facts.kernel[::-1]:
         xid, pid = re.search(r"Xid.*?: (\d+)", line), re.search(r"pid=(\d+)", line)
@@ -43,14 +43,14 @@ def _gpu(facts: Facts, busy: bool) -> Judgement | None:
     return None
 
 
-def _disk_full(facts: Facts, busy: bool) -> Judgement | None:
+def _disk_full(facts: HangFacts, busy: bool) -> Judgement | None:
     if not facts.full:
         return None
     writers = [f"{who(seen)}: {short(frame)}" for seen, frame in _innermost(facts, busy) if "write" in frame]
     return judged("disk-full", [f"no room on {place}" for place in facts.full] + writers, place=facts.full[0])
 
 
-def _stopped(facts: Facts, busy: bool) -> Judgement | None:
+def _stopped(facts: HangFacts, busy: bool) -> Judgement | None:
     held = [seen for seen in facts.processes if seen.state in "Tt"]
     if not held:
         return None
@@ -58,7 +58,7 @@ def _stopped(facts: Facts, busy: bool) -> Judgement | None:
     return judged("process-stopped", evidence, name=who(held[0]), pid=held[0].pid)
 
 
-def _in_kernel(facts: Facts, busy: bool) -> Judgement | None:
+def _in_kernel(facts: HangFacts, busy: bool) -> Judgement | None:
     stuck = [seen for seen in facts.processes if seen.state == "D" and seen.cpu < 0.1]
     if not stuck:
         return None
@@ -70,7 +70,7 @@ def _in_kernel(facts: Facts, busy: bool) -> Judgement | None:
     return judged(kind, evidence, place=place, pid=stuck[0].pid)
 
 
-def _ray(facts: Facts, busy: bool) -> Judgement | None:
+def _ray(facts: HangFacts, busy: bool) -> Judgement | None:
     view = facts.ray
     if view is None:
         return None
@@ -118,7 +118,7 @@ def _cause(text: str) -> str:
     return (message[1] if message else text)[:200].strip()
 
 
-def _store(facts: Facts, busy: bool) -> Judgement | None:
+def _store(facts: HangFacts, busy: bool) -> Judgement | None:
     if facts.ray is None or not facts.ray.store:
         return None  # Ray has said nothing about its store lately
     puts = [
@@ -127,11 +127,11 @@ def _store(facts: Facts, busy: bool) -> Judgement | None:
     return judged("object-store", [*puts[:1], *facts.ray.store[::-1]])
 
 
-def _queue(facts: Facts, busy: bool) -> Judgement | None:
+def _queue(facts: HangFacts, busy: bool) -> Judgement | None:
     return _by_call("queue-full", "queue", facts, busy)
 
 
-def _lock(facts: Facts, busy: bool) -> Judgement | None:
+def _lock(facts: HangFacts, busy: bool) -> Judgement | None:
     if facts.locks:
         return judged("lock", facts.locks, place=facts.locks[0].partition(": ")[0])
     found = _by_call("lock", "lock", facts, busy)
@@ -141,7 +141,7 @@ def _lock(facts: Facts, busy: bool) -> Judgement | None:
     return Judgement("lock", {**found.words, "place": locks[0] if locks else found.words["place"]}, found.evidence)
 
 
-def _download(facts: Facts, busy: bool) -> Judgement | None:
+def _download(facts: HangFacts, busy: bool) -> Judgement | None:
     found = _by_call("download", "download", facts, busy)
     if found is None:
         return None
@@ -149,7 +149,7 @@ def _download(facts: Facts, busy: bool) -> Judgement | None:
     return Judgement("download", found.words, (*found.evidence, *(f"unfinished: {file}" for file in partial))[:MOST])
 
 
-def _by_call(reason: str, pattern: str, facts: Facts, busy: bool) -> Judgement | None:
+def _by_call(reason: str, pattern: str, facts: HangFacts, busy: bool) -> Judgement | None:
     for seen in facts.processes:
         if (found := waiting_call(seen, pattern, busy)) is not None:
             call, own = found
@@ -158,7 +158,7 @@ def _by_call(reason: str, pattern: str, facts: Facts, busy: bool) -> Judgement |
     return None
 
 
-def _user(facts: Facts, busy: bool) -> Judgement | None:
+def _user(facts: HangFacts, busy: bool) -> Judgement | None:
     """A reward function, tool or data set of the user's, called by veRL or torch; veRL's own scores as well."""
     for kind in ("reward", "tool", "data-loader"):
         for seen in facts.processes:
@@ -189,7 +189,7 @@ def _code(reason: str, seen: Seen, frames: Sequence[str], place: str) -> Judgeme
     )
 
 
-def _engine(facts: Facts, busy: bool) -> Judgement | None:
+def _engine(facts: HangFacts, busy: bool) -> Judgement | None:
     waiting = [(seen, frames) for seen in facts.processes for frames in seen.tasks if first_call(frames, "engine")]
     if not waiting:
         return None
@@ -200,7 +200,7 @@ def _engine(facts: Facts, busy: bool) -> Judgement | None:
     return judged("engine", evidence, pid=(server or seen).pid)
 
 
-def _plain_code(facts: Facts, busy: bool) -> Judgement | None:
+def _plain_code(facts: HangFacts, busy: bool) -> Judgement | None:
     """The driver itself waits in a file that is not veRL's."""
     for seen in facts.processes:
         for frames in waits_of(seen, busy):
@@ -209,27 +209,27 @@ def _plain_code(facts: Facts, busy: bool) -> Judgement | None:
     return None
 
 
-def _innermost(facts: Facts, busy: bool) -> Iterator[tuple[Seen, str]]:
+def _innermost(facts: HangFacts, busy: bool) -> Iterator[tuple[Seen, str]]:
     for seen in facts.processes:
         for frames in waits_of(seen, busy):
             yield from ((seen, frame) for frame in frames[:3])
 
 
-def _anywhere(facts: Facts, busy: bool, pattern: str) -> Iterator[tuple[Seen, str]]:
+def _anywhere(facts: HangFacts, busy: bool, pattern: str) -> Iterator[tuple[Seen, str]]:
     for seen in facts.processes:
         for frames in waits_of(seen, busy):
             if (frame := next((frame for frame in frames if re.search(pattern, frame)), None)) is not None:
                 yield seen, frame
 
 
-def _idle(facts: Facts) -> Iterator[str]:
+def _idle(facts: HangFacts) -> Iterator[str]:
     """What the processes with stacks do, for a reason that is not known."""
     for seen in facts.processes:
         if seen.stacks:
             yield f"{who(seen)} {activity_of(seen)}"
 
 
-_PARTS: tuple[Callable[[Facts, bool], Judgement | None], ...] = (
+_PARTS: tuple[Callable[[HangFacts, bool], Judgement | None], ...] = (
     _gpu,
     _stopped,
     _in_kernel,

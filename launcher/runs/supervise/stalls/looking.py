@@ -19,7 +19,7 @@ from launcher.inside.ppo_tui_inside.probes.ray_state import MARK
 from launcher.machine.ray_jobs import authentication
 from launcher.record.layout import AttemptDir
 from launcher.record.ray_session import RaySession
-from launcher.record.standstill import Facts, RayView, Seen
+from launcher.record.standstill import HangFacts, RayView, Seen
 from launcher.runs.supervise.stalls.activity import Counter, counters
 from launcher.runs.supervise.stalls.stacks import Doing, ask, dump, spy, still
 
@@ -44,7 +44,7 @@ _UNINTERESTING = re.compile(
 )
 
 
-def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, since: float) -> Facts:
+def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, since: float) -> HangFacts:
     """All that can be seen of these processes now; takes some seconds, and a minute at most.
 
     `python` is veRL's interpreter, `since` when the run last made progress.
@@ -72,7 +72,7 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
             known = first[pid].state if pid in first else None
             processes.append(_described(seen, doing, known, still(earlier, doing.stacks), used))
     stuck = [seen for seen in processes if seen.state == "D"]
-    return Facts(
+    return HangFacts(
         time.time(),
         stage,
         tuple(processes),

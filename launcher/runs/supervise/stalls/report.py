@@ -7,7 +7,7 @@ from pathlib import Path
 
 from launcher.core.secrets import redact
 from launcher.core.text import clean
-from launcher.record.standstill import Facts, Standstill
+from launcher.record.standstill import HangFacts, Standstill
 from launcher.runs.watch.stalls import lines
 
 _TAIL = 2 << 20  # bytes of the console that are looked at
@@ -15,7 +15,7 @@ _SIZE = 256 << 10  # characters of the report
 _FROM = re.compile(r"^\s*\(([^()]*\bpid=\d+[^()]*)\)\s?(.*)")
 
 
-def report(facts: Facts, console: Path, samples: Path, found: Standstill | None) -> str:
+def report(facts: HangFacts, console: Path, samples: Path, found: Standstill | None) -> str:
     """The reason, the last line of every process, what Ray waits for, the machine, and all stacks."""
     parts: list[tuple[str, Callable[[], Iterator[str]]]] = [
         ("Last line of each process", lambda: _last_lines(console)),
@@ -50,7 +50,7 @@ def _last_lines(console: Path) -> Iterator[str]:
     return (f"{name}: {said[:300]}" for name, said in last.items())
 
 
-def _ray(facts: Facts) -> Iterator[str]:
+def _ray(facts: HangFacts) -> Iterator[str]:
     if facts.ray is None:
         yield "no Ray of this run was found"
     elif facts.ray.error:
@@ -71,7 +71,7 @@ def _machine(samples: Path) -> Iterator[str]:
         yield stream.read().decode(errors="replace").strip().rpartition("\n")[2]
 
 
-def _stacks(facts: Facts) -> Iterator[str]:
+def _stacks(facts: HangFacts) -> Iterator[str]:
     for seen in facts.processes:
         rank = f", rank {seen.ranks[0]} of {seen.ranks[1]}" if len(seen.ranks) == 2 else ""
         yield f"{seen.pid} {seen.state}, {seen.cpu:.2f} CPU{rank}: {seen.name}"

@@ -12,7 +12,7 @@ from launcher.core.files import write_atomic
 from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId
-from launcher.record.standstill import Facts, Standstill
+from launcher.record.standstill import HangFacts, Standstill
 from launcher.runs.judge.monitor import Monitor
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.stalls.activity import QUIET, Activity, Patience, Stage
@@ -150,7 +150,7 @@ class StallWatch:
         with contextlib.suppress(OSError):
             found.write(self._attempt.standstill)
 
-    def _write(self, facts: Facts) -> None:
+    def _write(self, facts: HangFacts) -> None:
         with contextlib.suppress(OSError):
             facts.write(self._attempt.stall_facts)
             text = report(facts, self._attempt.console, self._run.machine, self.found)
@@ -174,7 +174,7 @@ class _Looking:
     def __init__(self, activity: Activity, now: float) -> None:
         self.activity, self.patience = activity, Patience(now)
         self.moving, self.again, self.quiet = 0, False, True
-        self.facts: Facts | None = None  # of the look before
+        self.facts: HangFacts | None = None  # of the look before
 
 
 def _standstill(judgement: Judgement, since: float, stage: Stage) -> Standstill:
