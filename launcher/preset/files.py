@@ -118,7 +118,7 @@ def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPres
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
     """A preset from a `LoadedPreset.snapshot` with further settings, for a resumed run."""
     layer = layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
-    return _load(name, None, "snapshot", [layer], settings)
+    return _load(name, None, "snapshot", [layers.given(layer)], settings)
 
 
 def shipped() -> dict[str, Path]:
@@ -210,7 +210,8 @@ def _chain(path: Path, text: str | None = None, below: tuple[Path, ...] = ()) ->
         chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
         raise UserError(f"{path}: circular extends: {chain}")
     data, place = parse(path, text)
-    yield layers.from_mapping(data, place, path.parent)
+    layer = layers.from_mapping(data, place, path.parent)
+    yield layers.given(layer) if path.is_relative_to(_SHIPPED) else layer
     yield from _recipe(data.get("recipe"), place(("recipe",)))
     yield from _extended(path, data, place, below)
 

@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -36,11 +36,17 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 @dataclass(frozen=True)
 class LayerEntry:
-    """One value. `source` is its place in a message, `spelling` its name in a file."""
+    """One value. `source` is its place in a message, `spelling` its name in a file.
+
+    `typed` is the veRL key that a user wrote for a field; `own` is false for a value of ppo-tui's own files and of a
+    stored run, which no user chose here.
+    """
 
     value: Any
     source: str
     spelling: str
+    typed: str = ""
+    own: bool = True
 
 
 Where = tuple[str, ...]
@@ -182,6 +188,11 @@ def over(top: Layer, base: Layer) -> Layer:
     return {**kept, **top}
 
 
+def given(layer: Layer) -> Layer:
+    """The layer as one whose values no user chose."""
+    return {where: replace(entry, own=False) for where, entry in layer.items()}
+
+
 def nest(layer: Layer) -> dict[str, Any]:
     """The layer as the nested mapping that a file would hold."""
     tree: dict[str, Any] = {}
@@ -193,7 +204,7 @@ def nest(layer: Layer) -> dict[str, Any]:
     return tree
 
 
-def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -> None:
+def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path, typed: str = "") -> None:
     spec = FIELDS.get(name)
     if spec is None:
         raise UserError(f"unknown field {name!r}", _hint(name), source)
@@ -207,7 +218,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
         return
     if spec.kind and value is not None:
         value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
-    layer[spec.path] = LayerEntry(value, source, spec.path[-1])
+    layer[spec.path] = LayerEntry(value, source, spec.path[-1], typed)
 
 
 def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folder: Path) -> None:
@@ -222,7 +233,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
         prefix == "++" and spec is not None and (value is None or not spec.allows(spec.from_verl(value)))
     )
     if spec is not None and not as_it_is:
-        _put_field(layer, spec.name, spec.from_verl(value), source, folder)
+        _put_field(layer, spec.name, spec.from_verl(value), source, folder, key)
     else:
         layer["overrides", prefix.replace("+", "") + newest] = LayerEntry(value, source, prefix + newest)
 

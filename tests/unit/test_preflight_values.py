@@ -136,7 +136,6 @@ def test_rates_are_those_of_verl():
         (["trainer.critic_warmup=50", "actor.lr_warmup_steps=20"], "its schedule has 10 steps"),
         (["actor.lr_scheduler_type=cosine", "actor.lr=1.2e-5"], "falls from 1.2e-5 to 8.2e-9: for 72 % of the run"),
         (["actor.lr_scheduler_type=cosine", "actor.num_cycles=2"], "the learning rate rises again"),
-        (["actor.min_lr_ratio=0.1"], "has no effect: the learning rate stays the same"),
     ],
 )
 def test_a_learning_rate_is_judged_over_the_whole_run(settings: list[str], says: str):

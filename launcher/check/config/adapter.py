@@ -6,7 +6,7 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollou
 import re
 from pathlib import Path
 
-from launcher.check.config.base import Findings, error, info, of_trainer, warning
+from launcher.check.config.base import Findings, error, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
 from launcher.core.text import did_you_mean
@@ -95,10 +95,6 @@ def targets(subject: Subject) -> Findings:
     for group, block, path in blocks:
         key, wanted = f"{block}.target_modules", subject.get(f"{block}.target_modules")
         if not subject.whole(f"{block}.lora_rank"):
-            if subject.is_set(key):
-                message = f"{key} has no effect while {block}.lora_rank is 0"
-                fix = f"set {block}.lora_rank to 16, or remove {key}"
-                yield info("LORA-5", message, fix, [key, f"{block}.lora_rank"])
             continue
         there = models.modules(str(path or subject.get(f"{MODEL}.path")), subject.env)
         excluded = subject.get(f"{block}.exclude_modules")

@@ -101,24 +101,17 @@ def number_types(subject: Subject) -> Findings:
 
 
 def sharding(subject: Subject) -> Findings:
-    """FSDP-1: the shard group size divides the GPUs, and is not 0. FSDP-2: only fsdp2 has an offload policy.
+    """FSDP-1: the shard group size divides the GPUs, and is not 0.
 
     veRL: `verl/workers/engine/fsdp/utils.py: create_device_mesh`.
     """
-    blocks = [("actor", ACTOR, f"{ACTOR}.fsdp_config")]
-    if subject.has_critic:
-        blocks.append(("critic", CRITIC, f"{CRITIC}.fsdp"))
-    for group, block, config in blocks:
+    blocks = [("actor", f"{ACTOR}.fsdp_config"), *([("critic", f"{CRITIC}.fsdp")] if subject.has_critic else [])]
+    for group, config in blocks:
         size = subject.whole(f"{config}.fsdp_size", 0)
         if size is not None and size < subject.gpus and (size == 0 or subject.gpus % size):
             message = f"{config}.fsdp_size is {size}, which does not divide the {gpu_count(subject.gpus)}"
             fix = f"set {config}.fsdp_size to -1, for all GPUs"
             yield error("FSDP-1", message, fix, [f"{config}.fsdp_size", GPUS, NODES], {f"{group}.fsdp_size": -1})
-        if subject.get(f"{config}.offload_policy") is True and subject.get(f"{block}.strategy") == "fsdp":
-            message = f"{config}.offload_policy has no effect with fsdp: weights and Adam states stay on the GPU"
-            fix = f"set {block}.strategy to fsdp2, or use param_offload and optimizer_offload"
-            change = {f"{group}.strategy": "fsdp2"}
-            yield warning("FSDP-2", message, fix, [f"{config}.offload_policy", f"{block}.strategy"], change)
 
 
 @of_trainer

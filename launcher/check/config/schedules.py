@@ -1,6 +1,6 @@
 """VALUE-12: learning rates that are too low for most of a run, computed to its end."""
 
-from launcher.check.config.base import Findings, info, warning
+from launcher.check.config.base import Findings, warning
 from launcher.check.subject import Subject
 from launcher.core.format import number
 from launcher.preset.flow import flow
@@ -11,7 +11,6 @@ from launcher.verl.config import ACTOR, CRITIC
 
 STEPS = "trainer.total_training_steps"
 _MOST = 0.5  # of the steps
-_COSINE_ONLY = ("min_lr_ratio", "num_cycles")
 
 
 def schedules(subject: Subject, rows: int | None = None) -> Findings:
@@ -53,15 +52,4 @@ def _judged(subject: Subject, optim: str, found: Schedule) -> Findings:
         yield warning("VALUE-12", message, f"raise {lr}, or set {least} to 0.1", [lr, least, STEPS])
 
 
-def without_effect(subject: Subject) -> Findings:
-    """VALUE-12: what shapes a cosine is set, and the schedule is constant."""
-    for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
-        kind = f"{block}.optim.lr_scheduler_type"
-        for name in _COSINE_ONLY:
-            key = f"{block}.optim.{name}"
-            if subject.source(key) in ("field", "override") and subject.get(kind) == "constant" and subject.is_fsdp:
-                message = f"{key} has no effect: the learning rate stays the same ({kind} is constant)"
-                yield info("VALUE-12", message, f"set {kind} to cosine, or remove {key}", [key, kind])
-
-
-RULES = (schedules, without_effect)
+RULES = (schedules,)

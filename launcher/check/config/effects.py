@@ -1,0 +1,118 @@
+"""KEY-7: settings that the user made and that another one leaves without effect (launcher/check/effects.toml)."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.check.config.base import Findings, info, warning
+from launcher.check.subject import Subject
+from launcher.core.tables import read_tables, record
+from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.yaml_text import text_of
+from launcher.verl import defaults
+from launcher.verl.algorithms import estimators, losses
+from launcher.verl.config import ESTIMATOR, LOSS_MODE
+
+_SHOWN = 3  # settings of one row
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A row of effects.toml, which says what the columns mean."""
+
+    keys: tuple[str, ...]
+    source: str
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    replaced_by: tuple[str, ...] = ()
+    level: str = "info"
+    since: str = "0.9.1"
+    fsdp: bool = False
+
+    def covers(self, key: str) -> bool:
+        """Whether the row is about a key."""
+        names = [name for name in self.keys if key == name or (name.endswith(".") and key.startswith(name))]
+        return bool(names) and key not in self.needs
+
+    def holds(self, subject: Subject) -> bool:
+        """Whether the keys have their effect; also where the row does not judge."""
+        if not subject.at_least(self.since) or (self.fsdp and not subject.is_fsdp):
+            return True
+        if self.replaced_by:
+            return not all(subject.source(key) in ("field", "override") for key in self.replaced_by)
+        return any(_unknown(key, subject) or _has(subject.get(key), wanted) for key, wanted in self.needs.items())
+
+
+@functools.cache
+def effects() -> tuple[Effect, ...]:
+    """All rows."""
+    return tuple(record(Effect, row) for row in read_tables(Path(__file__).parents[1] / "effects.toml")["effects"])
+
+
+def without_effect(subject: Subject) -> Findings:
+    """KEY-7: a setting that the user made has an effect; one finding per reason."""
+    left = {} if subject.program else _chosen(subject)
+    for row in effects():
+        idle = {key: left[key] for key in left if row.covers(key)}
+        if not idle or row.holds(subject):
+            continue
+        left = {key: unusual for key, unusual in left.items() if key not in idle}
+        names = ", ".join(list(idle)[:_SHOWN]) + (f" and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else "")
+        message = f"{names} {'have' if len(idle) > 1 else 'has'} no effect while {_state(row, subject)}"
+        others = [*row.needs, *row.replaced_by]
+        make = warning if row.level == "warning" and any(idle.values()) else info
+        yield make("KEY-7", message, f"{_remedy(row, subject)}, or remove {names}", [*idle, *others])
+
+
+def _chosen(subject: Subject) -> dict[str, bool]:
+    """The veRL keys that the user set to more than null, 0 or a switch that is off; whether that is not the default."""
+    found = {}
+    for where, entry in subject.loaded.layer.items():
+        spec = FIELDS.get(".".join(where))
+        key = spec.key if spec else where[1].lstrip("+~") if where[0] == "overrides" else ""
+        usual = defaults.leaf(subject.defaults, key)[1] if key else None
+        if key and entry.own and (entry.value or (entry.value is False and usual is True)):
+            found[key] = (spec.to_verl(entry.value) if spec else entry.value) != usual
+    return found
+
+
+def _has(now: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list):
+        return any(_has(now, each) for each in wanted)
+    return bool(now) is wanted if isinstance(wanted, bool) else bool(now == wanted)
+
+
+def _unknown(key: str, subject: Subject) -> bool:
+    """Whether a loss or an estimator is the user's own, which may read any setting."""
+    known = {ESTIMATOR: estimators(), LOSS_MODE: losses()}.get(key)
+    return known is not None and subject.get(key) not in known
+
+
+def _state(row: Effect, subject: Subject) -> str:
+    """`kl.in_reward is false`, with the keys of veRL."""
+    named = [key for key in row.replaced_by or row.needs if subject.get(key) is not None]
+    return " and ".join(f"{key} is {_shown(key, subject.get(key))}" for key in named or row.needs)
+
+
+def _remedy(row: Effect, subject: Subject) -> str:
+    """How the settings get their effect, by the first of the conditions."""
+    if row.replaced_by:
+        return f"set {' and '.join(row.replaced_by)} instead"
+    key, wanted = next(iter(row.needs.items()))
+    first = wanted[0] if isinstance(wanted, list) else wanted
+    now, spec = subject.get(key), BY_KEY.get(key)
+    if isinstance(first, bool) and not (isinstance(now, bool) or (spec and bool in spec.types)):
+        return f"set {key}" if first else f"remove {key}"
+    return f"set {key} to {_shown(key, first)}"
+
+
+def _shown(key: str, value: Any) -> str:
+    """A value as a preset has it: ppo for gae."""
+    if value is None:
+        return "not set"
+    spec = BY_KEY.get(key)
+    return text_of(spec.from_verl(value) if spec else value)
+
+
+RULES = (without_effect,)
