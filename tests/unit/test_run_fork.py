@@ -57,7 +57,7 @@ def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) 
     rise(run, 11, "KL-4")
     with pytest.raises(UserError, match=r"before the trouble: KL-4 rose at step 11; use --at 0 .*--at 10 or 20 or 30"):
         fork(run)
-    with pytest.raises(UserError, match=r"--at 15: run .* use one of 10, 20, 30"):
+    with pytest.raises(UserError, match=r"--at 15: run .* use --at 10, 20 or 30"):
         fork(run, step=15)
 
 
@@ -109,6 +109,8 @@ def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None
         return [path.name for path in run.protected.iterdir()] if run.protected.exists() else []
 
     assert protect(run, rise(run, 8, "KL-1"), []) is None and kept() == [], "none before"
+    early = Check("KL-1", level=Level.CRITICAL, since=8)
+    assert protect(run, rise(run, 15, "SIG-1"), [early]) is None and kept() == [], "none before the trouble of KL-1"
     assert protect(run, rise(run, 15, "KL-1"), []) == 10 and kept() == ["global_step_10"]
     assert protect(run, rise(run, 15, "KL-1"), []) is None, "it is safe already"
     assert protect(run, rise(run, 25, "ENT-1", before=Level.WARN), []) is None, "it became worse"

@@ -66,7 +66,7 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     Raises OSError.
     """
     kept = [path for path in run.protected.glob("*") if not path.name.startswith(".")]
-    others = bool(kept) and any(
+    others = any(  # where those kept none, each checkpoint before this flag is from after theirs
         c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks
     )
     own = next((check for check in checks if check.rule == change.rule), Check(change.rule))
