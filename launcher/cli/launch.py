@@ -109,7 +109,7 @@ def resume(
 
     with refusals():
         going = go_on(find(run), settings or [], narrate=say, step=step, force=force)
-    follow(ctx, going, detach, plain, json)
+    follow(ctx, going, detach, plain, json, resumed=True)
 
 
 def fork(
@@ -171,12 +171,12 @@ def replay(
     follow(ctx, play(log, speed), detach, plain, json)
 
 
-def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:
+def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool, *, resumed: bool = False) -> None:
     """After a start: print the id, or show the run until it ends or the user leaves."""
     if json or detach:
         put_run(run, json)
     if not (detach or (json and not plain)):
-        _show(ctx, run, plain, read_only=False, quiet=json)
+        _show(ctx, run, plain, read_only=False, quiet=json, resumed=resumed)
 
 
 def _list_jobs(address: str) -> None:
@@ -194,10 +194,12 @@ def _list_jobs(address: str) -> None:
     put_table(rows)
 
 
-def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False) -> None:
+def _show(
+    ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False, resumed: bool = False
+) -> None:
     """Shows a run on the screen, or in plain lines without a terminal."""
     if plain or not on_terminal():
         from launcher.cli.plain import follow
 
-        raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout))
+        raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout, resumed=resumed))
     raise typer.Exit(ctx.obj.show(run, read_only=read_only))

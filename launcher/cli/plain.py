@@ -11,17 +11,22 @@ from typing import TextIO
 from launcher.core.format import SHORT_ID, duration, number, remaining
 from launcher.core.text import clean
 from launcher.metrics.names import ENTROPY, SCORE, THROUGHPUT, drift
-from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
+from launcher.record.events import Action, Alert, Event, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.layout import RunDir
 from launcher.runs.supervise.spawn import adopt
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.startup import NAMES, STAGES, usual_words
 
 
-def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
-    """Prints events until the run ends; returns 1 when it failed. Ctrl-C leaves the run going."""
+def follow(run: RunDir, out: TextIO, interval: float = 0.5, *, resumed: bool = False) -> int:
+    """Prints events until the run ends; returns 1 when it failed. Ctrl-C leaves the run going.
+
+    `resumed` leaves out what was before the last resume.
+    """
     reader = RunReader(run.path)
     printer = _Printer(reader, out)
+    if resumed:
+        printer.begin_at_resume()
     try:
         while True:
             reader.poll()
@@ -41,12 +46,26 @@ class _Printer:
         self._reader, self._out = reader, out
         self._events = 0
         self._last: int | None = None
+        self._stages = set[str]()  # that were printed since the start
+        self._wait: int | None = None  # attempts with steps, until one more has some
+
+    def begin_at_resume(self) -> None:
+        """Leaves out the events and steps before the newest resume."""
+        self._reader.poll()
+        events = self._reader.events_since(0)
+        for count, event in enumerate(events, 1):
+            if isinstance(event.what, Action) and event.what.verb == "resume":
+                self._events = self._reader.event_count - len(events) + count
+                self._last, self._wait = event.what.step, len(self._reader.series.seams)
 
     def print_new(self) -> None:
         for event in self._reader.events_since(self._events):
             self._event(event)
         self._events = self._reader.event_count
-        steps = self._reader.series.steps
+        steps, seams = self._reader.series.steps, self._reader.series.seams
+        if self._wait is not None and len(seams) <= self._wait:
+            return
+        self._wait = None
         for step in steps[bisect_right(steps, self._last) if self._last is not None else 0 :]:
             self._step(step)
             self._last = step
@@ -54,8 +73,11 @@ class _Printer:
     def _event(self, event: Event) -> None:
         match event.what:
             case StateChange(before, after):
+                if after == "starting":
+                    self._stages.clear()
                 self._line(f"{before} -> {after}")
-            case PhaseChange(phase) if self._last is None and phase in STAGES[1:]:  # the first began with the process
+            case PhaseChange(phase) if phase in STAGES[1:] and phase not in self._stages:  # the first has no line
+                self._stages.add(phase)
                 self._line(f"starting: {NAMES[phase]}{self._stage_before(phase)}")
             case LevelChange() as change:
                 self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
