@@ -85,7 +85,7 @@ class Screen:
     def show(self, run: RunDir, *, read_only: bool) -> int:
         """Shows a run; returns the exit code, which is also 1 for a run that failed."""
         code = self.open(ScreenRequest(str(run.path), read_only))
-        return code or (1 if current(run).state in ("failed", "lost") else 0)
+        return code or int(run.path.is_dir() and current(run).state in ("failed", "lost"))
 
     def serve(self, served: Served, say: Callable[[str], None]) -> int:
         """Shows the screen in browsers until ctrl+c; `say` gets the links. Returns the exit code."""

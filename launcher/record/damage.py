@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from launcher.core.format import counted
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, mapping_of
 from launcher.record.json import RARE, SCHEMA, Record
@@ -23,10 +24,13 @@ def damage(run: RunDir, *, settings: bool) -> tuple[str, ...]:
     """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run except state.json. With
     `settings` all of run.yaml is checked, which takes 10 ms; otherwise only its name.
     """
+    written = _stamp(run.run_yaml)
+    if written is None and not run.path.is_dir():
+        return ()  # it was removed
     last = run.last_attempt()
     of_attempt: list[tuple[Path, type[Record]]] = [(last.launch, LaunchRecord), (last.exit, Exit)] if last else []
     damaged = [each for path, kind in ((run.note, RunNote), *of_attempt) for each in _of_json(path, kind, _stamp(path))]
-    return (*_of_settings(run.run_yaml, settings, _stamp(run.run_yaml)), *damaged)
+    return (*_of_settings(run.run_yaml, settings, written), *damaged)
 
 
 def schema(run: RunDir) -> int:
@@ -75,6 +79,8 @@ def _of_json(path: Path, kind: type[Record], stamp: tuple[int, int] | None) -> t
 @functools.lru_cache(maxsize=4096)
 def _of_settings(path: Path, whole: bool, stamp: tuple[int, int] | None) -> tuple[str, ...]:
     value: Any = None
+    if stamp is None:
+        return (f"{path.name}: missing",)
     with contextlib.suppress(OSError, UnicodeDecodeError):
         text = path.read_text("utf-8")
         if not whole:
@@ -104,7 +110,7 @@ class Failure(Record):
 
     def __str__(self) -> str:
         """`failures.json: steps: KeyError: 'x' (12 times)`, in the form of `record.damage`."""
-        times = f" ({self.times} times)" if self.times > 1 else ""
+        times = f" ({counted(self.times, 'time')})" if self.times > 1 else ""
         return f"failures.json: {self.part}: {self.error}{times}"
 
 

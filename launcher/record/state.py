@@ -28,7 +28,7 @@ ALIVE = frozenset({"queued", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 _START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor
 _HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
-_REMOVED = "the run's folder was removed, or its state.json is damaged"
+REMOVED = "the run's folder was removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ def _known(run: RunDir, checks: bool) -> RunState:
         state = _maintained(_parsed(run.state.read_bytes(), checks))
     except (OSError, ValueError):
         removed = not run.path.is_dir()
-        return RunState("lost", driver_alive=False, error=_REMOVED, damaged=() if removed else (f"{run.state.name}",))
+        error, damaged = (REMOVED, ()) if removed else (f"{run.state.name} is damaged", (run.state.name,))
+        return RunState("lost", driver_alive=False, error=error, damaged=damaged)
     if state.state == "lost" and state.driver_alive is not None and state.attempt is not None:
         record = Exit.read(run.attempt(state.attempt).exit)
         if record is not None:

@@ -62,7 +62,7 @@ def test_a_lost_run_may_have_left_workers_of_its_driver(run: RunDir) -> None:
 
 def test_a_run_without_a_state_is_lost_and_says_why(run: RunDir) -> None:
     state = current(run)
-    assert state.state == "lost" and state.error is not None and "removed" in state.error
+    assert state.state == "lost" and state.error is not None and "state.json is damaged" in state.error
 
 
 def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from launcher.record.events import Event
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
-from launcher.record.state import RunState, current
+from launcher.record.state import REMOVED, RunState, current
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.possible import Refusals, refusals
@@ -144,6 +144,8 @@ class RunReader:
     def _read_state(self) -> bool:
         # damage to run.yaml, which takes longer to find than all else, is told by the second look
         state = current(self.dir, settings=self._current is not None)
+        if self._current is not None and state.error == REMOVED:  # what it last was is on the screen
+            state = dataclasses.replace(self._current, state="lost", error=REMOVED, driver_alive=False)
         if state == self._current:
             return False
         if self._current is None or state.attempt != self._current.attempt:
