@@ -1,6 +1,8 @@
 """Errors that a user causes and reads."""
 
 import errno
+import shlex
+from pathlib import Path
 
 _HINTS = {
     errno.ENOENT: "check the path",
@@ -50,6 +52,14 @@ def of_file(doing: str, error: Exception, hint: str = "") -> UserError:
     """The error of a file that cannot be read or written: `cannot read FILE`, the system's reason, what to do."""
     reason = getattr(error, "strerror", None) or str(error)
     return UserError(f"{doing}: {reason}", hint or hint_for(error) or "use another file")
+
+
+def of_writing(path: Path, error: OSError, place: str = "") -> UserError:
+    """The error of a file or folder that cannot be written; without its folder, the command that creates that."""
+    made = f"create the folder: mkdir -p {shlex.quote(str(path.parent))}" if not path.parent.exists() else ""
+    known = "" if error.errno == errno.ENOENT else hint_for(error)  # the path itself is right
+    wrong = of_file(f"cannot write {path}", error, made or known or "choose another folder")
+    return wrong.at(place) if place else wrong
 
 
 def hint_for(error: Exception) -> str:

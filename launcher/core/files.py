@@ -9,6 +9,9 @@ from typing import Any
 
 import orjson
 
+from launcher.core.errors import UserError
+from launcher.core.text import near_hint
+
 _DOOMED = ".deleted-"
 _PATIENCE = 1 << 23  # bytes that wait for room on a disk; further lines are dropped
 
@@ -81,6 +84,14 @@ def move_in(folder: Path, to: Path) -> bool:
 def beside(path: Path) -> list[str]:
     """The names in the folder of a path; empty if there is no such folder."""
     return [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
+
+
+def require_file(path: Path, place: str = "", hint: str = "") -> None:
+    """Raises UserError for a folder, and for a path without a file, with the nearest name there, then `hint`."""
+    if os.path.isdir(path):  # noqa: PTH112 (never raises)
+        raise UserError(f"{path} is a folder", "name a file", place)
+    if not os.path.isfile(path):  # noqa: PTH113 (never raises)
+        raise UserError(f"file not found: {path}", near_hint(path.name, beside(path), hint or "check the path"), place)
 
 
 class Appender:

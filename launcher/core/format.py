@@ -31,8 +31,14 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{min(max(decimals, 0), digits)}f}"
 
 
+def counted(count: float, noun: str, form: str = ",") -> str:
+    """`1 step`, `5 steps`, `1,200 batches`; `form` is the format of the number."""
+    ending = "" if count == 1 else "es" if noun.endswith(("tch", "s", "x")) else "s"
+    return f"{count:{form}} {noun}{ending}"
+
+
 def steps(count: float) -> str:
-    """`1 step`, `5 steps`."""
+    """`1 step`, `5 steps`, `12k steps`."""
     return f"{number(count)} step{'' if count == 1 else 's'}"
 
 

@@ -3,7 +3,7 @@
 import codecs
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 from launcher.core.secrets import redact
@@ -103,6 +103,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def perhaps(near: str | None) -> str:
     """The same for a similar name found by other means."""
     return f" (did you mean '{near}'?)" if near else ""
+
+
+def allowed_steps(values: Sequence[int], option: str) -> str:
+    """`use --step 6`, `use --step 5, 10 or 15`, `use a --step from 1 to 60`: the hint for a number that is not one."""
+    first, last = values[0], values[-1]
+    if len(values) > 2 and list(values) == list(range(first, last + 1)):
+        return f"use a {option} from {first} to {last}"
+    before = f"{', '.join(map(str, values[:-1]))} or " if len(values) > 1 else ""
+    return f"use {option} {before}{last}"
 
 
 def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
