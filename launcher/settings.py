@@ -216,9 +216,12 @@ def read_alerts() -> dict[str, str]:
     value, place = _file(settings_file()).get("alerts", (None, ""))
     if value is None:
         return {}
-    if not isinstance(value, Mapping) or not all(_ADDRESS.match(str(url)) for url in value.values()):
-        hint = "write a line such as phone: ntfys://ntfy.sh/my-runs"
+    hint = "write a line such as phone: ntfys://ntfy.sh/my-runs"
+    if not isinstance(value, Mapping):
         raise UserError(f"{place}: not a mapping of names to addresses", hint)
+    for name, url in value.items():
+        if not _ADDRESS.match(str(url)):
+            raise UserError(f"{place}: {clean(str(name))}: {clean(str(url))!r} is not an address", hint)
     return {str(name): str(url) for name, url in value.items()}
 
 

@@ -18,7 +18,7 @@ from launcher.preset.draft import Draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
 from launcher.preset.layers import ROOTS
-from launcher.preset.schema import FIELDS, value_of
+from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.preset.translate import NEEDED
 from launcher.verl import hydra
 
@@ -139,7 +139,8 @@ def report(
         if broken:
             return Report([refused(broken)], {})
         key = _wrong_setting(preset, settings)
-        return Report([refused(wrong, key, functools.partial(_works, preset, settings, static))], {})
+        works = functools.partial(_works, preset, settings, static)
+        return Report([refused(wrong, key, works, load(preset).preset)], {})
     return check(loaded, assume=assume, static=static, progress=progress)
 
 
@@ -154,16 +155,21 @@ def wrong_keys(preset: str) -> list[Finding]:
 
 
 def refused(
-    wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
+    wrong: UserError,
+    key: str | None = None,
+    works: Callable[[Spec, Any], bool] = lambda _, __: True,
+    below: Preset | None = None,
 ) -> Finding:
     """The finding of a preset, or of a setting, that could not be read or launched at all; only values that `works`
-    accepts are offered.
+    accepts are offered. `below` is the preset without the setting.
     """
     fix = wrong.hint or "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
-        value = suggested_value(spec, wrong.value, functools.partial(works, spec))
+        value = suggested_value(
+            spec, wrong.value, functools.partial(works, spec), None if below is None else value_of(below, spec)
+        )
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
     return of_config.error("PRESET", wrong.message, fix, (key,) if key else ())

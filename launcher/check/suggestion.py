@@ -11,15 +11,16 @@ from launcher.preset.fields import Spec
 _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
 
 
-def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True) -> Any:
-    """The nearest value that is allowed and `works`; None if there is none.
+def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True, own: Any = None) -> Any:
+    """The nearest value that is allowed and `works`, then `own`, which the preset has; None if there is none.
 
     `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit.
     """
-    return next((each for each in _candidates(spec, value) if _allowed(spec, each) and works(each)), None)
+    return next((each for each in _candidates(spec, value, own) if _allowed(spec, each) and works(each)), None)
 
 
-def _candidates(spec: Spec, value: Any) -> Iterator[Any]:
+def _candidates(spec: Spec, value: Any, own: Any) -> Iterator[Any]:
+    is_text = isinstance(value, str)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]  # a text alone was taken for a list of one
     if isinstance(value, str):
@@ -42,6 +43,9 @@ def _candidates(spec: Spec, value: Any) -> Iterator[Any]:
             yield value / 100  # per cent where a share is wanted
         bounds = [bound for bound in (spec.ge, spec.le) if bound is not None]
         yield from sorted(bounds, key=lambda bound: abs(bound - value))
+    yield own
+    if is_text and not spec.choices:
+        return  # a word for a number does not mean veRL's default
     yield spec.default
     yield EffectiveConfig().get(spec.key) if spec.key else None
 

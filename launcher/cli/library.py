@@ -8,7 +8,7 @@ import typer
 
 from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.parsing import group
-from launcher.core.errors import UserError, of_file
+from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import beside, write_atomic
 from launcher.core.text import near_hint
 
@@ -157,5 +157,5 @@ def export(
         write_atomic(file := to.expanduser(), text.encode())
         file.chmod(0o755)
     except OSError as error:
-        raise of_file(f"cannot write {to}", error) from None
+        raise of_writing(to, error) from None
     put(str(to))

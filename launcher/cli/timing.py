@@ -7,6 +7,7 @@ import typer
 from launcher.cli.output import Json, Run, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import number
+from launcher.core.text import allowed_steps
 from launcher.record import layout as directory
 from launcher.record.state import current
 
@@ -34,7 +35,7 @@ def time(
         if step is None or not known:
             where = f"'ppo-tui status {found.id}' shows its state"
             raise UserError(f"run {found.id} has no times of a step yet", where)
-        raise UserError(f"--step {step}: no times of this step", f"use one of {known[0]} to {known[-1]}")
+        raise UserError(f"--step {step}: no times of this step", allowed_steps(known, "--step"))
     if json:
         put_json({"run": found.id, **report.to_json()})
         return

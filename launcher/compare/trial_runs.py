@@ -14,6 +14,7 @@ from launcher.compare.proposals import proposals
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
+from launcher.core.text import allowed_steps
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
 from launcher.preset.files import restore
@@ -111,9 +112,9 @@ def plan(
         named = f"{rule} never rose" if rule else "no check ever rose"
         raise UserError(f"{named} to WARN or CRITICAL in run {run.id}", f"'ppo-tui health {run.id}' shows its checks")
     step = fork_step(run, onset) if at is None else at
-    if at and at not in fork_steps(run):
-        kept = ", ".join(map(str, [0, *fork_steps(run)]))
-        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", f"use one of {kept}")
+    kept = [0, *fork_steps(run)]
+    if at and at not in kept:
+        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", allowed_steps(kept, "--at"))
     config, change = configuration(info.preset or {}), None
     reasons: dict[tuple[str, ...], str] = {}
     for arm in changes:  # a mistyped key is told before any trial begins

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.core.files import beside
+from launcher.core.files import require_file
 from launcher.core.text import near_hint
 from launcher.data import gsm8k, math, schema, source
 from launcher.data.source import Item
@@ -77,8 +77,7 @@ def _text(place: str, item: dict[str, Any], column: str) -> str:
 
 def _items(path: Path) -> Iterator[Item]:
     name = path.name.removesuffix(".gz")
-    if not path.is_file():
-        raise UserError(f"file not found: {path}", near_hint(path.name, beside(path)))
+    require_file(path)
     if name.endswith((".jsonl", ".json")):
         return source.json_lines(path)
     if name.endswith(".csv") and name == path.name:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from launcher.core.errors import UserError, of_file
+from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import write_atomic
 from launcher.core.text import clean, near_hint
 from launcher.export import svg
@@ -146,7 +146,7 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content)
     except OSError as error:
-        raise of_file(f"--to {to}: cannot write {path}", error) from None
+        raise of_writing(path, error, f"--to {to}") from None
     return path
 
 

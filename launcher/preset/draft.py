@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core import paths
-from launcher.core.errors import UserError, of_file
+from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import check, typed, unhealthy, where_of
@@ -23,6 +23,7 @@ from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse
 from launcher.preset.layers import Layer, Place, Where
 from launcher.preset.schema import FIELDS, ORDER
 
+NAMED = "use letters, digits, '-', '.' and '_', or a path that ends in .yaml"
 _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 
@@ -249,7 +250,7 @@ class Draft:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(self.path, self.text.encode())
         except OSError as error:
-            raise of_file(f"cannot write {self.path}", error) from None
+            raise of_writing(self.path, error) from None
         self._on_disk = self.text
 
     def save_as(self, name: str) -> None:
@@ -286,12 +287,12 @@ def without_source(text: str) -> str:
 def target(name: str) -> Path:
     """The file of a new preset, from a name or a path. Raises UserError, also for a shipped name."""
     name = name.strip()
-    if "/" in name or name.endswith((".yaml", ".yml")):
+    if name.endswith((".yaml", ".yml")):
         path = layers.home(name, "preset").absolute()
         _refuse_shipped(path)
         return path
     if not name or name.startswith(".") or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise UserError(f"{name!r} is not a valid preset name", "use letters, digits, '-', '.' and '_'")
+        raise UserError(f"{name!r} is not a valid preset name", NAMED)
     path = paths.presets_dir() / f"{name}.yaml"
     _refuse_shipped(path)
     return path

@@ -33,7 +33,7 @@ def test_what_would_go_wrong_is_said() -> None:
     text = of(1000, data__train_batch_size=100, trainer__steps=500, trainer__epochs=2)
     assert "the epochs end before trainer.steps" in text and "20 steps (2 epochs)" in text
     assert "40 steps (trainer.steps)" in of(None, trainer__steps=40)
-    assert "training file not found" in of(None)
+    assert "the training file cannot be read" in of(None)
 
 
 def test_a_learning_rate_that_changes_is_followed_to_its_end() -> None:

@@ -280,11 +280,11 @@ def test_what_starts_needs_folders_that_can_be_written(
         assert action == "hint: set PPO_TUI_HOME to another folder"
 
 
-@pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"]])
+@pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"], ["merge"]])
 def test_what_needs_a_preset_has_a_hint_on_an_imported_run(
     words: list[str], ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
     run = ppo_tui("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
     done = ppo_tui(*words, "last")
     wrong, action = done.stderr.splitlines()
-    assert done.returncode == 2 and "a log from elsewhere" in wrong and action.startswith("hint: "), run
+    assert done.returncode == 2 and "it is an imported log" in wrong and action.startswith("hint: "), run

@@ -67,7 +67,9 @@ def test_fixes_are_tried_of_a_flag(run: RunDir) -> None:
 
 def test_a_log_from_elsewhere_starts_nothing(run: RunDir) -> None:
     found = refusals(run, RunState("imported"), Head("x", False, frozenset({"imported_from"})), [FLAG])
-    assert {found[verb] for verb in (Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY)} == {"a log from elsewhere"}
+    assert {found[verb] for verb in (Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.MERGE, Verb.TRY)} == {
+        "it is an imported log"
+    }
     assert found[Verb.EDIT] == "its log contains no settings"
 
 

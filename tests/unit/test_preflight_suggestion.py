@@ -30,7 +30,8 @@ from launcher.preset.schema import FIELDS
         ("actor.lr_scheduler_type", "Cosin", "cosine"),
         ("trainer.loggers", None, []),
         ("model.attention", "quick", None),
-        ("actor.lr", "fast", 1e-6),
+        ("actor.lr", "fast", None),
+        ("data.train_batch_size", "lots", None),
     ],
 )
 def test_the_nearest_allowed_value(name: str, value: Any, wanted: Any) -> None:

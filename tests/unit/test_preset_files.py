@@ -243,7 +243,7 @@ def test_every_value_knows_where_it_comes_from(write):
         ("data: {train: $NOPE/x}", ["data.train", "$NOPE is not set"]),
         ("data: {train: ~nobody-here/x}", ["data.train", "no home folder"]),
         ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "ppo-tui presets"]),
-        ("extends: ./none.yaml", ["line 1", "does not exist", "none.yaml"]),
+        ("extends: ./none.yaml", ["line 1", "file not found", "none.yaml"]),
         ("extends: [a]", ["extends is ['a']", "use the name of a preset"]),
         ("extends: mine.yaml", ["circular extends", "mine.yaml extends mine.yaml"]),
         ("a: [1", ["line 1", "not valid YAML", "; close the [ opened in line 1"]),

@@ -351,7 +351,7 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     with pytest.raises(UserError, match=r"--gpus 0,1 does not match: toy-cpu uses no GPU"):
         going.add("toy-cpu", gpus="0,1")
     with pytest.raises(
-        UserError, match=r"--gpus 0,0 does not match: toy-cpu uses 2 GPUs \(trainer.gpus\); list that many"
+        UserError, match=r"--gpus 0,0 does not match: toy-cpu uses 2 GPUs \(trainer.gpus\); list 2 GPUs, or omit"
     ):
         going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,0")
     third = going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,1")

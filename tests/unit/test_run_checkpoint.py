@@ -43,7 +43,7 @@ def test_the_newest_complete_checkpoint_is_meant_or_the_one_that_is_named(run: R
     assert checkpoint(run, None) == (6, run.checkpoints / "global_step_6")
     assert checkpoint(run, 3) == (3, run.checkpoints / "global_step_3")
     for step in (9, 4):
-        with pytest.raises(UserError, match=rf"--step {step}: .* no checkpoint of this step; use one of 3, 6$"):
+        with pytest.raises(UserError, match=rf"--step {step}: .* no checkpoint of this step; use --step 3 or 6$"):
             checkpoint(run, step)
     with pytest.raises(UserError, match=r"no complete checkpoint.*trainer\.save_every"):
         checkpoint(create("none"), None)

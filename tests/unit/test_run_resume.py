@@ -48,7 +48,7 @@ def test_a_complete_run_is_not_started_for_nothing(run: RunDir) -> None:
     assert run.attempt_numbers() == [1], "the attempt that was not to be is gone"
 
 
-@pytest.mark.parametrize(("state", "sentence"), [("running", "has not ended"), ("imported", "a log from elsewhere")])
+@pytest.mark.parametrize(("state", "sentence"), [("running", "has not ended"), ("imported", "it is an imported log")])
 def test_a_run_that_goes_on_or_came_from_elsewhere_is_not_resumed(run: RunDir, state: str, sentence: str) -> None:
     RunState(state, updated=time.time()).write(run.state)
     with pytest.raises(UserError, match=sentence):

@@ -62,6 +62,6 @@ def theme_name(asked: str | None, place: str = "--theme") -> str:
     known = [*(theme.name for theme in OWN), *BUILTIN_THEMES]
     if asked is not None and asked not in known:
         ours = ", ".join(theme.name for theme in OWN)
-        hint = near_hint(asked, known) or f"use {ours}, or a theme of Textual: {', '.join(BUILTIN_THEMES)}"
+        hint = near_hint(asked, known) or f"use {ours}, or the name of a theme of Textual"
         raise UserError(f"{place}: unknown theme {clean(asked)!r}", hint)
     return asked or DEFAULT

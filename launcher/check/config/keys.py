@@ -49,7 +49,8 @@ def named_files(subject: Subject) -> Findings:
         path = path.removeprefix("file://") if isinstance(path, str) else path
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
-        message = f"{key}: file not found: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
+        missing = "not a file, but a folder" if Path(path).is_dir() else "file not found"
+        message = f"{key}: {missing}: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
         yield error("FILE-1", message, f"correct {key}, or remove it", [key])
     if subject.get(f"{MANAGER}.source") == "importlib" and not subject.get(f"{MANAGER}.module.path"):
         fix = f"set {MANAGER}.module.path to the Python file with the class"

@@ -83,7 +83,7 @@ def tune(
         probes.append(found)
     best = best_of(probes)
     if best is None:
-        raise UserError(f"none of {len(probes)} probes fits this machine", "use a smaller model, LoRA or more GPUs")
+        raise UserError(f"no probe ({len(probes)}) fits this machine", "use a smaller model, LoRA or more GPUs")
     change = space.change(best.point)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, preset_text(loaded, change, probes, best, space).encode())

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_writing
 from launcher.core.text import clean
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
@@ -34,18 +34,22 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     Without `to`, this is `merged/global_step_<k>` of the run. It runs on the CPU and needs memory for twice the model
     in float32. The folder appears when it is complete. Raises UserError and MergeError.
     """
+    info, _ = last_settings(run)
+    require(run, Verb.MERGE, current(run, checks=False), info)
     step, folder = checkpoint(run, step)
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target} already exists", "remove it, or choose another folder with --to")
-    info, _ = last_settings(run)
     env = verl_env.require(None if info.preset is None else restore(info.name, info.preset).preset.python)
     assert env.verl is not None
     if versions.number(env.verl) < _FIRST:
         raise UserError(f"veRL {env.verl} has no model merger", "install veRL 0.4.1 or later")
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise of_writing(target, error) from None
     narrate(f"merging the checkpoint of step {step} of run {run.id}; a large model takes minutes")
     try:
         _run(env.python, folder / "actor", partial)

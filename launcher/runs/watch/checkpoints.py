@@ -7,6 +7,7 @@ import contextlib
 from pathlib import Path
 
 from launcher.core.errors import UserError
+from launcher.core.text import allowed_steps
 from launcher.record.layout import RunDir
 from launcher.runs.watch.steps import parent_of
 
@@ -38,8 +39,7 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[i
         return newest
     kept = checkpoint_steps(run)
     if step not in kept:
-        there = ", ".join(str(each) for each in kept)
-        raise UserError(f"{option} {step}: run {run.id} has no checkpoint of this step", f"use one of {there}")
+        raise UserError(f"{option} {step}: run {run.id} has no checkpoint of this step", allowed_steps(kept, option))
     return step, next(path for path in _places(run, step) if (path / "actor").is_dir())
 
 

@@ -40,14 +40,16 @@ class Refusal(NamedTuple):
 
 
 _LIVE = Refusal("the run has not ended", "stop it first")
-_NEW_RUN = "press e on it in 'ppo-tui' for a preset with its settings, and start that with 'ppo-tui run'"
+_NEW_RUN = "save its settings as a preset: press e in 'ppo-tui attach {}'"
 
 
 def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
     """The reason against a verb, regardless of checkpoints; None if there is none."""
     elsewhere = info.from_log or state.state == "imported"
     if verb in _FROM_PRESET and (elsewhere or not info.resumable):
-        return Refusal("a log from elsewhere" if elsewhere else "no preset is recorded")
+        return Refusal("it is an imported log" if elsewhere else "no preset is recorded")
+    if verb is Verb.MERGE and elsewhere:
+        return Refusal("it is an imported log")
     if verb in (Verb.RESUME, Verb.DELETE) and state.going:
         return _LIVE
     return Refusal(_ENDED) if verb is Verb.STOP and not state.going else None
@@ -60,7 +62,9 @@ def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo) -> N
     hint = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else ""
     if not hint and verb in _FROM_PRESET:
         known = "preset" in info.keys if isinstance(info, Head) else info.preset is not None
-        hint = _NEW_RUN if known else "start a run of its preset with 'ppo-tui run'"
+        hint = _NEW_RUN.format(run.id) if known else "start a run of its preset with 'ppo-tui run'"
+    if not hint and verb is Verb.MERGE:
+        hint = "merge its checkpoint where it was trained"
     raise UserError(f"cannot {verb.value} run {run.id}: {refused.reason}", hint)
 
 

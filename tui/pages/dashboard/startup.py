@@ -71,8 +71,8 @@ def _together(stages: Sequence[Stage], sign: str, role: str, columns: int) -> Ro
 def _doing(stage: Stage, rollout: Rollout | None) -> str:
     if stage.state == DONE:
         return ""
-    counted = f", {rollout.finished}/{rollout.total} responses" if rollout is not None and rollout.total else ""
-    return f"{PHASES[stage.stage].label}{counted}"
+    done = f", {rollout.finished}/{rollout.total} responses" if rollout is not None and rollout.total else ""
+    return f"{PHASES[stage.stage].label}{done}"
 
 
 def _stage(stage: Stage, found: Startup, columns: int) -> Row:

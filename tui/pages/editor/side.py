@@ -143,7 +143,8 @@ class EditorSide(Vertical):
     def _plan(self, columns: int) -> list[Row]:
         """Shows the plan. It never becomes lower, because the part below it would be painted again."""
         assert self._form is not None
-        rows = [[(" Plan", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
+        batches = flow(self._form.config, self._reply.get("rows"))
+        rows = [[(" Plan", "title")], *flow_rows(batches, columns, read="rows" in self._reply)]
         if "machine" in self._reply:
             rows += [[], *memory_rows(self._reply["memory"], self._reply["machine"], columns)]
         self._highest = max(self._highest, len(rows))
