@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.text import near_hint
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def debounce_sentence(rule: RuleData) -> str:
     """When the flag of a rule rises, and when it clears."""
     (count, window), release = rule.raised, rule.release
     rises = "The flag rises at once" if window == 1 else f"The flag rises when {count} of {window} steps cross a limit"
-    return f"{rises}. It clears after {release} good step{'s' * (release > 1)}."
+    return f"{rises}. It clears after {counted(release, 'good step')}."
 
 
 def _findings() -> Texts:

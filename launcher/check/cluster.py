@@ -15,6 +15,7 @@ from launcher.check.row_rules import REWARD
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.machine.capacity import Gpu, Machine
 from launcher.machine.ray_jobs import Trouble
@@ -181,7 +182,7 @@ def _words(view: View) -> str:
     """`Ray 2.60.0, Python 3.11.9; 2 nodes, 6 of 8 GPUs and 40 of 64 CPUs free`."""
     said = [f"{view.sum(name, free=True):g} of {view.sum(name, free=False):g} {name}s" for name in ("GPU", "CPU")]
     count = len(view.nodes)
-    machines = f"{count} node{'s' * (count > 1)}"
+    machines = f"{counted(count, 'node')}"
     return f"Ray {view.ray}, Python {view.python}; {machines}, {said[0]} and {said[1]} free"
 
 

@@ -13,7 +13,7 @@ from launcher.check.finding import Finding, of_hardware
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.format import GIB, gib
+from launcher.core.format import GIB, amount, gib
 from launcher.estimate.memory import estimate
 from launcher.machine.capacity import Machine
 from launcher.machine.sampler import Sampler
@@ -130,7 +130,7 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
         return
     keeps = f"{count - 1} are kept while one more is written" if isinstance(kept, int) else "all of them are kept"
     finding = of_hardware.error if free < one else of_hardware.warning
-    message = f"a checkpoint takes {gib(one)} GiB, and {keeps}; {gib(free)} GiB are free in {paths.runs_dir()}"
+    message = f"a checkpoint takes {amount(one)}, and {keeps}; {amount(free)} are free in {paths.runs_dir()}"
     fix = "free disk space, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)"
     keys = ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
     yield finding("HW-5", message, fix, keys)
@@ -140,7 +140,7 @@ def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
     """Free space where runs are kept."""
     free = _free(folder)
     if free is not None and free < wanted:
-        message = f"{gib(free)} GiB are free in {folder}; {what} needs {gib(wanted)} GiB"
+        message = f"{amount(free)} are free in {folder}; {what} needs {amount(wanted)}"
         yield of_hardware.warning("HW-5", message, "free disk space, or set PPO_TUI_HOME to a larger disk")
 
 
@@ -148,7 +148,7 @@ def limits(several: bool) -> Iterator[Finding]:
     """Shared memory and the limits of this login."""
     shm = _free(SHM)
     if shm is None or shm < GIB:
-        have = "is missing" if shm is None else f"has {gib(shm)} GiB free"
+        have = "is missing" if shm is None else f"has {amount(shm)} free"
         finding = of_hardware.error if several else of_hardware.warning
         message = f"/dev/shm {have}: Ray falls back to /tmp, and GPUs cannot communicate through it"
         yield finding(
@@ -180,7 +180,7 @@ def ray_folder(env: Any) -> Iterator[Finding]:
     with contextlib.suppress(OSError):
         usage = shutil.disk_usage(_existing(Path(folder)))
         if usage.free * 20 < usage.total:
-            message = f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray does not spill objects there"
+            message = f"{folder} is over 95 % full ({amount(usage.free)} free): Ray does not spill objects there"
             yield of_hardware.warning("HW-9", message, "remove /tmp/ray/session_* of ended runs, or set RAY_TMPDIR")
 
 

@@ -9,6 +9,7 @@ from launcher.check import hub
 from launcher.check.finding import Finding, of_model
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
+from launcher.core.format import counted
 from launcher.estimate import models
 from launcher.estimate.models import ModelFacts
 from launcher.verl.config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, REWARD_MODEL, TENSOR, ULYSSES
@@ -69,7 +70,7 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
-        message = f"{facts.name} has {_counted(heads, kv)}, which cannot be split over {tensor} GPUs"
+        message = f"{facts.name} has {_counted(heads, kv)}, which cannot be split over {counted(tensor, 'GPU')}"
         fix = f"set rollout.tensor_model_parallel_size to {fitting}"
         yield of_model.error("MODEL-1", message, fix, (TENSOR,), {"rollout.tensor_model_parallel_size": fitting})
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
@@ -78,9 +79,8 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     for key, field in places:
         sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
-            message = (
-                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism cannot split over {sharing} GPUs"
-            )
+            shared = f"sequence parallelism cannot split over {counted(sharing, 'GPU')}"
+            message = f"{facts.name} has {_counted(heads, kv)}, which {shared}"
             yield of_model.error("P26", message, f"set {field or key} to 1", (key,), {field: 1} if field else None)
 
 

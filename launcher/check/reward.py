@@ -15,7 +15,7 @@ from launcher.check.config.reward import MANAGER
 from launcher.check.finding import Finding, of_data
 from launcher.check.row_rules import REWARD, validates
 from launcher.check.subject import Subject
-from launcher.core.format import duration, number
+from launcher.core.format import counted, duration, number
 from launcher.core.text import clean, did_you_mean
 from launcher.record.json import Record
 from launcher.verl.config import BATCH, N
@@ -108,7 +108,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         if each_step > SLOW and not trial.is_async:
             message = (
                 f"one score takes {number(trial.seconds * 1000)} ms, all scores of a step {duration(each_step)} with "
-                f"{workers} workers"
+                f"{counted(workers, 'worker')}"
             )
             fix = "make the function faster, or increase reward.workers"
             yield of_data.warning("REWARD-4", message, fix, (REWARD, "reward.num_workers"))
@@ -281,7 +281,14 @@ def _failure(file: Path, name: str, error: Failure) -> Trial:
         fix = f"set reward.function to {names[0]}" if names else f"define one: {SIGNATURE}"
         return _failed(message, fix, (NAME,), {"reward.function": names[0]} if len(names) == 1 else None)
     if error.stage == "load":
-        return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, on its own")
+        there = f" in line {error.line}" if error.line else ""
+        if error.type in ("SyntaxError", "IndentationError", "TabError"):
+            fix = f"fix the syntax error{there}"
+        elif error.type in ("ImportError", "ModuleNotFoundError"):
+            fix = f"fix the import{there}; the file is loaded by its path, on its own"
+        else:
+            fix = f"fix the error{there}"
+        return _failed(f"{where} cannot be loaded: {what}", fix)
     if error.stage == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
     message = f"{name} fails at {where}: {what}"

@@ -9,6 +9,7 @@ from launcher.check.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, WI
 from launcher.check.config.schedules import schedules
 from launcher.check.finding import Finding, of_config, of_data, of_model
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.core.text import clean, did_you_mean, nearest, perhaps
 from launcher.record.json import Record
 
@@ -296,7 +297,8 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     if usable < batch:
         short = f" (about {usable} of them short enough)" if usable < rows else ""
         message = (
-            f"{rows} training rows{short} do not fill a batch of {batch}: veRL divides by 0 after loading all models"
+            f"{counted(rows, 'training row')}{short} cannot fill a batch of {batch}: veRL divides by 0 after loading "
+            "all models"
         )
         fix = (
             f"set data.train_batch_size (and the mini-batch) to {_power(usable)} or less"
@@ -313,8 +315,8 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     if isinstance(steps, int) and isinstance(epochs, int) and steps > usable // batch * epochs:
         wanted = -(-steps // (usable // batch))
         message = (
-            f"{steps} steps are set, but {epochs} epochs of {usable // batch} steps end after "
-            f"{usable // batch * epochs}, without a last validation or checkpoint"
+            f"trainer.steps is {steps}, but {counted(epochs, 'epoch')} of {counted(usable // batch, 'step')} would "
+            f"end after {usable // batch * epochs}, without a last validation or checkpoint"
         )
         fix = f"set trainer.epochs to {wanted}"
         change = {"trainer.epochs": wanted}

@@ -16,7 +16,7 @@ import typer
 from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
 from launcher.cli.output import Force, Json, Preset, Settings, fail, put, put_json, put_table, say
 from launcher.core.errors import UserError
-from launcher.core.format import gib
+from launcher.core.format import counted, gib
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
 from launcher.settings import read_alerts
@@ -151,7 +151,7 @@ def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> lis
 def verdict(findings: Sequence[Finding]) -> str:
     """`2 errors, 1 warning: the run would fail`."""
     counts = [(sum(finding.level == level for finding in findings), level) for level in LEVELS[:2]]
-    words = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
+    words = ", ".join(counted(count, level) for count, level in counts if count)
     if counts[0][0]:
         return f"{words}: the run would fail"
     return f"{words}: the run can start" if words else "no problems found"

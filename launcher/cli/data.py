@@ -9,8 +9,8 @@ import typer
 from launcher.cli.output import Json, put, put_json, put_result, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError
-from launcher.core.files import beside
-from launcher.core.text import near_hint
+from launcher.core.files import require_file
+from launcher.core.format import counted
 
 app = group("Write training data in veRL's parquet schema.")
 rewards = group("Try a reward function.")
@@ -85,7 +85,7 @@ def jsonl(
 
 
 def _done(target: Path, rows: dict[str, int], json: bool) -> None:
-    counts = ", ".join(f"{count} {split} rows" for split, count in rows.items())
+    counts = ", ".join(counted(count, f"{split} row") for split, count in rows.items())
     put_result(f"{target}: {counts}", {"dir": str(target), "rows": rows}, json)
 
 
@@ -113,14 +113,14 @@ def test(
     rows: Sequence[dict[str, Any]] = reward.MADE_UP
     if data is not None:
         path = data.expanduser().absolute()
-        if not path.is_file():
-            raise UserError(f"--data: file not found: {path}", near_hint(path.name, beside(path)))
+        require_file(path, "--data")
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
         reply = Rows.from_json(worker.ask(python, "read_rows", request, timeout=60))
         rows = reply.examples
         if not rows:
             raise UserError(f"--data: {path} cannot be used: {reply.why or 'it has no rows'}")
-    trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows, degenerate=True)
+    require_file(function := file.expanduser().absolute())
+    trial = reward.try_out(python, str(function), name, rows, degenerate=True)
     scored = list(zip(trial.kinds, trial.scores, strict=True))
     means = {kind: reward.mean_of(kind, scored) for kind in dict.fromkeys(trial.kinds)}
     plain = [(kind, score) for kind, score in scored if kind in reward.PLAIN]
@@ -145,12 +145,13 @@ def test(
                 rows_out.append((kind, number(mean), f"{100 * mean / right:.0f} %" if right > 0 else ""))
             put_table(rows_out)
             put(
-                f"{len(trial.scores)} responses, {number(min(trial.scores))} to {number(max(trial.scores))}, "
-                f"{number(trial.seconds * 1000)} ms each"
+                f"{counted(len(trial.scores), 'response')}, "
+                f"{number(min(trial.scores))} to {number(max(trial.scores))}, {number(trial.seconds * 1000)} ms each"
                 + (f"; also returned: {', '.join(trial.extra)}" if trial.extra else "")
             )
         for finding in trial.findings:
             say(f"{finding.level}: {finding.message}")
-            say(f"hint: {finding.fix}")
+            there = (finding.change or {}).get("reward.function")
+            say(f"hint: use --name {there}" if there else f"hint: {finding.fix}")
     if not trial.ok:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ import typer
 from launcher.cli.output import Force, Json, Preset, Settings, put_json, put_result, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.record import queued
 
 app = group("Queue runs. Each starts when its GPUs are free, even after you log out.", alone=True)
@@ -144,7 +145,6 @@ def sweep(
             "  ".join([*([id] if id else []), " ".join(words)]), {"run": id, "tag": tag, "settings": words}, json
         )
     if dry_run:
-        say(f"would queue {len(runs)} runs; run again without --dry-run")
+        say(f"would queue {counted(len(runs), 'run')}; run again without --dry-run")
     else:
-        count = f"{len(runs)} run{'s' * (len(runs) != 1)}"
-        say(f"queued {count}; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")
+        say(f"queued {counted(len(runs), 'run')}; 'ppo-tui queue', and later 'ppo-tui compare --tag {tag}', show it")

@@ -6,8 +6,8 @@ import typer
 
 from launcher.cli.output import Json, Run, put, put_json, say
 from launcher.core.errors import UserError
-from launcher.core.format import number
-from launcher.core.text import near_hint
+from launcher.core.format import counted, number
+from launcher.core.text import allowed_steps, near_hint
 from launcher.metrics.records import jsonable
 from launcher.record.layout import find
 
@@ -32,7 +32,8 @@ def samples(
         raise UserError(f"run {target.id} has no {kind} responses", "set trainer.rollout_data_dir to keep them")
     chosen = max(found) if step is None else step
     if chosen not in found:
-        raise UserError(f"--step {chosen}: run {target.id} has no {kind} responses of this step", f"use {max(found)}")
+        missing = f"--step {chosen}: run {target.id} has no {kind} responses of this step"
+        raise UserError(missing, allowed_steps(sorted(found), "--step"))
     responses, cut = read(found[chosen])
     ordered = sorted(responses, key=lambda sample: sample.score)
     ends = [ordered.pop(-1 if place % 2 == 0 else 0) for place in range(min(count, len(ordered)))]
@@ -47,4 +48,4 @@ def samples(
                     put(f"  {line}")
     left = len(responses) - len(ends)
     if left or cut:
-        say(f"{left} more responses; see them with --count, or on the samples page")
+        say(f"{counted(left, 'more response')}; see them with --count, or on the samples page")

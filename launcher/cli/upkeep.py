@@ -27,7 +27,7 @@ from launcher.cli.output import (
     say,
 )
 from launcher.core.errors import UserError
-from launcher.core.format import amount, number
+from launcher.core.format import amount, counted, number
 from launcher.record.control import refuse_later
 from launcher.record.layout import find
 from launcher.record.note import RunNote, read_note
@@ -106,7 +106,7 @@ def eval_(
     else:
         shown = {key: value for key, value in values.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
-        say(f"see {len(values) - len(shown)} more values with 'ppo-tui metrics {begun.id} --json'")
+        say(f"see {counted(len(values) - len(shown), 'more value')} with 'ppo-tui metrics {begun.id} --json'")
         if gained is not None:
             _put_gained(gained)
     raise typer.Exit(code or (0 if values else 1))
@@ -146,7 +146,7 @@ def _put_gained(found: Paired) -> None:
         for each in changes[:_SHOWN]:
             put(f"{word}: {number(each.before)} to {number(each.after)}  {_one_line(found.question(each))}")
         if len(changes) > _SHOWN:
-            say(f"see all {len(changes)} prompts {word} with --json")
+            say(f"see all {counted(len(changes), 'prompt')} {word} with --json")
 
 
 def _one_line(text: str) -> str:

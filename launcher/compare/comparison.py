@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from launcher.core.errors import UserError
-from launcher.core.format import duration, number
+from launcher.core.format import counted, duration, number
 from launcher.health import keys, verdict
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
@@ -82,7 +82,7 @@ def tagged(tag: str) -> list[RunDir]:
     runs = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
     if not FEWEST <= len(runs) <= MOST_TAGGED:
         raise UserError(
-            f"{len(runs)} runs have the tag #{tag.removeprefix('#')}, but compare expects {FEWEST} to {MOST_TAGGED}",
+            f"tag #{tag.removeprefix('#')}: {counted(len(runs), 'run')}, but compare expects {FEWEST} to {MOST_TAGGED}",
             "'ppo-tui runs --json' shows the tags",
         )
     return runs
@@ -170,7 +170,13 @@ def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
         ["RUN", *(fact.run for fact in facts)],
         ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in facts)],
         ["verdict", *(verdict.shown(fact.state, fact.verdict) for fact in facts)],
-        ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in facts)],
+        [
+            "step",
+            *(
+                _NONE if fact.step is None else f"{fact.step}/{fact.total}" if fact.total else str(fact.step)
+                for fact in facts
+            ),
+        ],
         ["best score", *(number(fact.best_score) for fact in facts)],
         ["last score", *(number(fact.last_score) for fact in facts)],
         ["KL", *(number(fact.kl) for fact in facts)],

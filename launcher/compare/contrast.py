@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from launcher.compare.comparison import Compared, groups
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.health import keys
 from launcher.metrics import intervals, names
 from launcher.metrics.store import Series, SeriesStore
@@ -81,7 +81,7 @@ class Contrast:
         if self.more is None:
             return "a difference this small needs > 50 seeds per group"
         least = "about" if self.over == "seeds" else "at least"
-        return f"needs {least} {self.more} more seed{'s' * (self.more != 1)} per group"
+        return f"needs {least} {counted(self.more, 'more seed')} per group"
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -228,8 +228,8 @@ def _contrast(
         contrast = replace(contrast, difference=statistics.fmean(pairs), over="steps")
         error = intervals.of_steps(pairs, level)
         if error is None:
-            counted = "validation" if measure.title == _VALIDATION else "step"
-            few = f"{len(pairs)} {counted}{'s' * (len(pairs) != 1)} in common"
+            each = "validation" if measure.title == _VALIDATION else "step"
+            few = f"{counted(len(pairs), each)} in common"
             return replace(contrast, reason=f"{few}; needs {intervals.FEWEST}, or several seeds")
         spread = error.size / math.sqrt(2)
     return _judged(contrast, measure, error, spread, min(len(a), len(b)))

@@ -14,6 +14,8 @@ from typing import Any
 
 from launcher.compare.trial_runs import POLL, end, enqueue_fork, skipped
 from launcher.core.errors import UserError
+from launcher.core.format import counted
+from launcher.core.text import allowed_steps
 from launcher.metrics.intervals import FEWEST, of_blocks
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
@@ -82,7 +84,7 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Fas
     kept = [0, *fork_steps(run)]
     step = kept[-1] if at is None else at
     if step not in kept:
-        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", f"use one of {_list(kept)}")
+        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", allowed_steps(kept, "--at"))
     planned_fork(run, list(advice.settings), step=step)
     return FasterPlan(run, advice, step, step + max(count or STEPS, STEPS))
 
@@ -116,7 +118,7 @@ def prove(planned: FasterPlan, runs: Sequence[RunDir]) -> Proof:
         if len(shared) < COMPARED:
             control, changed = (run.id for run in pair)
             raise UserError(
-                f"{len(shared)} steps in common are too few to compare {control} and {changed}",
+                f"{counted(len(shared), 'step')} in common: too few to compare {control} and {changed}",
                 f"'ppo-tui diagnose {changed}' explains a run that ended early",
             )
         before += [slow[step] for step in shared]
@@ -157,7 +159,3 @@ def _seconds(run: RunDir) -> dict[int, float]:
     timing = Timing(run, whole=True)
     timing.poll(live=False)
     return timing.seconds()
-
-
-def _list(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))

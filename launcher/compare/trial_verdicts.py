@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core import paths
+from launcher.core.format import counted
 from launcher.metrics import intervals
 from launcher.metrics.store import Series
 from launcher.preset.yaml_text import text_of
@@ -206,7 +207,7 @@ def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str
     flag = "no flag" if facts.level <= Level.OK else f"only {facts.level.words}"
     if facts.own_reward:
         return HEALED, f"{flag}; rewards not compared (different reward functions)"
-    few = f"{shared} steps are too few to compare the reward with the control run"
+    few = f"{counted(shared, 'step')}: too few to compare the reward with the control run"
     return HEALED, f"{flag}, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
 
 

@@ -6,6 +6,7 @@ from launcher.console.causes import Cause, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
 from launcher.console.tracebacks import Quote
+from launcher.core.format import counted
 from launcher.record.fix import Change, Fix
 
 MORE_EPOCHS = Change("trainer.total_epochs", "raise")
@@ -30,9 +31,9 @@ def finished(log: Evidence) -> Diagnosis:
             meaning = "The checkpoint that the run resumed from is at the end of the last epoch."
         fixes = [Fix(changes=(MORE_EPOCHS,), why="(or trainer.total_training_steps) to continue training")]
     if log.failed_prompts:
-        meaning += f" veRL dropped {log.failed_prompts} prompts because they raised an exception."
+        meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
         fixes.append(Fix("run `ppo-tui reward test FILE` to find what the reward function cannot read"))
-    shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress", "last"))), None)
+    shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress"))), None)
     return Diagnosis("finished", title, meaning, shorten([shown, log.quote("prompt_error")]), tuple(fixes))
 
 
@@ -55,7 +56,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         fixes.extend(cause.fixes)
     if log.failed_prompts and not log.step:
         quotes.append(log.quote("prompt_error"))
-        meaning += f" Until then {log.failed_prompts} prompts had failed and no step was done."
+        meaning += f" Until then {counted(log.failed_prompts, 'prompt')} had failed and no step was done."
         fixes.append(
             Fix("run `ppo-tui reward test FILE`", why=": with a reward function that always raises, no step ever ends")
         )
@@ -85,9 +86,10 @@ def _resuming(log: Evidence) -> Fix:
 
 def running(log: Evidence, alive: bool | None) -> Diagnosis:
     """The log shows no end."""
-    shown = log.quote("step") or log.quote("last")
+    shown = log.quote("step")
     if alive:
         return Diagnosis("running", "Still running", "The driver is running.", shorten([shown]))
+    shown = shown or log.quote("last")
     meaning = "The log ends in the middle of the run: the run continues, or the log was cut off."
     return Diagnosis("running", "Log stops mid-run", meaning, shorten([shown]))
 

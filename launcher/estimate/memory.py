@@ -13,7 +13,7 @@ the GPU is full: it counts up to the size of the GPU.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from launcher.core.format import GIB, gib, number
+from launcher.core.format import GIB, counted, gib, number
 from launcher.estimate import rollout_memory
 from launcher.estimate.models import Architecture
 from launcher.estimate.rollout_memory import layer_bytes
@@ -300,10 +300,10 @@ def _host(subject: PlacedConfig, sizes: MemoryInputs) -> tuple[Part, ...]:
     else:
         engines = 1 if sizes.reward_model is None else 2
         parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
-    parts.append(Part(f"{count} processes that import torch", count * PROCESS_LEAST, True))
+    parts.append(Part(f"{counted(count, 'process')} importing torch", count * PROCESS_LEAST, True))
     parts.append(Part("their data, and Ray", count * (PROCESS - PROCESS_LEAST), False))
     if forks := 2 * int(subject.get("data.dataloader_num_workers", 8) or 0):  # they share what they do not change
-        parts.append(Part(f"{forks} data processes", forks * PROCESS, False))
+        parts.append(Part(counted(forks, "data process"), forks * PROCESS, False))
     return tuple(parts)
 
 
@@ -314,7 +314,7 @@ def _formula(sizes: MemoryInputs, total: int | None) -> tuple[str, ...]:
         if model:
             lora = model.trainable < model.parameters
             part = f", {number(model.trainable)} trained" if lora else ""
-            over = f" over {model.shards} GPUs" if model.shards > 1 else ""
+            over = f" over {counted(model.shards, 'GPU')}" if model.shards > 1 else ""
             lines.append(
                 f"{model.name}: {number(model.parameters)} parameters{part} x {model.element} B weights, "
                 f"{2 * model.element} B Adam, {model.element} B gradients{over} = {gib(model.weights)} + "

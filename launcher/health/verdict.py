@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
 from launcher.record.state import ENDED
@@ -89,4 +89,4 @@ def debounce_words(check: Check) -> str:
         return ""
     count, window, release = check.debounce
     raised = f"raised if {count} of {window} steps are bad, " if window > 1 else ""
-    return f"{raised}cleared after {release} good steps" if release > 1 else ""
+    return f"{raised}cleared after {counted(release, 'good step')}" if release > 1 else ""

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from launcher.core import clock
+from launcher.core.format import counted
 from launcher.machine import gpu_holders
 from launcher.machine.gpu_holders import Owner
 from launcher.machine.host import Usage
@@ -71,7 +72,7 @@ class Sampler:
                 with contextlib.suppress(pynvml.NVMLError):  # one broken GPU hides no other
                     self._devices += _slices(pynvml, index, visible)
             if not self._devices:
-                why = f"CUDA_VISIBLE_DEVICES hides all {count} GPUs" if count else "NVML finds no GPU"
+                why = f"CUDA_VISIBLE_DEVICES hides all {counted(count, 'GPU')}" if count else "NVML finds no GPU"
                 self.reason = f"{why} here"
         except ImportError:
             self.reason = "the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"

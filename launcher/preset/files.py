@@ -1,7 +1,6 @@
 """Presets on disk: find them, read them, merge them with the settings."""
 
 import functools
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any, Literal
 import launcher
 from launcher.core import paths
 from launcher.core.errors import UserError, of_file
-from launcher.core.files import beside
+from launcher.core.files import require_file
+from launcher.core.format import counted
 from launcher.core.text import clean, hint_of, near_hint, nearest
 from launcher.core.yaml_bounds import mending, refusal
 from launcher.preset import layers
@@ -249,9 +249,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     """The file of a preset. A preset that extends its own name (`asking`) means the one that it hides."""
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
-        if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-            named = "'ppo-tui presets' lists those with a name"
-            raise UserError(f"preset file {str(path)!r} does not exist", near_hint(path.name, beside(path), named))
+        require_file(path, "preset", "'ppo-tui presets' lists those with a name")
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:
@@ -354,7 +352,7 @@ def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
     allowed = spec.allowed if spec else "text"  # of `env`
     near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
     others = len(wrong) - 1
-    more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
+    more = f" (and {counted(others, 'more error')})" if others else ""
     what = f"{name} is {entry.value!r}, which is not allowed{more}"
     place = "" if entry.source == layers.setting(name) else entry.source  # the name is the place
     return WrongValue(what, hint_of(near, f"use {allowed}"), place, name, entry.value)

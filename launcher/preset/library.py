@@ -8,6 +8,7 @@ from pathlib import Path
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
+from launcher.core.format import counted
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target, without_source
 from launcher.preset.files import Summary, find, load, parse, read_text, shipped, users
@@ -36,7 +37,7 @@ def rename(name: str, new: str) -> Path:
 
     The old file is removed last, so that a rename that was cut off loses nothing; repeated, it continues.
     """
-    path = own(name)
+    path = own(name, f"copy it with 'ppo-tui preset copy {name} {new}'")
     if "/" in new or new == name:
         raise UserError(f"{new!r} is not a valid new name for preset {name}")
     children = _children(name)  # asked before the new file is one of them
@@ -67,15 +68,13 @@ def delete(name: str) -> Path | None:
     return shipped().get(name)
 
 
-def own(name: str) -> Path:
-    """The file of a preset of the user's. Raises UserError for shipped ones and unknown names."""
+def own(name: str, hint: str = "name a preset of yours: 'ppo-tui presets' lists them") -> Path:
+    """The file of a preset of the user's. Raises UserError for shipped ones, with the hint, and unknown names."""
     known = users()
     if name in known:
         return known[name]
     if name in shipped():
-        raise UserError(
-            f"{name} is a shipped preset and cannot be changed", f"copy it with 'ppo-tui preset copy {name} NEW'"
-        )
+        raise UserError(f"{name} is a shipped preset and cannot be changed", hint)
     load(name)  # raises for an unknown preset, and the nearest name
     raise UserError(f"{name!r} is a file", f"use the name of a preset in {paths.presets_dir()}")
 
@@ -154,4 +153,4 @@ def _machine(gpus: Sequence[int]) -> str:
     if not gpus:
         return "no GPU found"
     least = round(min(gpus) / 10**9)
-    return f"{len(gpus)} GPU{'s' * (len(gpus) > 1)} with {least} GB found"
+    return f"{counted(len(gpus), 'GPU')} with {least} GB found"

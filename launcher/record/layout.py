@@ -29,6 +29,7 @@ from typing import Protocol
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import read_json
+from launcher.core.format import counted
 from launcher.core.text import hint_of, nearest
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import Head, RunInfo, read_name
@@ -284,7 +285,7 @@ def find(word: str) -> RunDir:
             return run
     if prefixed:
         some = ", ".join(run.id for run in prefixed[:4])
-        raise UserError(f"'{word}' matches {len(prefixed)} runs ({some})", "use more of the id")
+        raise UserError(f"'{word}' matches {counted(len(prefixed), 'run')} ({some})", "use more of the id")
     begun = next((name for name in names.values() if word and name.startswith(word)), None)
     near = begun or nearest(word, [*names, *names.values(), "last"])
     _refuse_file(word)

@@ -17,6 +17,7 @@ from typing import Any
 
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.text import near_hint
 from launcher.record.info import Origin
 from launcher.record.json import RARE, Record
@@ -67,7 +68,7 @@ class Queued(Record):
         """`CPU`, `2 GPUs`, `GPU 0,1`."""
         if self.gpus:
             return f"GPU {','.join(self.gpus)}"
-        return f"{self.needs} GPU{'s' * (self.needs > 1)}" if self.needs else "CPU"
+        return f"{counted(self.needs, 'GPU')}" if self.needs else "CPU"
 
     @property
     def starting(self) -> bool:
@@ -155,7 +156,7 @@ def find(word: str) -> Queued:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UserError(f"'{word}' matches {len(matches)} runs of the queue", "use more of the id")
+            raise UserError(f"'{word}' matches {counted(len(matches), 'run')} of the queue", "use more of the id")
     listed = "'ppo-tui queue' lists its runs"
     raise UserError(f"no run '{word}' in the queue", near_hint(word, [each.id for each in known], listed))
 

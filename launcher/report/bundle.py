@@ -16,9 +16,9 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from launcher.console.diagnosis import Diagnosis
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_writing
 from launcher.core.files import write_atomic
-from launcher.core.format import gib
+from launcher.core.format import counted, gib
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import GpuSample, MachineSample
@@ -66,7 +66,7 @@ def write(run: RunDir, to: Path) -> Path:
     try:
         write_atomic(target, packed(parts(run), target.stem))
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror or error}", "use another file with --to") from None
+        raise of_writing(target, error) from None
     return target
 
 
@@ -241,7 +241,7 @@ def _gpus(sample: MachineSample | None) -> list[str]:
 def _gpu(gpu: GpuSample) -> str:
     parts = [gpu.name or "GPU", f"{gib(gpu.used)} of {gib(gpu.total)} GiB", f"the run's {gib(gpu.run_used)}"]
     others = [each for each in gpu.holders or () if each.whose != "run"]
-    return ", ".join([*parts, *([f"{len(others)} other processes"] if others else [])])
+    return ", ".join([*parts, *([counted(len(others), "other process")] if others else [])])
 
 
 def _users(facts: _Facts) -> list[str]:

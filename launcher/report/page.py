@@ -12,9 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from launcher.compare import comparison, contrast
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_writing
 from launcher.core.files import write_atomic
-from launcher.core.format import duration, number
+from launcher.core.format import counted, duration, number
 from launcher.core.secrets import redact
 from launcher.core.text import clean
 from launcher.export.svg import Marks, chart, main_charts
@@ -41,7 +41,7 @@ def write(runs: Sequence[RunDir], to: Path) -> bool:
     try:
         write_atomic(target, render(reports).encode(errors="replace"))
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror or error}", "use another folder with --to") from None
+        raise of_writing(target, error) from None
     return any(report.reader.state.going for report in reports)
 
 
@@ -60,10 +60,12 @@ def render(reports: Sequence[RunReport]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters.update(text=_text, number=number, duration=duration, level=_level, value=_value, percent=_percent)
+    env.filters.update(
+        text=_text, number=number, duration=duration, level=_level, value=_value, percent=_percent, counted=counted
+    )
     single = len(reports) == 1
     return env.get_template("page.html").render(
-        title=reports[0].facts.name if single else f"{len(reports)} runs",
+        title=reports[0].facts.name if single else f"{counted(len(reports), 'run')}",
         made=time.strftime("%Y-%m-%d %H:%M"),
         live=any(report.reader.state.going for report in reports),
         runs=[_run(report) for report in reports],
@@ -82,7 +84,8 @@ def sentence(report: RunReport) -> str:
     }.get(facts.outcome or facts.state, "the run continues")
     parts = [f"{shown(facts.state, facts.verdict)}: {went}"]
     if facts.step is not None:
-        parts.append(f" after {facts.step} steps in {duration(facts.duration)}")
+        parts.append(f" after {counted(facts.step, 'step')}")
+        parts.append(f" in {duration(facts.duration)}" if facts.duration else "")
     if report.explanation is not None:
         parts.append(f": {report.explanation.diagnosis.title}")
     if gain := report.gain:
@@ -110,7 +113,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "report": report,
         "sentence": sentence(report),
         "charts": charts if reader.series.last_step is not None else [],
-        "facts": [row for row in comparison.fact_rows([facts])[1:] if row[1] not in ("–", "–/–")],
+        "facts": [row for row in comparison.fact_rows([facts])[1:] if row[1] != "–"],
         "checks": [check for check in reader.state.checks if check.on or check.level >= Level.NOTICE],
         "flags": report.flags[:_FLAGS],
         "more_flags": max(len(report.flags) - _FLAGS, 0),

@@ -23,6 +23,7 @@ from textual_serve.server import Server
 
 from launcher.cli.screen import Served
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.paths import own_command
 from tui.browser.tab import WRITE
 
@@ -103,7 +104,9 @@ class GuardedServer(Server):
         if not self._known(request) and not self._brings_token(request):
             return _refused(403, "the request has no session", "open the newest link that ppo-tui serve printed")
         if self._open >= self._served.tabs and (socket_asked or path == "/"):
-            return _refused(503, f"{self._open} tabs are open", "close one, or start ppo-tui serve with --tabs")
+            return _refused(
+                503, f"open already: {counted(self._open, 'tab')}", "close one, or start ppo-tui serve with --tabs"
+            )
         if path.startswith("/static") and not PurePosixPath(path).suffix:
             return _refused(404, "there is no such file", "open the first page")
         return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.core.text import clean
 from launcher.health.verdict import bound_words
 from launcher.metrics.glossary import describe
@@ -84,7 +84,7 @@ def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[R
     facts: list[Row] = [[("now ", "dim"), (_value(key, newest), "title" if _finite(newest) else "critical")]]
     for word, bound in (("lowest", whole.low), ("highest", whole.high)) if whole else ():
         facts.append([(f"{word} ", "dim"), (number(bound), "text")])
-    steps = f"{series.steps[0]} to {series.steps[-1]}, {len(series)} values"
+    steps = f"{series.steps[0]} to {series.steps[-1]}, {counted(len(series), 'value')}"
     facts.append([("steps ", "dim"), (steps, "text")])
     rows: list[Row] = [[(" ", "text"), *row] for row in packed(facts, columns - 1, "   ")]
     note: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from launcher.core.format import SHORT_ID, duration, gib, number, roughly
+from launcher.core.format import SHORT_ID, counted, duration, gib, number, roughly
 from launcher.core.text import clean
 from tui.kit.drawing.rows import Row, labelled
 
@@ -21,14 +21,14 @@ def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pa
     """Model and machine, the batch, the length of the run, its time, its memory: one line each."""
     model = clean(str(what.get("actor_rollout_ref.model.path")))
     rank = what.get("actor_rollout_ref.model.lora_rank", 0)
-    where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
+    where = "CPU" if what.on_cpu else counted(batches.gpus, "GPU")
     algorithm = "PPO" if batches.critic else str(what.get("algorithm.adv_estimator", "")).upper()
     about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
     prompts, responses = (what.get(f"data.max_{part}_length") for part in ("prompt", "response"))
-    responses_each = f" x {batches.n} responses" if batches.n > 1 else ""
-    updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
+    responses_each = f" x {counted(batches.n, 'response')}" if batches.n > 1 else ""
+    updates = counted(batches.actor.steps, "update")
     batch = (
-        f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
+        f"{counted(batches.prompts, 'prompt')}{responses_each} per step, {updates} of {batches.actor.mini}; "
         f"prompt {prompts}, response {responses} tokens"
     )
     rows = {
@@ -49,13 +49,13 @@ def laid(row: Row, columns: int) -> list[Row]:
 
 
 def _length(batches: Flow, what: Subject) -> str:
-    epochs = f"{batches.epochs} epoch" + ("s" if batches.epochs > 1 else "")
-    length = epochs if batches.steps is None else f"{batches.steps} steps (at most {epochs})"
+    epochs = counted(batches.epochs, "epoch")
+    length = epochs if batches.steps is None else f"{counted(batches.steps, 'step')} (at most {epochs})"
     parts = [length]
     for key, word in (("trainer.save_freq", "checkpoint"), ("trainer.test_freq", "validation")):
         every = what.get(key)
         if isinstance(every, int) and every > 0:
-            parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
+            parts.append(f"{word} every {counted(every, 'step')}")
     return "; ".join(parts)
 
 
@@ -67,7 +67,7 @@ def _time(steps: int | None, pace: Pace | None) -> str:
     parts = f"{duration(pace.startup)} to start, {{}} of {number(pace.step)} s; {source}"
     if steps is None:
         return f"unknown without its data: {parts.format('steps')}"
-    return f"about {roughly(pace.whole(steps))}: {parts.format(f'{steps} steps')}"
+    return f"about {roughly(pace.whole(steps))}: {parts.format(counted(steps, 'step'))}"
 
 
 def _memory(estimate: Estimate) -> str:

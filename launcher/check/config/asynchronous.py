@@ -9,6 +9,7 @@ import math
 
 from launcher.check.config.base import Findings, error, gpu_count, info, of_registry, of_trainer, warning
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.verl.config import (
     ACTOR,
     BATCH,
@@ -47,8 +48,8 @@ def batch_of_updates(subject: Subject) -> Findings:
     batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(SYNC_STEP)
     if batch is not None and mini is not None and step is not None and batch != mini * step:
         message = (
-            f"batch is {batch}, and separate_async requires mini-batch {mini} x {step} updates ({SYNC_STEP}) = "
-            f"{mini * step}"
+            f"batch is {batch}, and separate_async requires mini-batch {mini} x {counted(step, 'update')} "
+            f"({SYNC_STEP}) = {mini * step}"
         )
         fits = batch % mini == 0
         change = {"trainer.parameter_sync_step": batch // mini} if fits else {"data.train_batch_size": mini * step}
@@ -131,8 +132,8 @@ def age(subject: Subject) -> Findings:
     ahead = int(subject.number(key) or 0)
     if ahead + 1 > limit:
         message = (
-            f"{key} = {ahead}: a response is trained on {ahead + 1} versions after it was requested, and is dropped "
-            f"after {limit} ({MAX_AGE})"
+            f"{key} = {ahead}: a response is trained on {counted(ahead + 1, 'version')} after it was requested, "
+            f"and is dropped after {limit} ({MAX_AGE})"
         )
         fix = f"set trainer.max_off_policy_threshold to {ahead + 2}"
         yield warning("ASYNC-4", message, fix, [key, MAX_AGE], {"trainer.max_off_policy_threshold": ahead + 2})
@@ -192,8 +193,9 @@ def requests_at_once(subject: Subject) -> Findings:
     if requests < limit:
         return
     message = (
-        f"{batch} prompts x {n} responses over {engines} engine{'s' * (engines > 1)} = {requests} requests, and an "
-        f"engine takes {limit} calls at once: the call that sends new weights may wait forever"
+        f"{counted(batch, 'prompt')} x {counted(n, 'response')} over {counted(engines, 'engine')} = "
+        f"{counted(requests, 'request')}, and an engine takes {limit} calls at once: "
+        "the call that sends new weights may wait forever"
     )
     fix = f"set rollout.max_num_seqs to {requests}, or lower data.train_batch_size or {TENSOR}"
     yield warning("ASYNC-8", message, fix, [BATCH, N, SEQS, TENSOR], {"rollout.max_num_seqs": requests})

@@ -7,6 +7,7 @@ from typing import Any
 
 from launcher.check.finding import Finding, of_config
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.core.text import did_you_mean
 from launcher.verl.programs import Found
 
@@ -75,12 +76,12 @@ def one_of(numbers: Sequence[Any]) -> str:
 
 def gpu_count(count: int) -> str:
     """`1 GPU`, `8 GPUs`."""
-    return "1 GPU" if count == 1 else f"{count} GPUs"
+    return counted(count, "GPU")
 
 
 def machines(count: int) -> str:
     """`1 machine`, `4 machines`."""
-    return "1 machine" if count == 1 else f"{count} machines"
+    return counted(count, "machine")
 
 
 def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what: str, when: str) -> Findings:

@@ -6,6 +6,7 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: Ac
 
 from launcher.check.config.base import Findings, dividing, error, multiples, of_trainer, one_of, warning
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.verl.config import (
     ACTOR,
     BATCH,
@@ -32,7 +33,7 @@ def responses_over_gpus(subject: Subject) -> Findings:
     if batch is None or n is None or (subject.dynamic and subject.at_least("0.6.0")) or batch * n % gpus == 0:
         return
     better = [size for size in multiples(gpus, batch) if size * n % gpus == 0]
-    message = f"batch {batch} x {n} responses = {batch * n} is not divisible by the {gpus} GPUs"
+    message = f"batch {batch} x {counted(n, 'response')} = {batch * n} is not divisible by the {counted(gpus, 'GPU')}"
     fix = f"use a batch size of {one_of(better)}"
     yield error("V1", message, fix, [BATCH, N, GPUS, NODES], {"data.train_batch_size": better[0]})
 
@@ -105,7 +106,7 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
             fix = f"set {key}_per_gpu instead, or set {key} to {one_of(dividing(mini, micro))}"
             yield error("V4", f"mini-batch {mini} is not divisible by {key} = {micro}", fix, [mini_key, key])
         elif micro * subject.sequence_parallel() < subject.gpus:
-            message = f"{key} = {micro} leaves some of the {subject.gpus} GPUs without a row"
+            message = f"{key} = {micro} leaves some of the {counted(subject.gpus, 'GPU')} without a row"
             yield error("V4", message, f"set {key}_per_gpu instead, which applies to each GPU", [key, GPUS])
 
 

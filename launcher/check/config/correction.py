@@ -8,6 +8,7 @@ from typing import Any
 
 from launcher.check.config.base import Findings, error, of_keys, warning
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.core.text import did_you_mean
 from launcher.verl.config import ACTOR, CORRECTION, LOSS_MODE, ROLLOUT
 
@@ -43,7 +44,9 @@ def limits(subject: Subject) -> Findings:
         return
     parts = [each.strip() for each in str(given).split(",") if each.strip()]
     if len(parts) not in (1, len(measures)):
-        message = f"{REJECTION} has {len(measures)} measures, and {REJECTION_LIMIT} {len(parts)} limits"
+        message = (
+            f"{REJECTION} has {counted(len(measures), 'measure')}, and {REJECTION_LIMIT} {counted(len(parts), 'limit')}"
+        )
         yield error("CORR-1", message, "give one limit for all, or one for each", [REJECTION, REJECTION_LIMIT])
         return
     for name, part in zip(measures, parts * (len(measures) if len(parts) == 1 else 1), strict=True):

@@ -8,6 +8,7 @@ from launcher.check.config.base import Findings, dividing, error, gpu_count, mac
 from launcher.check.finding import of_hardware
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.machine import ray_jobs as jobs
 from launcher.verl.config import ENGINE_GPUS, GPUS, NODES, TENSOR
 
@@ -25,7 +26,7 @@ def gpus(subject: Subject) -> Findings:
     own = subject.engine_gpus
     wanted, nodes = subject.gpus + own, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
-        message = f"the run requires {nodes} machines, but Ray is started only on this one: veRL fails"
+        message = f"the run requires {machines(nodes)}, but Ray is started only on this one: veRL fails"
         fix = "set trainer.nodes to 1, or set cluster.address to a Ray cluster"
         yield of_hardware.error("P1", message, fix, (NODES, "ray_kwargs.ray_init.address"), {"trainer.nodes": 1})
         return
@@ -79,8 +80,8 @@ def engines_over_gpus(subject: Subject) -> Findings:
     others = engine // tensor
     better = [size for size in dividing(total, tensor) if total % (size * others) == 0] or [1]
     message = (
-        f"an engine spans {engine} GPUs, which does not divide the {total} GPUs of the run: veRL fails after loading "
-        "the models"
+        f"an engine spans {counted(engine, 'GPU')}, which does not divide the {counted(total, 'GPU')} of the run: "
+        "veRL fails after loading the models"
     )
     fix = f"set {TENSOR} to {one_of(better)}"
     yield error("P2", message, fix, [TENSOR, GPUS, NODES], {"rollout.tensor_model_parallel_size": better[0]})

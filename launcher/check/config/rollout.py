@@ -17,6 +17,7 @@ from launcher.check.config.base import (
 )
 from launcher.check.facts import known_names
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.core.text import did_you_mean, nearest, perhaps
 from launcher.verl.config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES
 
@@ -88,7 +89,7 @@ def sequences_over_gpus(subject: Subject) -> Findings:
         fix = f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}"
         yield error("V10", message, fix, [CRITIC_ULYSSES, GPUS, NODES])
     elif subject.has_critic and own > 1 and not subject.get(f"{CRITIC}.model.use_remove_padding", True):
-        message = f"the critic splits sequences over {own} GPUs, but its use_remove_padding is false"
+        message = f"the critic splits sequences over {counted(own, 'GPU')}, but its use_remove_padding is false"
         fix = "set critic.use_remove_padding to true"
         change = {"critic.use_remove_padding": True}
         yield error("V10", message, fix, [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"], change)

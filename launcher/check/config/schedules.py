@@ -2,7 +2,7 @@
 
 from launcher.check.config.base import Findings, warning
 from launcher.check.subject import Subject
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.preset.flow import flow
 from launcher.preset.schedule import Schedule
 from launcher.preset.schema import BY_KEY
@@ -30,11 +30,11 @@ def _judged(subject: Subject, optim: str, found: Schedule) -> Findings:
     if share > _MOST:
         warmup, usual = subject.whole(steps), usual_of(subject, ratio)
         if (warmup or share > 1) and usual:  # else the rule of the ratio finds it
-            what = f"{steps} is {warmup}" if warmup else f"{ratio} makes {found.warmup} steps of warm-up"
+            what = f"{steps} is {warmup}" if warmup else f"{ratio} makes {counted(found.warmup, 'step')} of warm-up"
             then = f"{lr} reaches only {number(max(rates))} of {number(found.peak)}"
             then = then if share > 1 else f"the warm-up takes {100 * share:.0f} % of them"
             message = (
-                f"{what}, and its schedule has {found.steps} steps: {then} "
+                f"{what}, and its schedule has {counted(found.steps, 'step')}: {then} "
                 f"(usual: a warm-up of at most {100 * usual.usual[1]:.0f} %)"
             )
             fewer = max(1, round(usual.usual[1] * found.steps))

@@ -6,6 +6,7 @@ veRL: `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`,
 
 from launcher.check.config.base import Findings, error, warning
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.verl.config import ACTOR, CRITIC, DYNAMIC, LOG_PROB_DYNAMIC, MODEL_LENGTH, PROMPT, REF, RESPONSE, ROLLOUT
 
 BATCHED, SEQS = f"{ROLLOUT}.max_num_batched_tokens", f"{ROLLOUT}.max_num_seqs"
@@ -57,7 +58,7 @@ def budgets(subject: Subject) -> Findings:
         if budget is None or not used or budget * gpus >= prompt + response:
             continue
         need = -(-(prompt + response) // gpus)
-        over = f" x {gpus} GPUs per sequence" if gpus > 1 else ""
+        over = f" x {counted(gpus, 'GPU')} per sequence" if gpus > 1 else ""
         message = (
             f"{key} = {budget} tokens{over} is less than prompt {prompt} + response {response} = "
             f"{prompt + response} tokens: veRL fails at the first sequence that does not fit"

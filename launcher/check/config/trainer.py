@@ -6,6 +6,7 @@ veRL: `verl/utils/tracking.py: Tracking`.
 from launcher.check.config.base import Findings, error, of_registry, warning
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.text import did_you_mean
 from launcher.verl.config import DATA, TRAINER
 
@@ -40,7 +41,9 @@ def warmup(subject: Subject) -> Findings:
     """COURSE-1: the critic's warm-up ends before the run does."""
     steps, first = subject.whole(STEPS), subject.whole(WARMUP)
     if steps is not None and first is not None and subject.has_critic and first >= steps:
-        message = f"the actor is never trained: the critic's warm-up takes {first} steps, and the run has {steps}"
+        message = (
+            f"the actor is never trained: the critic's warm-up takes {counted(first, 'step')}, and the run has {steps}"
+        )
         yield warning("COURSE-1", message, f"set {WARMUP} to 0", [WARMUP, STEPS], {"trainer.critic_warmup": 0})
 
 
@@ -48,7 +51,7 @@ def enough_samples(subject: Subject) -> Findings:
     """P6: a limit on the rows leaves at least one batch."""
     batch, limit = subject.whole(f"{DATA}.train_batch_size"), subject.whole(f"{DATA}.train_max_samples")
     if batch is not None and limit is not None and limit < batch:
-        message = f"only {limit} rows are used, fewer than the batch of {batch}: veRL fails after start-up"
+        message = f"{counted(limit, 'row')} for a batch of {batch} (data.train_max_samples): veRL fails after start-up"
         fix = f"set data.train_max_samples to -1, or set data.train_batch_size to {limit} or less"
         change = {"data.train_max_samples": -1}
         yield error("P6", message, fix, [f"{DATA}.train_max_samples", f"{DATA}.train_batch_size"], change)

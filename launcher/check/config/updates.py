@@ -9,6 +9,7 @@ import math
 
 from launcher.check.config.base import Findings, dividing, error, info, multiples, one_of
 from launcher.check.subject import Subject
+from launcher.core.format import counted
 from launcher.verl.config import (
     ACTOR,
     BATCH,
@@ -41,7 +42,9 @@ def mini_over_gpus(subject: Subject) -> Findings:
         if mini is None or n is None or follows or mini * n % shares == 0:
             continue
         better = multiples(shares, mini)
-        message = f"mini-batch {mini} x {n} responses = {mini * n} is not divisible by {shares} GPUs"
+        message = (
+            f"mini-batch {mini} x {counted(n, 'response')} = {mini * n} is not divisible by {counted(shares, 'GPU')}"
+        )
         yield error(
             "P11", message, f"use a mini-batch size of {one_of(better)}", [key, N, GPUS, NODES], {field: better[0]}
         )
@@ -85,7 +88,7 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
         return
     batch, n = subject.portion or 0, subject.whole(N) or 0
     filled = f", padded to {wrong * shares}," if wrong * shares != batch * n else ""
-    gpus = f" over {shares} GPUs" if shares > 1 else ""
+    gpus = f" over {counted(shares, 'GPU')}" if shares > 1 else ""
     better = dividing(math.gcd(*cut), micro)
     whose = "the log-probabilities'" if rule == "P8" else "the reference's"
     what = "batch" if subject.updates_a_step == 1 else "mini-batch"
@@ -137,8 +140,9 @@ def minis_in_batch(subject: Subject) -> Findings:
         better, padded = dividing(batch, mini), -(-batch // mini) * mini
         if subject.is_v1:
             message = (
-                f"batch {batch} is not a multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty "
-                f"responses to every step, {100 * (1 - batch / padded):.0f} % of its work"
+                f"batch {batch} is not a multiple of mini-batch {mini}: veRL adds "
+                f"{counted((padded - batch) * n, 'empty response')} to every step, "
+                f"{100 * (1 - batch / padded):.0f} % of its work"
             )
             yield info("P12", message, f"use a mini-batch size of {one_of(better)} to avoid padding", [BATCH, key])
         else:
@@ -176,7 +180,8 @@ def normalised_micro(subject: Subject) -> Findings:
             continue
         share = mini * n * parallel // gpus
         if share == 0:
-            message = f"mini-batch {mini} x {n} responses leaves some of the {gpus} GPUs without a response"
+            responses = f"mini-batch {mini} x {counted(n, 'response')}"
+            message = f"{responses} leaves some of the {counted(gpus, 'GPU')} without a response"
             fix = f"use a mini-batch size of {gpus} or more"
             yield error("P13", message, fix, [mini_key, N, GPUS], {f"{group}.ppo_mini_batch_size": gpus})
         elif share % micro:
@@ -195,15 +200,17 @@ def responses_over_workers(subject: Subject) -> Findings:
     if not subject.at_least("0.7.0") and subject.get(f"{ROLLOUT}.mode") != "async":
         return
     better = dividing(batch * n, workers)
-    message = f"batch {batch} x {n} responses = {batch * n} is not divisible by the {workers} agent workers"
+    message = (
+        f"batch {batch} x {counted(n, 'response')} = {batch * n} is not divisible by {counted(workers, 'agent worker')}"
+    )
     fix = f"set {WORKERS} to {one_of(better)}"
     yield error("P14", message, fix, [WORKERS, BATCH, N], {"rollout.agent_workers": better[0]})
 
 
 def _share(what: str, size: int, n: int, shares: int) -> str:
     """`mini-batch 64 x 5 responses over 8 GPUs = 40`, or less where a factor is 1."""
-    responses = f" x {n} responses" if n > 1 else ""
-    gpus = f" over {shares} GPUs" if shares > 1 else ""
+    responses = f" x {counted(n, 'response')}" if n > 1 else ""
+    gpus = f" over {counted(shares, 'GPU')}" if shares > 1 else ""
     total = f" = {size * n // shares}" if responses or gpus else ""
     return f"{what} {size}{responses}{gpus}{total}"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.health.applies import REASONS
 from launcher.health.catalogue import rules
 from launcher.health.clauses import Clauses, Rung, worst
@@ -161,7 +161,7 @@ def lasting(reading: Reading) -> Reading:
 
 def warming(missing: int) -> Reading:
     """Not judged yet: so many more values are needed."""
-    return Reading(WARM, f"needs {missing} more step{'s' if missing != 1 else ''}")
+    return Reading(WARM, f"needs {counted(missing, 'more step')}")
 
 
 def not_judged(reason: str) -> Reading:

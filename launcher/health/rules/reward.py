@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from launcher.core.format import number, steps
+from launcher.core.format import counted, number, steps
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
@@ -137,7 +137,11 @@ class Signal(Rule):
 
         def message(reading: Reading) -> str:
             if not flat:
-                return f"{among} of the last {last} steps had no learning signal" if reading.level else "rewards differ"
+                return (
+                    f"{among} of the last {counted(last, 'step')} had no learning signal"
+                    if reading.level
+                    else "rewards differ"
+                )
             alike = "all advantages are 0 (equal rewards within each group)"
             if same_score:
                 alike = f"all samples have the same reward ({number(frame.get(keys.SCORE_MAX))})"

@@ -16,6 +16,7 @@ from pathlib import Path
 from launcher.check.gate import admit_ahead
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.data import toy
 from launcher.health.settings import check_health
 from launcher.machine import capacity
@@ -51,7 +52,7 @@ class Checkers:
             if id in running:
                 continue
             if before.tries >= TRIES:
-                reason = f"its preflight ended {before.tries} times without a result; see {queue_log()}"
+                reason = f"its preflight ended {counted(before.tries, 'time')} without a result; see {queue_log()}"
                 replace(before, ended=time.time(), refused=reason).save(id)
             elif len(running) < room():
                 Checked(tries=before.tries + 1).save(id)

@@ -15,6 +15,7 @@ from typing import Any
 
 from launcher.check.gate import Ahead, admit_waiting
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.health.alerting import STOPPERS
 from launcher.health.settings import check_health
 from launcher.machine.sampler import VISIBLE, visible
@@ -58,8 +59,9 @@ def add(
     trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []
     needs = 0 if trainer.device == "cpu" else trainer.gpus
     if gpus is not None and (len(set(named)) != needs or len(named) != needs):
-        uses = f"uses {needs} GPU{'s' * (needs != 1)} (trainer.gpus)" if needs else "uses no GPU"
-        raise UserError(f"--gpus {gpus} does not match: {loaded.name} {uses}", "list that many GPUs, or omit --gpus")
+        uses = f"uses {counted(needs, 'GPU')} (trainer.gpus)" if needs else "uses no GPU"
+        hint = f"list {counted(needs, 'GPU')}, or omit --gpus" if needs else "omit --gpus"
+        raise UserError(f"--gpus {gpus} does not match: {loaded.name} {uses}", hint)
     entry = Queued(
         id=new_id(loaded.name),
         name=loaded.name,
@@ -215,7 +217,7 @@ def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1) -> list[list[
     seeded = [[f"data.seed={number}"] for number in range(1, seeds + 1)] if seeds > 1 else [[]]
     count = math.prod(map(len, choices.values())) * len(seeded)
     if count > MOST:
-        raise UserError(f"the sweep has {count} runs, but {MOST} are allowed", "give fewer values or seeds")
+        raise UserError(f"the sweep has {counted(count, 'run')}, but {MOST} are allowed", "give fewer values or seeds")
     runs = [[*stops, *chosen, *seed] for chosen in product(*choices.values()) for seed in seeded]
     for settings in runs:
         check_health(load(preset, settings).preset.health)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from launcher import settings
 from launcher.core import paths
-from launcher.core.format import gib
+from launcher.core.format import counted, gib
 from launcher.machine.sampler import Sampler, visible
 from launcher.record import queued
 from launcher.record.attempt import LaunchRecord
@@ -192,7 +192,7 @@ class _Machine:
         gpus = tuple(each for each in chosen if each != _ALL)
         if entry.now or not blocked:
             return Turn(entry, None, gpus)
-        count = "" if entry.gpus else f"{entry.needs} GPU{'s' * (entry.needs > 1)}; "
+        count = "" if entry.gpus else f"{counted(entry.needs, 'GPU')}; "
         words = ", ".join(f"GPU {each} {who}" if each != _ALL else f"the machine {who}" for each, who in blocked)
         return Turn(entry, count + words, gpus, outside=outside)
 

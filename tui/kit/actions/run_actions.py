@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_writing
+from launcher.core.format import counted
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.ask import AskScreen, ask_and_do
 from tui.kit.dialogs.choose import confirmed
@@ -79,7 +80,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
 
     run, step = reader.dir, reader.state.step
     kept = latest_checkpoint(run)
-    trained = "No step finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
+    trained = "No step finished yet." if step is None else f"Trained {counted(step, 'step')}."
     lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
@@ -118,7 +119,7 @@ async def note_run(page: Page[Any], run: RunDir) -> None:
         try:
             RunNote.parse(line).write(run.note)
         except OSError as error:
-            raise UserError(f"cannot write {run.note}: {error.strerror}") from None
+            raise of_writing(run.note, error) from None
         return True
 
     hint = "Words starting with # are tags"
@@ -153,7 +154,7 @@ async def _stop(app: App[Any], runs: Sequence[RunDir]) -> None:
 
 
 def _which(runs: Sequence[RunDir]) -> str:
-    return runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+    return runs[0].id if len(runs) == 1 else f"{counted(len(runs), 'run')}"
 
 
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.health.keys import SAVING_TIME
 from launcher.health.verdict import bound_words
 from launcher.metrics import names
@@ -67,7 +67,7 @@ def _gpu_count(values: Sequence[float], store: SeriesStore) -> Context:
     found = store.first_of("perf/time_per_step", "timing_s/step")
     seconds = finite(found[1].values[-1:]) if found else []
     gpus = _gpus(store, seconds[0]) if seconds else 0
-    return (f"× {gpus} GPUs", None) if gpus > 1 else _usual(values, store)
+    return (f"× {counted(gpus, 'GPU')}", None) if gpus > 1 else _usual(values, store)
 
 
 def _gpus(store: SeriesStore, seconds: float) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from textual.app import App
 
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.text import clean
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
@@ -58,7 +59,9 @@ class Notices:
         rises.sort(key=lambda change: -change.after)
         found = [_flag(change) for change in rises[:_MOST]]
         if len(rises) > _MOST:
-            found.append(Notice(f"and {len(rises) - _MOST} more flags; press v to list them", "warning", False))
+            found.append(
+                Notice(f"and {counted(len(rises) - _MOST, 'more flag')}; press v to list them", "warning", False)
+            )
         was_live, self._live = self._live, reader.state.live
         if was_live and not self._live:
             found.append(_end(reader.name, reader.state))

@@ -6,7 +6,7 @@ import re
 from rich.cells import cell_len
 from textual.geometry import Size
 
-from launcher.core.format import duration, remaining
+from launcher.core.format import counted, duration, remaining
 from launcher.core.text import clean
 from launcher.record.state import RunState, TrackedRun
 from launcher.runs.watch.history import Missed
@@ -96,7 +96,7 @@ class AwayPanel(Painted):
         count = len(missed.rises)
         title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
         if count:
-            title.append((f"{count} flag{'s' if count > 1 else ''}{', ' if missed.end else ''}", "text"))
+            title.append((f"{counted(count, 'flag')}{', ' if missed.end else ''}", "text"))
         if missed.end:
             sign, role = STATES.get(missed.end, ("", "dim"))
             title.append((f"{sign} {missed.end}", role))

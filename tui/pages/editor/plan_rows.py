@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from launcher.core.format import gib, number
+from launcher.core.format import counted, gib, number
 from launcher.core.text import clean
 from launcher.preset.flow import Flow, Updates
 from launcher.preset.schedule import Schedule
@@ -18,12 +18,15 @@ _CHANGE = 40  # column of what a setting was and is
 _FIGURES = 16  # columns of a phase's gibibytes
 
 
-def flow_rows(flow: Flow, columns: int) -> list[Row]:
-    """The batch from prompts to optimizer steps, then the whole run."""
+def flow_rows(flow: Flow, columns: int, *, read: bool = True) -> list[Row]:
+    """The batch from prompts to optimizer steps, then the whole run; `read`: its files were looked at."""
     bar = max(4, min(24, columns - 46))
-    each = "response" if flow.n == 1 else "responses"
     rows = [
-        _line("batch", _cut(bar, 1), f"{_n(flow.prompts)} prompts × {flow.n} {each} = {_n(flow.responses)}"),
+        _line(
+            "batch",
+            _cut(bar, 1),
+            f"{counted(flow.prompts, 'prompt')} × {counted(flow.n, 'response')} = {_n(flow.responses)}",
+        ),
         *_ahead(flow),
         *_update_rows("actor", flow.actor, flow, bar),
     ]
@@ -32,10 +35,12 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
     elif flow.critic is not None:
         rows += _update_rows("critic", flow.critic, flow, bar)
     if flow.padding:
-        rows.append(_said(WARN, "warn", f"{_n(flow.padding)} padding responses fill the last mini-batch"))
+        rows.append(_said(WARN, "warn", f"the last mini-batch has {counted(flow.padding, 'padding response')}"))
     if flow.actor.per_gpu % 1:
-        rows.append(_said(CRITICAL, "critical", f"a mini-batch does not divide evenly across {flow.ranks} GPUs"))
-    return [line for row in [*rows, *_course(flow)] for line in _lines(row, columns)]
+        rows.append(
+            _said(CRITICAL, "critical", f"a mini-batch does not divide evenly across {counted(flow.ranks, 'GPU')}")
+        )
+    return [line for row in [*rows, *_course(flow, read)] for line in _lines(row, columns)]
 
 
 def _lines(row: Row, columns: int) -> list[Row]:
@@ -50,63 +55,70 @@ def _ahead(flow: Flow) -> list[Row]:
     """For asynchronous trainers: the source of responses, and how old they may be."""
     if flow.mode == "sync":
         return []
-    own = f"{_n(flow.engine_gpus)} GPU{_s(flow.engine_gpus)} of the engine" if flow.engine_gpus else "the same GPUs"
-    old = "" if flow.oldest is None else f", at most {_n(flow.oldest)} weight version{_s(flow.oldest)} old"
-    batches = f"{flow.ahead:g} batch{'' if flow.ahead == 1 else 'es'}"
+    own = f"{counted(flow.engine_gpus, 'GPU')} of the engine" if flow.engine_gpus else "the same GPUs"
+    old = "" if flow.oldest is None else f", at most {counted(flow.oldest, 'weight version')} old"
+    batches = counted(flow.ahead, "batch", "g")
     rows = [_line("rollout", "", f"on {own}, {batches} ahead{old}")]
     if flow.portion != flow.prompts:
-        rows.append(_line("", "", f"trained on in portions of {_n(flow.portion)} prompts as they finish"))
+        rows.append(_line("", "", f"trained on in portions of {counted(flow.portion, 'prompt')} as they finish"))
     return rows
 
 
 def _update_rows(model: str, updates: Updates, flow: Flow, bar: int) -> list[Row]:
-    passes = "" if updates.epochs == 1 else f", {updates.epochs} times"
+    passes = "" if updates.epochs == 1 else f", {counted(updates.epochs, 'time')}"
     rows = [
         _line(
             model,
             _cut(bar, updates.mini_batches),
-            f"{_n(updates.mini_batches)} mini-batch{_es(updates.mini_batches)} of {_n(updates.mini)} prompts{passes}",
+            f"{counted(updates.mini_batches, 'mini-batch')} of {counted(updates.mini, 'prompt')}{passes}",
         )
     ]
     on = f"on {'its GPU' if flow.ranks == 1 else f'each of {flow.ranks} GPUs'}"
     if updates.tokens:
         size = f"of up to {_n(updates.tokens)} tokens"
     elif updates.micro:
-        size = f"of {_n(updates.micro)} response{_s(updates.micro)}"
+        size = f"of {counted(updates.micro, 'response')}"
     else:
         return rows
     part = bar // updates.mini_batches or 1
     count = updates.micro_batches or 1
-    rows.append(_line("", _cut(part, count), f"{_n(count)} micro-batch{_es(count)} {size} {on}"))
-    rows.append(_line("", "", f"= {_n(updates.steps)} optimizer step{_s(updates.steps)} per step"))
+    rows.append(_line("", _cut(part, count), f"{counted(count, 'micro-batch')} {size} {on}"))
+    rows.append(_line("", "", f"= {counted(updates.steps, 'optimizer step')} per step"))
     return rows
 
 
-def _course(flow: Flow) -> list[Row]:
+def _course(flow: Flow, read: bool) -> list[Row]:
     """The run: steps, updates, validations, checkpoints."""
     rows: list[Row] = []
     if flow.rows is None or flow.steps_an_epoch is None:
-        rows.append(_line("epoch", "", "training file not found; the steps depend on its rows"))
+        why = (
+            "the training file cannot be read; the steps depend on its rows" if read else "reading the training file …"
+        )
+        rows.append(_line("epoch", "", why))
     else:
         left = f", {_n(flow.unused_rows or 0)} unused" if flow.unused_rows else ""
         rows.append(
-            _line("epoch", "", f"{_n(flow.rows)} rows / {_n(flow.prompts)} = {_n(flow.steps_an_epoch)} steps{left}")
+            _line(
+                "epoch",
+                "",
+                f"{counted(flow.rows, 'row')} / {_n(flow.prompts)} = {counted(flow.steps_an_epoch, 'step')}{left}",
+            )
         )
     if flow.steps is not None:
         ends = (
-            f"{flow.epochs} epochs"
+            counted(flow.epochs, "epoch")
             if flow.early
             or (flow.rows is not None and flow.steps_an_epoch and (flow.steps == flow.steps_an_epoch * flow.epochs))
             else "trainer.steps"
         )
-        rows.append(_line("run", "", f"{_n(flow.steps)} steps ({ends}), {_n(flow.actor_updates or 0)} actor updates"))
-        kept = f", the last {flow.kept} kept" if flow.kept != flow.checkpoints else ""
-        many = (
-            "no checkpoints"
-            if not flow.checkpoints
-            else f"{_n(flow.checkpoints)} checkpoint{_s(flow.checkpoints)}{kept}"
+        rows.append(
+            _line(
+                "run", "", f"{counted(flow.steps, 'step')} ({ends}), {counted(flow.actor_updates or 0, 'actor update')}"
+            )
         )
-        rows.append(_line("", "", f"{_n(flow.validations or 0)} validations, {many}"))
+        kept = f", the last {flow.kept} kept" if flow.kept != flow.checkpoints else ""
+        many = "no checkpoints" if not flow.checkpoints else f"{counted(flow.checkpoints, 'checkpoint')}{kept}"
+        rows.append(_line("", "", f"{counted(flow.validations or 0, 'validation')}, {many}"))
     for label, rate in (("actor lr", flow.actor_rate), ("critic lr", flow.critic_rate)):
         if rate is not None and rate.changes:
             rows.append(_line(label, "", _rate(rate)))
@@ -119,7 +131,7 @@ def _course(flow: Flow) -> list[Row]:
 
 def _rate(rate: Schedule) -> str:
     """The course of a learning rate: `up to 1e-6 in 10 steps, then a cosine to 1e-8`."""
-    up = f"up to {number(rate.peak)} in {_n(rate.warmup)} steps" if rate.warmup else number(rate.peak)
+    up = f"up to {number(rate.peak)} in {counted(rate.warmup, 'step')}" if rate.warmup else number(rate.peak)
     last = rate.rate(max(0, rate.steps - 1))
     if rate.warmup >= rate.steps:
         return f"{up}, but the run ends at {number(last)}"
@@ -195,11 +207,3 @@ def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns
 
 def _n(number: float) -> str:
     return f"{number:,.0f}"
-
-
-def _s(number: int) -> str:
-    return "" if number == 1 else "s"
-
-
-def _es(number: int) -> str:
-    return "" if number == 1 else "es"

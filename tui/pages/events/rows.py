@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from launcher.console.phases import PHASES
+from launcher.core.format import counted
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.levels import Level
 from tui.kit.drawing import glyphs
@@ -38,7 +39,7 @@ def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
         above = clock
         items.append(Item(str(index), rows))
     if len(found) > MOST:
-        items.append(Item(None, [[(f" {len(found) - MOST} older events are in events.jsonl", "dim")]]))
+        items.append(Item(None, [[(f" {counted(len(found) - MOST, 'older event')} in events.jsonl", "dim")]]))
     return items
 
 

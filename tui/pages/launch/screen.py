@@ -14,6 +14,7 @@ from textual.containers import VerticalScroll
 
 from launcher.check.finding import LEVELS, REHEARSAL, Finding, in_order
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.text import clean
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
@@ -335,9 +336,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     def _verdict(self) -> Span:
         counts = Counter(finding.level for finding in self.findings)
-        found = ", ".join(
-            f"{counts[level]} {level}" + ("s" if counts[level] > 1 else "") for level in LEVELS[:2] if counts[level]
-        )
+        found = ", ".join(counted(counts[level], level) for level in LEVELS[:2] if counts[level])
         if self.doing:
             return f"{WAITING} {clean(self.doing)} …", "live"
         if self.errors:

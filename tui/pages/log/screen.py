@@ -10,6 +10,7 @@ from textual.widgets import Input
 from launcher.console.diagnose import diagnose
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
+from launcher.core.format import counted
 from launcher.core.text import clean
 from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import place_of_step
@@ -296,7 +297,7 @@ class LogScreen(RunPage):
             self.notify(clean(str(error)), title="Not copied", severity="error", markup=False)
             return
         cut = " (the rest exceeds the copy limit)" if room < 0 else ""
-        words = f"{len(lines):,} line{'s' if len(lines) > 1 else ''}{cut}; also saved in {clean(str(path))}"
+        words = f"{counted(len(lines), 'line')}{cut}; also saved in {clean(str(path))}"
         self.notify(words, title="Copied", markup=False)
         view.mark = None
         view.redraw()
@@ -333,7 +334,7 @@ class LogScreen(RunPage):
             left.append((f" {clean(said)}", "notice"))
         elif self._matches is not None:
             count, what = self._matches
-            left.append((f" {count:,} line{'s' * (count != 1)} with {clean(what)}", "notice"))
+            left.append((f" {counted(count, 'line')} with {clean(what)}", "notice"))
         place, columns = self._place(), self.size.width
         while len(place) > 1 and width(left) + len(" · ".join(place)) + 3 > columns:
             place = place[1:]

@@ -10,7 +10,7 @@ from textual import work
 from textual.app import ComposeResult
 
 from launcher.core.clock import now
-from launcher.core.format import SHORT_ID, duration
+from launcher.core.format import SHORT_ID, counted, duration
 from launcher.core.text import clean
 from launcher.record import queued
 from launcher.record.queued import Checked, Queued
@@ -38,7 +38,7 @@ STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
 def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
     """` Queue 3 runs`, and whether it is paused."""
-    count = f"  {len(turns)} run{'s' * (len(turns) != 1)}"
+    count = f"  {counted(len(turns), 'run')}"
     return [(" Queue", "title"), (count, "dim"), *([("  paused", "warn")] if paused else [])]
 
 

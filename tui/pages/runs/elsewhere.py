@@ -9,6 +9,7 @@ from typing import Any
 from textual.app import SuspendNotSupported
 
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.machine.hosts import HostRuns
 from launcher.record.layout import RunDir
 from launcher.record.note import RunNote
@@ -66,7 +67,7 @@ class Elsewhere:
         name = key.removeprefix(THERE)
         place = self._places[name]
         what = "job" if name in self.clusters else "run"
-        said = f"{len(place.runs) or 'no'} {what}{'s' * (len(place.runs) != 1)}" if name in self._asked else "asking …"
+        said = (counted(len(place.runs), what) if place.runs else f"no {what}s") if name in self._asked else "asking …"
         role = "dim" if place.away is None else "warn"
         return [(f"   {name}  ", "title"), (said if place.away is None else f"away: {place.away}", role)]
 

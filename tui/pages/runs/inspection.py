@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
-from launcher.core.format import duration, remaining
+from launcher.core.format import counted, duration, remaining
 from launcher.core.text import clean
 from launcher.record.check import Check
 from launcher.record.info import Edit
@@ -140,7 +140,7 @@ def read_preset(name: str) -> PresetFacts:
         what, pace = subject(loaded), pace_of(loaded.name, loaded.snapshot())
         plan = essentials(what, flow(what, rows_of(what.get("data.train_files"))), memory.estimate(what), pace)
         gpus = what.machine.gpus
-        machine = f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, {gib(gpus[0].total)} GiB each" if gpus else "no GPU"
+        machine = f"{counted(len(gpus), 'GPU')}, {gib(gpus[0].total)} GiB each" if gpus else "no GPU"
         wrong = [finding for finding in fitting.checks(what) if finding.level != "info"]
         found = PresetFacts(plan, wrong, base, edits, found.lines, machine=machine)
     return found

@@ -5,6 +5,7 @@ import asyncio
 from textual import work
 from textual.app import ComposeResult
 
+from launcher.core.format import counted
 from launcher.core.text import clean
 from launcher.runs.watch.responses import Dump, Sample, prompt_of
 from tui.kit.charted import HEIGHTS
@@ -95,7 +96,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
 
     def show_body(self) -> None:
         steps, found = len({response.dump.step for response in self.responses}), len(self.responses)
-        count = f" {found} response{'s' * (found != 1)} to this prompt at {steps} step{'s' * (steps != 1)}"
+        count = f" {counted(found, 'response')} to this prompt at {counted(steps, 'step')}"
         row: Row = [(count, "title")]
         row += score_course([response.sample.score for response in reversed(self.responses)])
         if self._read < self._of:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.runs.watch.responses import Dump, Sample
 from tui.kit.drawing.glyphs import ARROW, SPARK
 from tui.kit.drawing.rows import Row, fit, fold, paragraph, width
@@ -148,7 +148,7 @@ def _bar(count: int, most: int) -> str:
 
 def about(samples: Sequence[Sample]) -> str:
     """`64 responses, 12 distinct`: few distinct responses are a warning sign."""
-    return f"{len(samples):,} responses, {len({sample.response for sample in samples}):,} distinct"
+    return f"{counted(len(samples), 'response')}, {len({sample.response for sample in samples}):,} distinct"
 
 
 def _scored(sample: Sample) -> str:

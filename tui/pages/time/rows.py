@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.timing.anatomy import Lane, Piece, StepTime
 from launcher.timing.report import Report
 from launcher.timing.stages import WAITING
@@ -42,7 +42,7 @@ def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
     for lane in shown:
         drawn.append(_lane(lane.name, lane.pieces, time, bar, idle.get(lane.number) if lane.kind == "rank" else None))
     if len(shown) < len(lanes):
-        drawn[-1] = spread(drawn[-1], [(f" +{len(lanes) - len(shown)} lanes", "dim")], columns)
+        drawn[-1] = spread(drawn[-1], [(f" +{counted(len(lanes) - len(shown), 'lane')}", "dim")], columns)
     return [*drawn, _axis(time.seconds, bar)][: max(rows, 1)]
 
 

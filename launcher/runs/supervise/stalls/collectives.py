@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.core.format import counted
 from launcher.record.standstill import HangFacts, Seen
 from launcher.runs.supervise.stalls.evidence import Judgement, activity_of, judged, name, short, waiting_call
 
@@ -50,7 +51,7 @@ def _among(ranked: Sequence[Seen], size: int, facts: HangFacts, busy: bool) -> J
     members = some.members or range(size)
     here = {seen.ranks[0]: seen for seen in ranked if seen.ranks[0] in members}
     words = [each.words for each in inside.values()]
-    words = [*words[:1], f"{len(words) - 1} more ranks wait"] if len(words) > 2 else words
+    words = [*words[:1], f"{counted(len(words) - 1, 'other rank')} waiting"] if len(words) > 2 else words
     missing = [seen for rank, seen in sorted(here.items()) if rank not in inside]
     if missing:
         seen = missing[0]
