@@ -78,7 +78,7 @@ def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPa
         ("1", "2 finished", "actor.lr=1e-6"),
         ("2", "2 finished", "actor.lr=3e-6"),
     ]
-    with pytest.raises(UserError, match="0 runs have the tag #other"):
+    with pytest.raises(UserError, match="tag #other: 0 runs"):
         tagged("#other")
 
 
