@@ -10,6 +10,7 @@ from html import escape
 from typing import NamedTuple
 
 from launcher.metrics import names
+from launcher.metrics.glossary import describe
 from launcher.metrics.store import Series, SeriesStore
 
 _ACROSS, _WIDTH, _HEIGHT = 2, 480, 280  # charts in a row; pixels of a chart with its margins
@@ -29,7 +30,7 @@ Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve wit
 
 def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
     """The picture on white, without external style sheets or scripts: a chart per key, or the main ones without any."""
-    charts = [(key, (key,)) for key in keys] or main_charts(store)
+    charts = [(key, (key,)) for key in keys] or main_charts(store, names.FEW)
     width = _ACROSS * _WIDTH
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
     title = escape(name)
@@ -47,15 +48,10 @@ def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
     return "\n".join([*drawn, "</svg>", ""]).encode()
 
 
-def main_charts(store: SeriesStore) -> list[tuple[str, tuple[str, ...]]]:
-    """Titles and keys of the figures that people look at first."""
-    drift = names.drift(store)
-    return [
-        ("reward", names.SCORE),
-        (drift.title, drift.keys),
-        ("entropy", names.ENTROPY),
-        ("throughput, tokens/s", names.THROUGHPUT),
-    ]
+def main_charts(store: SeriesStore, count: int) -> list[tuple[str, tuple[str, ...]]]:
+    """Titles, with units, and keys of the metrics that people look at first."""
+    units = {each: describe(each.keys[0]).unit for each in names.charts(store)[:count]}
+    return [(f"{each.title}, {unit}" if unit else each.title, each.keys) for each, unit in units.items()]
 
 
 class Marks(NamedTuple):

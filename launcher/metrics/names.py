@@ -11,26 +11,43 @@ KL = ("actor/reward_kl_penalty", "critic/kl", "actor/kl_loss")
 ENTROPY = ("actor/entropy", "actor/entropy_loss")
 THROUGHPUT = ("perf/throughput",)
 STALENESS = ("training/off_policy/trajectory_staleness/mean",)
+LENGTH = ("response_length/mean",)
+GRADIENT = ("actor/grad_norm",)
 PPO_KL = ("actor/ppo_kl",)
 CLIPPED = ("actor/pg_clipfrac",)
 MOST_PINS = 4
 
 
-class Drift(NamedTuple):
-    """A metric of how far the policy moves: its title, a word for it in a line of text, its names."""
+class Chart(NamedTuple):
+    """A metric of the main charts: its title, a word for it in a line of text, its names."""
 
     title: str
     word: str
     keys: tuple[str, ...]
 
 
-FROM_REFERENCE = Drift("KL to reference", "KL", KL)
-OF_RESPONSES = Drift("staleness", "staleness", STALENESS)
-WITHIN_STEP = Drift("policy drift (ppo_kl)", "ppo_kl", PPO_KL)
-_DRIFTS = (FROM_REFERENCE, OF_RESPONSES, WITHIN_STEP, Drift("clipped tokens", "clipped", CLIPPED))
+FROM_REFERENCE = Chart("KL to reference", "KL", KL)
+OF_RESPONSES = Chart("staleness", "staleness", STALENESS)
+WITHIN_STEP = Chart("policy drift (ppo_kl)", "ppo_kl", PPO_KL)
+_DRIFTS = (FROM_REFERENCE, OF_RESPONSES, WITHIN_STEP, Chart("clipped tokens", "clipped", CLIPPED))
+FEW = 4  # charts, where there is little room
 
 
-def drift(*stores: SeriesStore) -> Drift:
+def charts(*stores: SeriesStore) -> tuple[Chart, ...]:
+    """The main charts of these runs, the most important first; drift and the last one depend on what they log."""
+    second = drift(*stores)
+    stale = second is not OF_RESPONSES and any(map(asynchronous, stores))
+    return (
+        Chart("reward", "reward", SCORE),
+        second,
+        Chart("entropy", "entropy", ENTROPY),
+        Chart("throughput", "throughput", THROUGHPUT),
+        Chart("response length", "length", LENGTH),
+        OF_RESPONSES if stale else Chart("gradient norm", "gradient", GRADIENT),
+    )
+
+
+def drift(*stores: SeriesStore) -> Chart:
     """The metric that shows how far the policy of these runs moves: the KL to the reference, if one of them logs it.
 
     Without a reference, the first of these that is not constant: age of the responses (asynchronous runs), drift within

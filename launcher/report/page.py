@@ -18,8 +18,8 @@ from launcher.core.format import counted, duration, number
 from launcher.core.secrets import redact
 from launcher.core.text import clean
 from launcher.export.svg import Marks, chart, main_charts
-from launcher.health.keys import LENGTH
 from launcher.health.verdict import shown
+from launcher.metrics import names
 from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -106,7 +106,7 @@ def _run(report: RunReport) -> dict[str, Any]:
     validated = list(zip(report.validated.steps, report.validated.values, strict=True)) if report.validated else []
     charts = [
         Markup(chart(title, reader.series, keys, Marks(validated if at == 0 else (), flags if at < 2 else ())))
-        for at, (title, keys) in enumerate([*main_charts(reader.series), ("response length, tokens", LENGTH)])
+        for at, (title, keys) in enumerate(main_charts(reader.series, names.FEW + 1))
         if reader.series.first_of(*keys)
     ]
     return {

@@ -10,22 +10,11 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Level
-from tui.kit.charts.figures import (
-    ENTROPY,
-    FIGURES,
-    KL,
-    LENGTH,
-    REWARD,
-    THROUGHPUT,
-    chosen,
-    headline,
-    legend,
-    plot,
-    rises,
-    trend,
-)
+from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen, headline, legend, plot, rises, trend
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.drawing.line_chart import draw
+
+REWARD, KL, ENTROPY, THROUGHPUT, LENGTH, _ = ALL_FIGURES
 
 
 def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:

@@ -169,7 +169,7 @@ def made(values: list[float], key: str = "critic/score/mean", seam: int | None =
 def test_the_four_charts_of_a_real_run_are_drawn_from_all_its_steps(name: str) -> None:
     table = collect(imported(name), ())
     drawn = charts(table)
-    assert list(drawn) == ["reward", "KL to reference", "entropy", "throughput, tokens/s"]
+    assert list(drawn) == ["reward", "KL to reference, nats", "entropy, nats", "throughput, tok/s"]
     score = table.joined().get("critic/score/mean")
     assert score is not None and [len(part) for part in drawn["reward"]] == [len(score)]
 

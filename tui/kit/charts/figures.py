@@ -1,11 +1,13 @@
 """The charts of the dashboard: their metrics, and the words next to them."""
 
+import functools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from launcher.core.format import counted, number
 from launcher.health.keys import SAVING_TIME
@@ -90,31 +92,33 @@ def _longest(_: Sequence[float], store: SeriesStore) -> Context:
     return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)", None
 
 
-REWARD = Figure("reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), _best)
-KL = Figure(
-    names.FROM_REFERENCE.title,
-    names.KL,
-    ("KL", "CLIP"),
-    _usual,
-    missing="no KL logged; set use_kl_loss or use_kl_in_reward",
-)
-ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), _start)
-THROUGHPUT = Figure("throughput", names.THROUGHPUT, ("THR", "STALL"), _gpu_count)
-LENGTH = Figure("response length", ("response_length/mean",), ("LEN", "TRUNC"), _longest)
-GRADIENT = Figure("gradient norm", ("actor/grad_norm",), ("GRAD",), _usual)
-STALENESS = Figure(names.OF_RESPONSES.title, names.STALENESS, ("STALE", "EVICT", "WAIT"), _usual)
-FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
-ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
+_DRIFT = (("KL", "CLIP"), _usual, "no KL logged; set use_kl_loss or use_kl_in_reward")
+_ABOUT: Mapping[str, tuple[Any, ...]] = {  # by title: rules, context, and the note where it is missing
+    "reward": (("REW", "SIG", "HACK", "VAL"), _best),
+    "entropy": (("ENT",), _start),
+    "throughput": (("THR", "STALL"), _gpu_count),
+    "response length": (("LEN", "TRUNC"), _longest),
+    "gradient norm": (("GRAD",), _usual),
+    names.OF_RESPONSES.title: (("STALE", "EVICT", "WAIT"), _usual),
+}
+
+
+@functools.cache
+def _figure(chart: names.Chart) -> Figure:
+    return Figure(chart.title, chart.keys, *_ABOUT.get(chart.title, _DRIFT))
+
+
+ALL_FIGURES = tuple(map(_figure, names.charts()))  # where there is room
+FIGURES = ALL_FIGURES[: names.FEW]  # at every size
+REWARD = FIGURES[0]
 
 
 def chosen(*stores: SeriesStore) -> tuple[Figure, ...]:
     """`ALL_FIGURES` by what these runs have: other drift without a reference, the age of stale responses."""
-    drift = names.drift(*stores)
-    second = KL if drift.keys == KL.keys else Figure(drift.title, drift.keys, KL.rules, _usual, missing=KL.missing)
-    if drift.keys == STALENESS.keys:
-        return (REWARD, replace(STALENESS, rules=(*STALENESS.rules, *KL.rules)), *ALL_FIGURES[2:])
-    last = STALENESS if any(map(names.asynchronous, stores)) else GRADIENT
-    return (REWARD, second, ENTROPY, THROUGHPUT, LENGTH, last)
+    first, drift, *others = map(_figure, names.charts(*stores))
+    if drift.keys == names.STALENESS:
+        drift = replace(drift, rules=(*drift.rules, *_DRIFT[0]))
+    return (first, drift, *others)
 
 
 def plot(
