@@ -125,94 +125,86 @@ def estimate(subject: PlacedConfig) -> Estimate | None:
 
 
 def _phases(sizes: MemoryInputs, total: int | None) -> tuple[Phase, ...]:
-    actor, critic = sizes.actor, sizes.critic
-    models = [model for model in (actor, critic) if model]
-    awake = []
-    if sizes.utilisation is not None and total is not None:
-        awake = [
-            Part("engine", rollout_memory.share(sizes, total), True),
-            Part("engine overhead", rollout_memory.beyond(sizes), False),
-        ]
-    asleep = awake
-    if sizes.sleeps:
-        asleep = [Part("engine, sleep mode", rollout_memory.asleep(sizes), False)] if awake else []
+    models = [model for model in (sizes.actor, sizes.critic) if model]
+    awake, asleep = _engine(sizes, total)
     scoring, waiting = _reward_model(sizes, total)
     context = Part("CUDA context", CONTEXT, False)
-    first = sizes.reference_first
-    # it is gone before the kernels of all passes are there
-    resumed = Part(RESUMED, max(0, first - (CONTEXT - FRESH)), False)
-    shape = sizes.facts.sizes
-
-    def working(model: Trained, activations: int, logits: int) -> tuple[Part, ...]:
-        """The update of one model while the other one is idle."""
-        label = model.name
-        others = [Part(f"{other.name} idle", other.idle(), True) for other in models if other is not model]
-        own = 0 if model.offload_policy else 1
-        own_shape = shape if model is actor or sizes.critic_facts is None else sizes.critic_facts.sizes
-        heads = 1 if own_shape.tied or model is not actor else 2  # a critic has no output matrix
-        copies = 2 * (own_shape.embedding * heads + 2 * sum(a * b for a, b in own_shape.linear))
-        moving = [Part("activations", activations, False), Part("logits", logits, False)]
-        if model.gradients * own > activations + logits:  # Adam's step comes when those are gone
-            moving = [Part("Adam temporaries", model.gradients, False)]
-        return (
-            *others,
-            Part(f"{label} weights", model.weights * own, True),
-            Part(f"{label} Adam", model.adam * own, True),
-            Part(f"{label} gradients", model.gradients * own, True),
-            Part(COPIES, copies, False),
-            *moving,
-            *asleep,
-            *waiting,
-            context,
-        )
-
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
-    start.append(Part("reference, not yet offloaded", first, True))
-    loaded = Part("actor weights, reloaded", actor.back, True)
-    tokens = sizes.log_prob_tokens
-    passed = max(logits(shape, tokens, sizes.log_prob_logit), tokens * layer_bytes(shape))
-    passing = [Part(RESUMED, first, False), Part("logits and layers", passed, False)]
-    # one after the other
-    saved = Part("weights of the saved model", max(model.back for model in models), True)
-    resting = sum(part.bytes for part in (*idle, *asleep, *waiting, context))
-    scored = Phase("log-probabilities", (*idle, loaded, *passing, *asleep, *waiting, context))
-    # the reference's pass comes last and empties nothing
-    held = resting if actor.back and not sizes.reference else scored.gpu_fresh - loaded.bytes
-    phases = [
-        Phase("engine start", (*start, *awake, *waiting, Part("CUDA context", FRESH, False))),
-        Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
-        *([Phase("reward model", (*idle, *scoring, *asleep, context))] if scoring else []),
-        scored,
-    ]
-
-    def updated(model: Trained, parts: tuple[Part, ...]) -> int:
-        """Adds the update of a model. Returns what is held after it.
-
-        It adds gradients and copies to the cache, probably as FSDP makes them on streams of their own, and Adam's
-        temporaries, which rarely fit into the gaps (fitted to 15 runs).
-        """
-        gradients, copies = (
-            sum(part.bytes for part in parts if part.label == label) for label in (f"{model.name} gradients", COPIES)
-        )
-        growth = 2 * gradients + copies
-        phases.append(_cached(Phase(f"update {model.name}", parts), held + growth, total))
-        return resting if model.back else phases[-1].gpu_high
-
-    if critic and sizes.critic_facts:
-        kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
-        held = resting if critic.back else held  # its pass for the values has emptied it
-        held = updated(critic, working(critic, kept, 0))
-    kept = activations(shape, sizes.update_tokens, sizes)
-    scores = logits(shape, sizes.update_tokens, sizes.update_logit)
+    first = Part("reference, not yet offloaded", sizes.reference_first, True)
+    # it is gone before the kernels of all passes are there
+    resumed = Part(RESUMED, max(0, sizes.reference_first - (CONTEXT - FRESH)), False)
+    loaded = Part("actor weights, reloaded", sizes.actor.back, True)
     sent = _sending(sizes, loaded) if awake or sizes.transferred else ()
-    held = updated(actor, working(actor, kept, scores))
-    phases += [
-        *([Phase("weights to engine", (*idle, *sent, *asleep, *waiting, context))] if sent else []),
-        _cached(Phase("checkpoint", (*idle, saved, *asleep, *waiting, context)), held, total),
+    saved = Part("weights of the saved model", max(model.back for model in models), True)  # one after the other
+    rest = (*asleep, *waiting, context)
+    resting = sum(part.bytes for part in (*idle, *rest))
+    scored = Phase("log-probabilities", (*idle, loaded, *_passing(sizes), *rest))
+    # the reference's pass comes last and empties nothing
+    held = resting if sizes.actor.back and not sizes.reference else scored.gpu_fresh - loaded.bytes
+    updates = []
+    for model in reversed(models):
+        others = [part for part, other in zip(idle, models, strict=True) if other is not model]
+        if model is sizes.critic and model.back:  # its pass for the values has emptied the cache
+            held = resting
+        parts, growth = _updating(sizes, model)
+        updates.append(_cached(Phase(f"update {model.name}", (*others, *parts, *rest)), held + growth, total))
+        held = resting if model.back else updates[-1].gpu_high
+    phases = (
+        Phase("engine start", (*start, first, *awake, *waiting, Part("CUDA context", FRESH, False))),
+        Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
+        Phase("reward model", (*idle, *scoring, *asleep, context)) if scoring else None,
+        scored,
+        *updates,
+        Phase("weights to engine", (*idle, *sent, *rest)) if sent else None,
+        _cached(Phase("checkpoint", (*idle, saved, *rest)), held, total),
         *_engine_alone(sizes, total),
+    )
+    return tuple(filter(None, phases))
+
+
+def _engine(sizes: MemoryInputs, total: int | None) -> tuple[list[Part], list[Part]]:
+    """An engine on the same GPU: during the rollout, and outside of it."""
+    if sizes.utilisation is None or total is None:
+        return [], []
+    awake = [
+        Part("engine", rollout_memory.share(sizes, total), True),
+        Part("engine overhead", rollout_memory.beyond(sizes), False),
     ]
-    return tuple(phases)
+    return awake, [Part("engine, sleep mode", rollout_memory.asleep(sizes), False)] if sizes.sleeps else awake
+
+
+def _passing(sizes: MemoryInputs) -> list[Part]:
+    """A pass for log-probabilities."""
+    shape, tokens = sizes.facts.sizes, sizes.log_prob_tokens
+    passed = max(logits(shape, tokens, sizes.log_prob_logit), tokens * layer_bytes(shape))
+    return [Part(RESUMED, sizes.reference_first, False), Part("logits and layers", passed, False)]
+
+
+def _updating(sizes: MemoryInputs, model: Trained) -> tuple[list[Part], int]:
+    """The update of a model, and what it adds to the cache.
+
+    These are gradients and copies, probably as FSDP makes them on streams of their own, and Adam's temporaries, which
+    rarely fit into the gaps (fitted to 15 runs).
+    """
+    is_actor, own = model is sizes.actor, 0 if model.offload_policy else 1
+    shape = (sizes.facts if is_actor else sizes.critic_facts or sizes.facts).sizes
+    kept = activations(shape, sizes.update_tokens if is_actor else sizes.critic_tokens, sizes)
+    scores = logits(shape, sizes.update_tokens, sizes.update_logit) if is_actor else 0
+    heads = 2 if is_actor and not shape.tied else 1  # a critic has no output matrix
+    copies = 2 * (shape.embedding * heads + 2 * sum(a * b for a, b in shape.linear))
+    gradients = model.gradients * own
+    moving = [Part("activations", kept, False), Part("logits", scores, False)]
+    if gradients > kept + scores:  # Adam's step comes when those are gone
+        moving = [Part("Adam temporaries", model.gradients, False)]
+    parts = [
+        Part(f"{model.name} weights", model.weights * own, True),
+        Part(f"{model.name} Adam", model.adam * own, True),
+        Part(f"{model.name} gradients", gradients, True),
+        Part(COPIES, copies, False),
+        *moving,
+    ]
+    return parts, 2 * gradients + copies
 
 
 def _cached(phase: Phase, held: int, total: int | None) -> Phase:
