@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from cluster import JOINS, SUBMITS
 from conduct import KIT, Experiment, looked_at
+from experiments import HALF, LORA, ONE_AND_A_HALF, ONE_AND_A_HALF_PPO, PPO, REWARDED, SMALL
 from harm import (
     disk_full,
     evaluated,
@@ -21,8 +22,6 @@ from harm import (
     tried,
     unmounted,
 )
-
-from experiments import HALF, LORA, ONE_AND_A_HALF, ONE_AND_A_HALF_PPO, PPO, REWARDED, SMALL
 
 # seconds from the start of the suite, of which 300 are the starts: about 25 steps; more where no queue is to follow
 TOGETHER_BY = float(os.environ.get("TOGETHER_BY", "580"))

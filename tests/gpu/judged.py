@@ -21,9 +21,8 @@ from typing import Any
 import psutil
 from campaign import FEW, GROUPS, SMALL
 from conduct import KIT, RESULTS, left, mark
-from host import PPO_TUI, Lane, members
-
 from experiments import REWARDED
+from host import PPO_TUI, Lane, members
 
 REWARDS = f"reward.path={KIT}/repo/tests/gpu/rewards.py"
 PLACES, LEAST = 12, 16  # runs at once; steps without which no run makes room for the next one

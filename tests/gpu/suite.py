@@ -24,9 +24,8 @@ from typing import Any
 
 import second
 from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, fixed_work, mark
-from host import PPO_TUI, Lane, told
-
 from experiments import ALONE, FIXED, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
+from host import PPO_TUI, Lane, told
 
 
 def main(words: Sequence[str]) -> None:

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from campaign import FEW, GROUPS, PAIRS, SAVED, SHORT, SMALL
 from conduct import KIT, Experiment
-from harm import faster, hanging, killed, reported, timed, tried
-
 from experiments import BRIEF, HALF, REWARDED
+from harm import faster, hanging, killed, reported, timed, tried
 
 HERE = KIT / "repo/tests/gpu"
 QUEUE_FROM = float(os.environ.get("QUEUE_FROM", "850"))  # seconds from the start of the suite

@@ -17,10 +17,9 @@ from typing import Any
 
 from campaign import CARD, PAIRS
 from conduct import KIT, RESULTS, Experiment, conduct, left, mark
+from experiments import REWARDED
 from harm import hanging
 from host import PPO_TUI, Lane, on_cores, ppo_tui, told
-
-from experiments import REWARDED
 
 FULL = 81_079  # MiB that torch has of an H100
 HERE = Path(__file__).parent
