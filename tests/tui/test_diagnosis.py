@@ -74,7 +74,7 @@ async def test_a_run_that_died_before_its_first_step_shows_no_charts(make: Simpl
     app = make.app(imported)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "line 1364   torch.OutOfMemoryError" in drawn(app, DiagnosisPanel)
+        assert "line 1364    torch.OutOfMemoryError" in drawn(app, DiagnosisPanel)
         assert "ppo-tui check PRESET" in drawn(app, DiagnosisPanel)  # the last fix
         assert not any(chart.size for chart in app.screen.query(MetricChart))
         assert app.screen.query_one(LogTail).size.height >= 3

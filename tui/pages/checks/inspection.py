@@ -17,10 +17,10 @@ from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import check_plot
-from tui.kit.diagnosis_rows import explained
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, crop, labelled, packed, paragraph, put, spread, width
 from tui.kit.navigation import RunView
+from tui.kit.problem_rows import INDENT, explained, fix_items
 from tui.kit.run_words import level_sign, reference
 from tui.kit.widgets.inspector import CHARTS, Inspection
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
 STALL = "STALL-1"
-INDENT = 14  # cells before a name, and before the texts of a page
 _MESSAGE, _SOME = INDENT + 32, 30  # column of a message next to its name, and cells that it needs at least
 
 
@@ -55,10 +54,9 @@ def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | No
     levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
     changes = [change for change in levels if change.rule == rule]
     offered = offers(check.fixes if check.on else (), reader.config)
-    editable = not proposal and not run.read_only
-    first = next((offer for offer in offered if editable and offer.field), None)
+    edited = [] if proposal or run.read_only else [offer for offer in offered if offer.field][:1]
     rows = [] if proposal is None else proposed(proposal, columns, marks="" if run.read_only else "e T ")
-    rows += page(check, changes, offered, first, columns)
+    rows += page(check, changes, offered, edited, columns)
     if rule == ERRORS and (found := reader.explanation) is not None:
         rows = [*explained(found, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
@@ -100,17 +98,16 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
 
 
 def page(
-    check: Check, changes: Sequence[LevelChange], offered: Sequence[Offer], editable: Offer | None, columns: int
+    check: Check, changes: Sequence[LevelChange], offered: Sequence[Offer], edited: Sequence[Offer], columns: int
 ) -> list[Row]:
     """The meaning of the check, its limits, what to try while it flags, and its history.
 
-    `editable` is the fix that the preset editor opens with.
+    `edited`: what the preset editor opens with.
     """
     family = families().get(check.family)
     rows: list[Row] = []
     rows += _limits(check, columns)
-    for index, offer in enumerate(offered):
-        rows += _fix(("Try first", "then")[index] if index < 2 else "", offer, offer is editable, columns)
+    rows += [row for item in fix_items(offered, edited, columns) for row in item.rows]
     if family is not None:
         rows += labelled([(" Meaning", "dim")], family.meaning, "text", INDENT, columns)
         rows += labelled([(" Healthy", "dim")], family.healthy, "text", INDENT, columns)
@@ -143,13 +140,6 @@ def _limits(check: Check, columns: int) -> list[Row]:
     if rows and (slow := debounce_words(check)):
         rows += paragraph(slow, "dim", columns - INDENT, indent=0, least=16)
     return [put([(" Limits now", "dim")] if not index else [], INDENT, row, 0) for index, row in enumerate(rows)]
-
-
-def _fix(label: str, offer: Offer, editable: bool, columns: int) -> list[Row]:
-    """One suggestion; `e` marks the one that the editor opens with."""
-    mark: Row = [("e ", "live")] if editable else []
-    (first, *others) = labelled([(f" {label}", "dim")], offer.text, "text", INDENT, columns)
-    return [put([(f" {label}", "dim")], INDENT - width(mark), [*mark, first[-1]], 0), *others]
 
 
 def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:

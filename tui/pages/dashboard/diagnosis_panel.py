@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.kit.diagnosis_rows import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, spread
 from tui.kit.page import HIDDEN
+from tui.kit.problem_rows import entries, meaning_rows, title_rows
 from tui.kit.widgets.painted import Grown
 
 if TYPE_CHECKING:

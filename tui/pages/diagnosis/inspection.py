@@ -13,11 +13,11 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.fix import Offer
 from launcher.record.layout import RunDir
 from launcher.runs.watch.run_diagnosis import Explanation
-from tui.kit.diagnosis_rows import name_of_fix, name_of_line
 from tui.kit.drawing.glyphs import ARROW
 from tui.kit.drawing.rows import Row, labelled, paragraph
 from tui.kit.log_rows import lines_around, log_rows
 from tui.kit.navigation import RunView
+from tui.kit.problem_rows import name_of_fix, name_of_line
 from tui.kit.widgets.inspector import Inspected, Inspection
 
 _VALUE = 8  # column of the values

@@ -1,10 +1,10 @@
 """The whole diagnosis of a failed run, or of the errors of a live one."""
 
 from tui.kit.actions.editing import edit_entry, open_entry
-from tui.kit.diagnosis_rows import entries, meaning_rows, name_of_fix, title_rows
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
+from tui.kit.problem_rows import entries, meaning_rows, name_of_fix, title_rows
 from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import reference
 from tui.kit.widgets.inspector import Inspection

@@ -1,8 +1,9 @@
-"""A diagnosis in rows: what went wrong, the lines of the log that show it, what to try."""
+"""A problem in rows: what went wrong, the lines of the log that show it, what to try."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
@@ -10,9 +11,10 @@ from tui.kit.drawing.glyphs import ELLIPSIS
 from tui.kit.drawing.rows import Item, Row, fold, paragraph, put, width
 
 if TYPE_CHECKING:
+    from launcher.record.fix import Offer
     from launcher.runs.watch.run_diagnosis import Explanation
 
-INDENT = 13  # cells before the texts, as on the page of a check
+INDENT = 14  # cells before the texts of a page
 _PACKAGES = re.compile(r'^(File ").*-packages/')  # where a library is installed says nothing
 _LEAST = 16  # cells of a text, however narrow the screen is
 
@@ -40,10 +42,7 @@ def meaning_rows(explanation: Explanation, columns: int, most: int | None = None
 def entries(
     explanation: Explanation, columns: int, most: int | None = None, *, quoted: int | None = None
 ) -> list[Item]:
-    """The lines of the log and the fixes, each in as many rows as it needs, or `most`; `quoted` are those of a line.
-
-    An `e` marks a fix that the editor opens.
-    """
+    """The lines of the log and the fixes, each in as many rows as it needs, or `most`; `quoted` are those of a line."""
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
     for index, quote in enumerate(explanation.diagnosis.evidence):
@@ -54,9 +53,15 @@ def entries(
                 name_of_line(quote.line), _entry(head, [], text, "text" if index else "critical", room, quoted or most)
             )
         )
-    for index, offer in enumerate(explanation.offers):
-        head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
-        mark: Row = [("e ", "live")] if offer.field else []
+    return items + fix_items(explanation.offers, [each for each in explanation.offers if each.field], columns, most)
+
+
+def fix_items(offers: Sequence[Offer], marked: Sequence[Offer], columns: int, most: int | None = None) -> list[Item]:
+    """What to try, in order; an `e` marks those that the editor opens."""
+    room, items = max(columns - INDENT - 1, _LEAST), []
+    for index, offer in enumerate(offers):
+        head: Row = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
+        mark: Row = [("e ", "live")] if offer in marked else []
         items.append(Item(name_of_fix(index), _entry(head, mark, clean(offer.text), "text", room, most)))
     return items
 
