@@ -15,6 +15,7 @@ from console_logs import SYNC, diagnosis_of
 from page_runs import HELD_OUT, HeldOut
 from pydantic import TypeAdapter
 
+from launcher.console import causes, evidence
 from launcher.console.causes import Cause, Sample, catalogue, read_causes
 from launcher.console.recognize import is_verl_output
 from launcher.record.attempt import MachineEnd, OomKills
@@ -217,6 +218,28 @@ def test_the_entry_wins_and_shows_its_line(cause: Cause, sample: Sample, exit_co
     texts = [found.title, *(fix.text for fix in found.fixes)]
     assert found.fixes and not any("{" in text for text in texts if "{'" not in text), found
     assert found.exit_code == exit_code
+
+
+@pytest.fixture
+def reversed_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    made = (causes.catalogue, causes.cause_of, evidence._any_line)
+    monkeypatch.setattr(causes, "FAMILIES", causes.FAMILIES[::-1])
+    for cache in made:
+        cache.cache_clear()
+    yield
+    for cache in made:
+        cache.cache_clear()
+
+
+def test_the_rank_decides_between_two_entries_for_one_line_not_the_name_of_their_file(reversed_files: None) -> None:
+    """A new entry that another one beats here needs a lower `rank` than that one, or the other one a higher one."""
+    wrong = []
+    for cause, sample, exit_code in (case.values for case in cases()):
+        found = diagnosis_of("\n".join(log(sample)), exit_code=exit_code, machine=machine_of(sample)).cause
+        if found != cause.id:
+            wrong.append(f"{cause.id} needs a lower rank than {found}")
+    recorded = ((held.cause, diagnosis_of("\n".join(log(held.sample)), exit_code=1).cause) for held in HELD_OUT)
+    assert wrong + [f"{cause} needs a lower rank than {found}" for cause, found in recorded if cause != found] == []
 
 
 @pytest.mark.parametrize("held", HELD_OUT, ids=[held.sample.thread for held in HELD_OUT])

@@ -15,26 +15,7 @@ from typing import Any
 from launcher.core.tables import read_tables, record
 from launcher.record.fix import Fix, fixes_of
 
-# Of two entries with the same level that match the same line, the first one wins.
-FAMILIES = (
-    *(
-        "memory",
-        "versions",
-        "weights",
-        "images",
-        "services",
-        "parallel",
-        "engine",
-        "servers",
-        "model",
-        "tokenizer",
-        "kernels",
-        "data",
-        "reward",
-    ),
-    *("batch", "checkpoint", "logger", "network"),
-    *("cluster", "workers", "scheduler", "process", "numeric", "config", "options"),
-)
+FAMILIES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.toml")))
 _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
 
@@ -117,6 +98,8 @@ class Cause:
     line: str = ""
     where: str = ""
     level: Level = Level.ROOT
+    rank: int = 0
+    """Of two entries with the same level that match the same line, the one with the lower rank wins."""
     cause_in: str = ""
     """Of a symptom: the sources (regular expression) whose lines contain the real cause."""
     fatal: bool = False
@@ -134,14 +117,15 @@ class Cause:
     check: str = ""
     """The rules of `ppo-tui check` that find it before the start."""
     place: int = 0
-    """Its index in the catalog."""
+    """Its index in the catalog, which is in the order of the ranks."""
 
 
 @functools.cache
 def catalogue() -> tuple[Cause, ...]:
     """All causes, read once."""
     causes = (cause for family in FAMILIES for cause in read_causes(Path(__file__).with_name(f"{family}.toml")))
-    return tuple(replace(cause, place=place) for place, cause in enumerate(causes))
+    ranked = sorted(causes, key=lambda cause: cause.rank)
+    return tuple(replace(cause, place=place) for place, cause in enumerate(ranked))
 
 
 @functools.cache
