@@ -98,6 +98,7 @@ lint: setup
 	@.venv/bin/ruff format --check .
 	@.venv/bin/lint-imports --no-cache --no-logo
 	@$(SCRIPT) tools/words.py
+	@$(SCRIPT) tools/budget.py
 
 types: setup
 	@.venv/bin/mypy
