@@ -109,10 +109,18 @@ def _loaded(name: str) -> Any:
 def _run(run: RunDir) -> dict[str, Any]:
     state, info = current(run), run.read_info()
     newest = latest_checkpoint(run)
+    begins = (found := stored(run)) is not None and found.state == "queued"  # lost after some time without supervisor
     launches = [LaunchRecord.read(run.attempt(number).launch) for number in run.attempt_numbers()]
     kept = {place.name: sorted(each.name for each in place.glob("global*")) for place in (run.protected, run.best)}
     return {
-        "state": [state.state, state.outcome, state.step, state.attempt, state.damaged, state.verdict],
+        "state": [
+            "queued" if begins else state.state,
+            state.outcome,
+            state.step,
+            state.attempt,
+            state.damaged,
+            state.verdict,
+        ],
         "info": [info.name, info.preset, info.overrides, bool(info.after), info.imported_from],
         "note": str(read_note(run.note)),
         "looked": last_look(run.id) is not None,
@@ -290,17 +298,22 @@ def supervise() -> None:
 
 
 def watched(old: Any, new: Any, now: Any) -> bool:
-    """A run opens at any instant of its supervisor, and has none or all of the steps, each once."""
+    """A run opens at any instant of its supervisor, and has its first steps, each once."""
     mine = next(id for id in new["runs"] if id.endswith("begun"))
     others = [{**each, "runs": {**each["runs"], mine: None}} for each in (old, now)]
     steps = now["runs"][mine]["steps"]
-    return others[0] == others[1] and not now["runs"][mine]["state"][4] and steps in ([], new["runs"][mine]["steps"])
+    return (
+        others[0] == others[1]
+        and not now["runs"][mine]["state"][4]
+        and steps == new["runs"][mine]["steps"][: len(steps)]
+    )
 
 
 def ended(old: Any, new: Any, now: Any) -> bool:
     """After another supervisor the run has ended, and if its driver was started it has all the steps."""
     run = now["runs"][next(id for id in new["runs"] if id.endswith("begun"))]
-    return watched(old, new, now) and run["state"][0] in ("finished", "failed", "lost")
+    whole = len(run["steps"]) in (0, 3)
+    return watched(old, new, now) and whole and run["state"][0] in ("finished", "failed", "lost")
 
 
 OPERATIONS = (
