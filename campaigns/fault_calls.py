@@ -90,6 +90,26 @@ def listen() -> int:
     return listener
 
 
+def _receive(listener: int, child: int, root: Path) -> Call | None:
+    request = bytearray(80)
+    try:
+        fcntl.ioctl(listener, _RECEIVE, request)
+    except FileNotFoundError:  # the caller died meanwhile
+        return None
+    id, pid, _, number = struct.unpack_from("QIIi", request)
+    return Call(listener, id, pid, child, number, root, struct.unpack_from("6Q", request, 32))
+
+
+def release(listener: int) -> None:
+    """Lets the processes that an ended and reaped one left continue until they end."""
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    while not poll.poll()[0][1] & select.POLLHUP:
+        if (call := _receive(listener, 0, Path())) is not None:
+            call.answer("")
+    os.close(listener)
+
+
 def calls(listener: int, child: int, root: Path) -> Iterator[Call]:
     """The changes that a process makes below a folder, until it ends. Each must be answered."""
     ended = os.pidfd_open(child)
@@ -97,13 +117,9 @@ def calls(listener: int, child: int, root: Path) -> Iterator[Call]:
     poll.register(listener, select.POLLIN)
     poll.register(ended, select.POLLIN)
     while ended not in dict(poll.poll()):
-        request = bytearray(80)
-        try:
-            fcntl.ioctl(listener, _RECEIVE, request)
-        except FileNotFoundError:  # the caller died meanwhile
+        if (call := _receive(listener, child, root)) is None:
             continue
-        id, pid, _, number = struct.unpack_from("QIIi", request)
-        call = Call(listener, id, pid, child, number, root, struct.unpack_from("6Q", request, 32))
+        pid = call.pid
         path = _path(call) if Path(f"/proc/{child}/task/{pid}").exists() else None  # else it is a child of the child
         if path is not None and path.is_relative_to(root):
             call.path = path

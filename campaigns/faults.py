@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fault_calls import calls, listen
+from fault_calls import calls, listen, release
 
 FAULTS = ("ENOSPC", "EIO", "SIGKILL", "half")  # half: SIGKILL after the first half of a write
 _CRASH = 70  # exit code of an exception that nobody caught
@@ -141,14 +141,14 @@ class Campaign:
             self._child(act, output, theirs if trace else None)
         theirs.close()
         changes: list[str] = []
-        with ours:
-            if trace:
-                _, (listener, *_), _, _ = socket.recv_fds(ours, 1, 1)
-                for call in calls(listener, child, self.root):
-                    changes.append(f"{call.name} {call.path.relative_to(self.root)}")
-                    call.answer(fault if len(changes) == number else "")
-                os.close(listener)
+        listener = socket.recv_fds(ours, 1, 1)[1][0] if trace else None
+        ours.close()
+        for call in calls(listener, child, self.root) if listener is not None else ():
+            changes.append(f"{call.name} {call.path.relative_to(self.root)}")
+            call.answer(fault if len(changes) == number else "")
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if listener is not None:
+            release(listener)
         return Ended(changes, code, output.read_text(errors="replace"))
 
     def _child(self, act: Callable[[], object], output: Path, traced: socket.socket | None) -> None:
