@@ -166,8 +166,8 @@ def moved(change: Change, now: Any, before: Any) -> Any:
         return values[0] if values else None
     if change.operation not in ("lower", "raise"):
         return None
-    if isinstance(now, bool) or not isinstance(now, int | float):
-        return values[0] if values else None
+    if isinstance(now, bool) or not isinstance(now, int | float):  # not set: the example that goes furthest
+        return values[-1] if values else None
     further = [value for value in (before, *values) if isinstance(value, int | float) and _leads(change, now, value)]
     return further[0] if further else None if values else _stepped(change, now)
 

@@ -126,7 +126,7 @@ async def test_an_imported_run_is_fixed_too(make: SimpleNamespace, imported: Pat
         await opened(pilot, "down", "down", "down", "down", "e")
         await until(pilot, lambda: isinstance(app.screen, EditorScreen))
         preset = app.screen.draft.loaded().preset
-        assert preset.actor.ppo_micro_batch_size_per_gpu == 1 and preset.data.train_batch_size == 512
+        assert preset.actor.ppo_micro_batch_size_per_gpu == 64 and preset.data.train_batch_size == 512
         assert "read from its log" in app.screen.draft.text
 
 

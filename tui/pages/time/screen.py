@@ -45,7 +45,7 @@ class TimeView(Painted):
         top = [title_row(report, columns), *gap]
         top += lane_rows(report.time, columns, lanes) if report.time else [*rough_rows(report, columns)]
         wide = columns >= _WIDE
-        end = [*gap, *limit_rows(report, columns), *advice_block(report, columns, 5 if rows >= 30 else 3)]
+        end = [*gap, *limit_rows(report, columns), *advice_block(report, columns, 8 if rows >= 30 else 4)]
         room = rows - len(top) - len(end) - len(gap)
         if room < 3:  # the advice matters more than a list of two stages
             return [*top, *end][:rows]
