@@ -84,7 +84,7 @@ def test_the_parts_hold_what_maintainers_ask_for(planted: RunDir) -> None:
     assert "files: ~/a.parquet" in files["config.yaml"]
     assert "## Stacks" in files["stacks.txt"] and "Fatal Python error: Aborted" in files["stacks.txt"]
     assert "session: session_1" in files["ray.txt"] and "## raylet.err" in files["ray.txt"]
-    assert "GPU 0: H200" in files["gpus.txt"] and "1 other processes" in files["gpus.txt"]
+    assert "GPU 0: H200" in files["gpus.txt"] and "1 other process" in files["gpus.txt"]
     issue = files["issue.md"]
     for part in ("### System Info", "### Reproduction", "~/.venv/bin/python -m verl.trainer.main_ppo", "KeyError"):
         assert part in issue

@@ -111,7 +111,8 @@ def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None
     assert protect(run, rise(run, 8, "KL-1"), []) is None and kept() == [], "none before"
     early = Check("KL-1", level=Level.CRITICAL, since=8)
     assert protect(run, rise(run, 15, "SIG-1"), [early]) is None and kept() == [], "none before the trouble of KL-1"
-    assert protect(run, rise(run, 15, "KL-1"), []) == 10 and kept() == ["global_step_10"]
+    notice = Check("KL-1", level=Level.CRITICAL, since=14)  # a NOTICE first
+    assert protect(run, rise(run, 15, "KL-1"), [notice]) == 10 and kept() == ["global_step_10"]
     assert protect(run, rise(run, 15, "KL-1"), []) is None, "it is safe already"
     assert protect(run, rise(run, 25, "ENT-1", before=Level.WARN), []) is None, "it became worse"
     up = Check("KL-1", level=Level.CRITICAL, since=15)

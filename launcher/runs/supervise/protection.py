@@ -66,15 +66,15 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     Raises OSError.
     """
     kept = [path for path in run.protected.glob("*") if not path.name.startswith(".")]
-    others = any(  # where those kept none, each checkpoint before this flag is from after theirs
-        c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks
-    )
+    up = [c for c in checks if c.level >= change.after and check_counts(c) and c.rule != change.rule]
+    since = [check.since or change.step for check in up]
+    others = bool(kept) and any(step < change.step for step in since)
     own = next((check for check in checks if check.rule == change.rule), Check(change.rule))
     worse = change.before >= Level.WARN
     if not change.alarming or not check_counts(own) or others or worse:
         return None
-    onset = onset_of(change, own.debounce)
-    before = [step for step in checkpoint_steps(run) if step < onset.step]
+    trouble = min([onset_of(change, own.debounce).step, *since])  # of another flag, where that kept none
+    before = [step for step in checkpoint_steps(run) if step < trouble]
     if not before:
         return None
     step, folder = checkpoint(run, before[-1])
