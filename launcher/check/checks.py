@@ -11,14 +11,13 @@ from launcher.check.finding import Finding, in_order, of_config, of_software
 from launcher.check.subject import Subject, subject
 from launcher.check.suggestion import suggested_value
 from launcher.core.errors import UserError
-from launcher.core.text import nearest
 from launcher.estimate import memory
 from launcher.machine import capacity
 from launcher.preset.draft import Draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
-from launcher.preset.layers import ROOTS
-from launcher.preset.schema import FIELDS, Preset, value_of
+from launcher.preset.layers import ROOTS, near_name
+from launcher.preset.schema import FIELDS, value_of
 from launcher.preset.translate import NEEDED
 from launcher.verl import hydra
 
@@ -140,7 +139,7 @@ def report(
             return Report([refused(broken)], {})
         key = _wrong_setting(preset, settings)
         works = functools.partial(_works, preset, settings, static)
-        return Report([refused(wrong, key, works, load(preset).preset)], {})
+        return Report([refused(wrong, key, works)], {})
     return check(loaded, assume=assume, static=static, progress=progress)
 
 
@@ -155,23 +154,18 @@ def wrong_keys(preset: str) -> list[Finding]:
 
 
 def refused(
-    wrong: UserError,
-    key: str | None = None,
-    works: Callable[[Spec, Any], bool] = lambda _, __: True,
-    below: Preset | None = None,
+    wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
 ) -> Finding:
     """The finding of a preset, or of a setting, that could not be read or launched at all; only values that `works`
-    accepts are offered. `below` is the preset without the setting.
+    accepts are offered.
     """
     fix = wrong.hint or "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
-        value = suggested_value(
-            spec, wrong.value, functools.partial(works, spec), None if below is None else value_of(below, spec)
-        )
+        value = suggested_value(spec, wrong.value, functools.partial(works, spec), wrong.below)
         if value is not None:
-            fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
+            fix = f"set {wrong.shown} to {hydra.quote(value)}, or remove it"
     return of_config.error("PRESET", wrong.message, fix, (key,) if key else ())
 
 
@@ -183,16 +177,20 @@ def refusals(draft: Draft, error: UserError) -> list[Finding]:
     found = []
     for where, said in draft.reading.errors.items():
         name = ".".join(where)
-        near = nearest(name, FIELDS) if name not in FIELDS else None
+        near = near_name(name) if name not in FIELDS else None
         said = said if name in said else f"{name}: {said}"
-        found.append(replace(refused(UserError(said), name), rename=(name, near) if near else None))
+        base = draft.reading.base.get(where)
+        wrong = WrongValue(said, "", "", name, draft.value(where), base and base.value)
+        found.append(replace(refused(wrong, name), rename=(name, near) if near in FIELDS else None))
     return found or [refused(error)]
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
     """The findings of one check. A check that raises becomes a finding and stops nothing."""
     try:
-        yield from check(subject)
+        for found in check(subject):
+            message, fix = map(subject.loaded.in_typed_names, (found.message, found.fix))
+            yield replace(found, message=message, fix=fix)
     except Exception as error:
         name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
         message = f"the check {name} failed ({type(error).__name__}: {error})"

@@ -12,9 +12,10 @@ _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n":
 
 
 def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True, own: Any = None) -> Any:
-    """The nearest value that is allowed and `works`, then `own`, which the preset has; None if there is none.
+    """The value that is probably meant, is allowed and `works`; None if there is none.
 
-    `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit.
+    `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit; else `own`, which the preset has without
+    it, the nearest limit, or veRL's default.
     """
     return next((each for each in _candidates(spec, value, own) if _allowed(spec, each) and works(each)), None)
 
@@ -38,12 +39,12 @@ def _candidates(spec: Spec, value: Any, own: Any) -> Iterator[Any]:
         yield bool(value)
     if isinstance(value, float) and value.is_integer():
         yield int(value)
+    if isinstance(value, (int, float)) and 5 <= value <= 100:
+        yield value / 100  # per cent where a share is wanted
+    yield own
     if isinstance(value, (int, float)):
-        if 5 <= value <= 100:
-            yield value / 100  # per cent where a share is wanted
         bounds = [bound for bound in (spec.ge, spec.le) if bound is not None]
         yield from sorted(bounds, key=lambda bound: abs(bound - value))
-    yield own
     if is_text and not spec.choices:
         return  # a word for a number does not mean veRL's default
     yield spec.default

@@ -176,6 +176,7 @@ def _phase(state: RunState) -> str:
 
 def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     """Print the metrics of every step of a run or a log."""
+    from launcher.metrics.glossary import meanings
     from launcher.metrics.records import jsonable
     from launcher.runs.watch.steps import steps
 
@@ -187,7 +188,9 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
         if unknown := next((name for name in key if name not in seen), None):
             name = origin.id if isinstance(origin, RunDir) else origin.path.name
             listed = f"'ppo-tui metrics {source} --json' shows the keys"
-            raise UserError(f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, seen, listed))
+            raise UserError(
+                f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, meanings(seen), listed)
+            )
     for attempt, record in read:
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
         if json:

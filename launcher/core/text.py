@@ -3,7 +3,7 @@
 import codecs
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from launcher.core.secrets import redact
@@ -24,6 +24,8 @@ _CONTROL = re.compile(
 _SIGNS = "●◆▲✖·○■✔◇★ ↑↓→←❯ …–—−×÷≥≤°²Δ │┊─╌━╸▔ ╭╮╰╯ ▌▐▊▎ ▓▒░ ▁▂▃▄▅▆▇█"
 _PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| #%. __.--==#"
 ASCII = {sign: plain for sign, plain in zip(_SIGNS, _PLAIN, strict=True) if sign != " "}
+
+_WORD = 4  # letters of a word that is looked for inside names and meanings
 
 TWINS = "twins"
 """An error handler of codecs: a sign that an encoding lacks is replaced by its substitute, or a question mark."""
@@ -91,8 +93,23 @@ def without_login(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to a misspelled one, or None when nothing is near."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
+    """The known name that a wrong one probably means, or None when nothing is near.
+
+    A part of a longer name comes first (`lr` of `actor.lr`), then a very similar name, the end of one (`batch_size`),
+    one whose meaning, in a mapping of names to meanings, has the word, and a similar name.
+    """
+    names, word = list(known), letters(name)
+    parts = [each for each in names if name and (each.endswith((f".{name}", f"/{name}")) or f"/{name}/" in each)]
+    ends = [each for each in names if len(word) >= _WORD and each.endswith(f"_{name}")]
+    meanings = known.items() if isinstance(known, Mapping) and len(word) >= _WORD else ()
+    meant = [each for each, meaning in meanings if isinstance(meaning, str) and word in letters(meaning)]
+    near, similar = (difflib.get_close_matches(name, names, n=1, cutoff=cutoff) for cutoff in (0.8, 0.6))
+    return next(iter([*parts, *near, *ends, *meant, *similar]), None)
+
+
+def letters(text: str) -> str:
+    """The letters of a name or sentence, so that learning_rate is in `Learning rate.`"""
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

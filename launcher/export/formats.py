@@ -14,6 +14,7 @@ from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import write_atomic
 from launcher.core.text import clean, near_hint
 from launcher.export import svg
+from launcher.metrics.glossary import meanings
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
@@ -196,5 +197,5 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
     listed = "'ppo-tui metrics SOURCE --json' shows the keys"
     for key in keys:
         if key not in known:
-            raise UserError(f"--key {key}: no step of '{name}' has this key", near_hint(key, known, listed))
+            raise UserError(f"--key {key}: no step of '{name}' has this key", near_hint(key, meanings(known), listed))
     return Table(name, list(dict.fromkeys(keys)) or sorted(known), bool(keys), rows)

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -36,6 +37,13 @@ def describe(key: str) -> Metric:
     if metric := _look_up(name):
         return Metric(f"{metric.meaning}; {words}" if words else metric.meaning, metric.unit)
     return _look_up(key) or Metric(UNKNOWN)
+
+
+def meanings(keys: Iterable[str]) -> dict[str, str]:
+    """Keys with their meanings, in the order of the glossary, means first: the names that a wrong one may mean."""
+    places = {name: place for place, name in enumerate(_rows())}
+    order = sorted(keys, key=lambda key: (places.get(_split(key)[0], len(places)), not key.endswith("/mean"), key))
+    return {key: describe(key).meaning for key in order}
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -300,7 +300,7 @@ def of_usual(values: Mapping[tuple[str, ...], Any]) -> Ranges:
     return {FIELDS[where[1]].key: tuple(value) for where, value in values.items() if where[0] == "usual" and value}
 
 
-def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[str]]:
+def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[UserError]]:
     """The settings of newest keys as `version` calls them, without those that have no effect in this preset; and why
     keys are missing. `config_name` is the configuration that the program starts from.
     """
@@ -317,7 +317,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
         # veRL chooses them by the data; next to a path it is left over from the preset that was extended
         dropped.add(_REWARD_NAME)
     named: Settings = {}
-    missing: list[str] = []
+    missing: list[UserError] = []
     for key, setting in sorted(wanted.items(), key=lambda each: not hydra.is_group(each[0])):
         if key in dropped:
             continue
@@ -325,7 +325,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
             name = versions.at(key, version)
         except UserError as error:
             if fsdp:  # else the table, which is that of FSDP, does not hold
-                missing.append(str(error))
+                missing.append(error)
             if setting.source in ("override", "field"):
                 named[key] = setting  # of a fork, where what veRL itself lacks may be known
         else:

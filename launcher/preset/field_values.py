@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any, get_origin
 
 from launcher.core.errors import UserError
-from launcher.core.text import did_you_mean, near_hint
+from launcher.core.text import did_you_mean, hint_of
 from launcher.preset import layers, yaml_text
 from launcher.preset.layers import Layer, Where
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import hydra, versions
 
-_LISTED = "'ppo-tui edit PRESET' lists the fields"
 _NULLS = ("null", "~")
 
 
@@ -32,7 +31,7 @@ def where_of(name: str) -> Where:
     if newest in BY_KEY:
         return BY_KEY[newest].path
     if key.partition(".")[0] not in layers.ROOTS:
-        raise UserError(f"'{name}' is not a preset field or a veRL key", near_hint(name, [*FIELDS, *BY_KEY]))
+        raise UserError(f"'{name}' is not a preset field or a veRL key", hint_of(layers.near_name(name)))
     return "overrides", newest
 
 
@@ -43,7 +42,7 @@ def field_named(key: str) -> str:
         return bare
     if (spec := BY_KEY.get(versions.newest(bare))) is not None:
         return spec.name
-    raise UserError(f"'{key}' is not a preset field", near_hint(bare, [*FIELDS, *BY_KEY], _LISTED))
+    raise UserError(f"'{key}' is not a preset field", hint_of(layers.near_name(bare), layers.LISTED))
 
 
 def typed(where: Where, text: str) -> Any:

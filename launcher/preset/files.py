@@ -1,6 +1,7 @@
 """Presets on disk: find them, read them, merge them with the settings."""
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,21 +18,26 @@ from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import BY_KEY, FIELDS, Preset, preset_of, value_of
 from launcher.record.info import Edit
+from launcher.verl import versions
 
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, not settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
 _ORDER = {name: place for place, name in enumerate(FIELDS)}
+_DOTTED = re.compile(r"(?<![\w.+/~@-])[a-z]\w*(?:\.\w+)+")
 Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
 class WrongValue(UserError):
-    """A value that a field does not allow."""
+    """A value that a field does not allow. `below` is the one that would apply without it, if the preset has one;
+    `shown` is the name that the user typed.
+    """
 
-    def __init__(self, what: str, hint: str, place: str, name: str, value: Any) -> None:
+    def __init__(
+        self, what: str, hint: str, place: str, name: str, value: Any, below: Any = None, shown: str = ""
+    ) -> None:
         super().__init__(what, hint, place)
-        self.name = name
-        self.value = value
+        self.name, self.value, self.below, self.shown = name, value, below, shown or name
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,16 @@ class LoadedPreset:
         fields = {spec.path: value_of(self.preset, spec) for spec in FIELDS.values() if spec.path in self.layer}
         usual = {where: entry.value for where, entry in self.layer.items() if where[0] == "usual"}
         return {**fields, **usual, **{("overrides", key): value for key, value in self.preset.overrides.items()}}
+
+    def in_typed_names(self, text: str) -> str:
+        """The text in which each setting has the name that the user typed, or that of its field."""
+
+        def name(match: re.Match[str]) -> str:
+            spec = FIELDS.get(match[0]) or BY_KEY.get(versions.newest(match[0]))
+            entry = (self.layer.get(("overrides", spec.key)) or self.layer.get(spec.path)) if spec else None
+            return match[0] if spec is None else (entry and entry.own and entry.typed) or spec.name
+
+        return _DOTTED.sub(name, text)
 
     def place_of(self, key: str) -> str | None:
         """The place that sets a preset field or veRL key: `my.yaml, line 3`; None if nothing does."""
@@ -193,12 +209,13 @@ def _load(
     name: str, path: Path | None, origin: Origin, below: Iterable[Layer], settings: Sequence[str]
 ) -> LoadedPreset:
     """The preset that results from layers (the first on top) and from settings applied over them one by one."""
-    layer = layers.stack(below)
+    stacked = list(below)
     for setting in settings:
         own = layers.from_setting(setting, Path.cwd())
         recipe = own.get(("recipe",))  # over what was set so far; what is set after it wins
-        layer = layers.stack([own, *(_recipe(recipe.value, recipe.source) if recipe else ()), layer])
-    return LoadedPreset(name, path, origin, _validated(layer), layer)
+        stacked = [own, *(_recipe(recipe.value, recipe.source) if recipe else ()), *stacked]
+    layer = layers.stack(stacked)
+    return LoadedPreset(name, path, origin, _validated(layer, stacked), layer)
 
 
 def _chain(path: Path, text: str | None = None, below: tuple[Path, ...] = ()) -> Iterator[Layer]:
@@ -330,9 +347,9 @@ def _first_line(problem: object) -> str:
     return clean(str(problem)).partition("\n")[0]
 
 
-def _validated(layer: Layer) -> Preset:
+def _validated(layer: Layer, stacked: Sequence[Layer]) -> Preset:
     if wrong := [path for path, entry in layer.items() if not _allowed(path, entry.value)]:
-        raise _refusal(layer, sorted(wrong, key=_place_in_order))
+        raise _refusal(layer, sorted(wrong, key=_place_in_order), stacked)
     return preset_of(layers.nest(layer))
 
 
@@ -345,7 +362,7 @@ def _place_in_order(path: tuple[str, ...]) -> int:
     return _ORDER.get(".".join(path), _ORDER["env"])
 
 
-def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
+def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]], stacked: Sequence[Layer]) -> WrongValue:
     """The first error in words: the place, the value, what is allowed."""
     entry, name = layer[wrong[0]], ".".join(wrong[0])
     spec = FIELDS.get(name)
@@ -353,6 +370,9 @@ def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]]) -> WrongValue:
     near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
     others = len(wrong) - 1
     more = f" (and {counted(others, 'more error')})" if others else ""
-    what = f"{name} is {entry.value!r}, which is not allowed{more}"
-    place = "" if entry.source == layers.setting(name) else entry.source  # the name is the place
-    return WrongValue(what, hint_of(near, f"use {allowed}"), place, name, entry.value)
+    shown = entry.typed or name
+    what = f"{shown} is {entry.value!r}, which is not allowed{more}"
+    place = "" if entry.source == layers.setting(shown) else entry.source  # the name is the place
+    values = (each[wrong[0]].value for each in stacked if wrong[0] in each)
+    below = next((value for value in values if _allowed(wrong[0], value)), None)
+    return WrongValue(what, hint_of(near, f"use {allowed}"), place, name, entry.value, below, shown)

@@ -21,6 +21,7 @@ from launcher.preset import environment
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
 
+LISTED = "'ppo-tui edit PRESET' lists the fields"
 FREE = ("health", "usual", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS: tuple[str, ...] = tuple(TABLES["roots"])
@@ -214,7 +215,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path, t
         value = int(value)  # `1e1`
     environment.check_setting(name, value, source)
     if spec.key and isinstance(value, str) and hydra.refers(value) and str not in spec.types:
-        layer["overrides", spec.key] = LayerEntry(value, source, spec.plus + spec.key)  # veRL fills it in
+        layer["overrides", spec.key] = LayerEntry(value, source, spec.plus + spec.key, typed)  # veRL fills it in
         return
     if spec.kind and value is not None:
         value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
@@ -313,17 +314,20 @@ def home(text: str, source: str) -> Path:
         raise UserError(f"no home folder found for {text!r}", "use the whole path", source) from None
 
 
-def _hint(name: str) -> str:
-    """A hint with the nearest name of a field, a group or a veRL key, or else with the place of the list."""
+def near_name(name: str) -> str | None:
+    """The field that a wrong name probably means, by its name, its veRL key or its meaning; or a group."""
     group, _, wanted = name.rpartition(".")
-    if group not in GROUPS:
-        return near_hint(name, [*FIELDS, *GROUPS, *BY_KEY]) or f"use one of {', '.join(MAPPINGS)}"
-    beside = {each.removeprefix(f"{group}."): spec for each, spec in FIELDS.items() if each.startswith(f"{group}.")}
-    meant = next((each for each, spec in beside.items() if _letters(wanted) in _letters(spec.help)), None)
-    near = meant or nearest(wanted, beside)
-    return hint_of(near and f"{group}.{near}") or "'ppo-tui edit PRESET' lists the fields"
+    fields = {each: spec.help for each, spec in FIELDS.items()}
+    near = next((key for key in BY_KEY if key.endswith(f".{name}")), None)
+    if near is None and group in GROUPS:
+        beside = {each.removeprefix(f"{group}."): text for each, text in fields.items() if each.startswith(f"{group}.")}
+        inside = nearest(wanted, beside)
+        return inside and f"{group}.{inside}"
+    near = near or nearest(name, {**fields, **dict.fromkeys([*GROUPS, *BY_KEY], "")})
+    return BY_KEY[near].name if near in BY_KEY else near
 
 
-def _letters(text: str) -> str:
-    """The letters of a name or sentence, so that learning_rate is in `Learning rate.`"""
-    return "".join(filter(str.isalnum, text.lower()))
+def _hint(name: str) -> str:
+    """A hint with the name that is probably meant, or else with the place of the list."""
+    listed = f"use one of {', '.join(MAPPINGS)}"
+    return hint_of(near_name(name)) or (LISTED if name.rpartition(".")[0] in GROUPS else listed)

@@ -171,7 +171,7 @@ def settings(
     named, lacking = for_version(wanted, version, preset.program.config_name)
     known = versions.number(version) <= versions.number(NEWEST)  # what a newer veRL has, `check` reads from it
     if lacking and known and preset.program.config is not None and not own:
-        raise UserError("; ".join(lacking))
+        raise UserError("; ".join(each.what for each in lacking), "; ".join(each.hint for each in lacking))
     return named
 
 

@@ -12,6 +12,7 @@ from launcher.core.yaml_bounds import refusal
 from launcher.record.json import RARE, SCHEMA, Record
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
+_SAVES = re.compile(r"^ +save_every: ([1-9]\d*)$", re.MULTILINE)  # of the preset
 _ON_CPU = re.compile(r"^(?:on_cpu: true|- trainer\.device=cpu)$", re.MULTILINE)  # the latter in version 0.1
 _KEY = re.compile(r"^([a-z_]+):", re.MULTILINE)
 _PLAIN = re.compile(r"name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
@@ -130,11 +131,14 @@ class Head(NamedTuple):
     name: str | None
     on_cpu: bool
     keys: frozenset[str]
+    saves: int = 0
+    """Steps between checkpoints by its preset; 0: it saves none."""
 
     @classmethod
     def read(cls, path: Path) -> "Head":
         text = _text(path)
-        return cls(_name(text), _ON_CPU.search(text) is not None, frozenset(_KEY.findall(text)))
+        on_cpu, saves = _ON_CPU.search(text) is not None, _SAVES.search(text)
+        return cls(_name(text), on_cpu, frozenset(_KEY.findall(text)), int(saves[1]) if saves else 0)
 
     @property
     def from_log(self) -> bool:

@@ -75,9 +75,9 @@ def at(key: str, version: str) -> str:
     name = _renamed(key, [(move.new, move.old) for move in moves() if have < number(move.since)])
     since, gone = life(name) if life(name)[0] else life(key)
     if since and have < number(since) and not unlisted(key, version):
-        raise UserError(f"veRL {version} has no '{key}'; it was added in {since}")
+        raise UserError(f"veRL {version} has no '{key}'; it was added in {since}", f"update veRL, or delete {key}")
     if gone and have >= number(gone) and not unlisted(key, version):
-        raise UserError(f"veRL {version} has no '{key}'; it was removed in {gone}")
+        raise UserError(f"veRL {version} has no '{key}'; it was removed in {gone}", f"delete {key}")
     return name
 
 

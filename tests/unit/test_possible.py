@@ -47,6 +47,8 @@ def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
     found = refusals(run, ended, OURS, [])
     assert found[Verb.STOP] == "the run has ended"
     assert found[Verb.RESUME] == found[Verb.MERGE] == "no complete checkpoint (trainer.save_every)"
+    saving = refusals(run, ended, OURS._replace(saves=10), [])
+    assert saving[Verb.RESUME] == "no complete checkpoint; the first one comes at step 10"
     checkpoint(run, 6)
     assert not {Verb.RESUME, Verb.MERGE, Verb.EVALUATE, Verb.DELETE} & set(refusals(run, ended, OURS, []))
 

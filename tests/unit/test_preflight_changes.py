@@ -47,3 +47,13 @@ def test_no_change_is_offered_where_none_helps():
     finding = errors("gsm8k-0.5b-24gb", few, "8x24")["V3"]
     assert finding.change is None
     assert finding.fix == "use a mini-batch size of 7 or less"
+
+
+def test_a_number_that_pads_is_not_offered_where_one_with_its_consequences_pads_nothing():
+    few = ["data.train_batch_size=48", "actor.ppo_mini_batch_size=64"]
+    sizes = ("ref.log_prob", "rollout.log_prob", "actor.ppo")
+    along = {f"{name}_micro_batch_size_per_gpu": 24 for name in sizes}
+    assert errors("toy-cpu", few, "1x24")["V3"].change == {**along, "actor.ppo_mini_batch_size": 48}
+    found = quick(subject(load("toy-cpu", [few[0], "actor.ppo_mini_batch_size=32"]), on=machine("1x24")))
+    (padded,) = (each for each in found if each.id == "P12")
+    assert padded.change == {**along, "actor.ppo_mini_batch_size": 24}

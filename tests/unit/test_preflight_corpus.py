@@ -9,6 +9,7 @@ from launcher.check.checks import quick
 from launcher.check.config import RULES
 from launcher.check.subject import subject
 from launcher.preset.files import load, shipped
+from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import hydra
 
 CASES = cases()
@@ -45,6 +46,18 @@ def test_a_change_that_is_offered_settles_its_finding_and_breaks_nothing_else(ca
             assert (finding.id, finding.keys) not in {(each.id, each.keys) for each in left}, more
             errors = [each for each in left if each.level == "error" and (each.id, each.keys) not in known]
             assert errors == [], f"{more} against: {finding.message}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", READ, ids=lambda case: case.name)
+def test_settings_have_the_name_that_was_typed_or_that_of_their_field(case: Case):
+    typed = {hydra.split(text)[1] for text in case.set}
+    named = [key for key, spec in BY_KEY.items() if key not in FIELDS and key not in typed]
+    for finding in quick(subject(load(case.on, case.set), on=machine(case.machine))):
+        text = f"{finding.message} {finding.fix}"
+        assert [key for key in named if re.search(rf"(?<![\w.+]){re.escape(key)}(?![\w.])", text)] == []
+        fields = {BY_KEY[key].name for key in typed & {*BY_KEY}}
+        assert [name for name in fields - typed if re.search(rf"(?<![\w.+]){re.escape(name)}(?![\w.])", text)] == []
 
 
 @pytest.mark.slow

@@ -239,7 +239,7 @@ def test_every_value_knows_where_it_comes_from(write):
         ("trainer: {loggers: [1]}", ["trainer.loggers is [1]", "a list"]),
         ("env: {A: [1]}", ["env.A", "text"]),
         ("overrides: {a b: 1}", ["'a b' is not a valid key"]),
-        ("overrides: {actor_rollout_ref.actor.optim.lr: x}", ["line 1", "actor.lr is 'x'"]),
+        ("overrides: {actor_rollout_ref.actor.optim.lr: x}", ["line 1", "actor_rollout_ref.actor.optim.lr is 'x'"]),
         ("data: {train: $NOPE/x}", ["data.train", "$NOPE is not set"]),
         ("data: {train: ~nobody-here/x}", ["data.train", "no home folder"]),
         ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "ppo-tui presets"]),
@@ -272,7 +272,7 @@ def test_what_is_said_about_a_file(write, text, said):
     [
         ("actor.lrr=1", ["'actor.lrr'", "did you mean 'actor.lr'"]),
         ("actor.lr=fast", ["actor.lr is 'fast'", "a number"]),
-        ("actor_rollout_ref.actor.optim.lr=-1", ["actor.lr is -1", "at least 0"]),
+        ("actor_rollout_ref.actor.optim.lr=-1", ["actor_rollout_ref.actor.optim.lr is -1", "at least 0"]),
         ("actor.lr", ["KEY=VALUE"]),
         ("actor=1", ["'actor' is a group"]),
         ("overrides=1", ["'overrides' is a group"]),

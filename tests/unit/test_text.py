@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.core.text import clean, did_you_mean
+from launcher.core.text import clean, did_you_mean, nearest
+from launcher.metrics.glossary import meanings
+from launcher.preset.layers import near_name
+from launcher.preset.schema import BY_KEY
 
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 ESCAPES = st.sampled_from(
@@ -59,3 +62,36 @@ def test_what_is_removed(raw: str, shown: str) -> None:
 def test_the_nearest_name() -> None:
     assert did_you_mean("actr", ["actor", "critic"]) == " (did you mean 'actor'?)"
     assert did_you_mean("zzz", ["actor", "critic"]) == ""
+    keys = ["actor.lr", "critic.lr", "data.train_batch_size", "critic/score/mean"]
+    assert [nearest(name, keys) for name in ("lr", "batch_size", "score", "e")] == [*keys[:1], *keys[2:], None]
+    named = {"critic/score/mean": "Reward of a response.", "actor/lr": "Learning rate."}
+    assert [nearest(word, named) for word in ("reward", "learning_rate", "a")] == [*named, None]
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        *((key, spec.name) for key, spec in BY_KEY.items() if key.startswith("actor_rollout_ref.actor.optim.")),
+        ("actor.optim.lr", "actor.lr"),
+        ("lr", "actor.lr"),
+        ("learning_rate", "actor.lr"),
+        ("critic.learning_rate", "critic.lr"),
+        ("actor.kl_loss_coef", "kl.loss_coef"),
+        ("batch_size", "data.train_batch_size"),
+        ("actr", "actor"),
+        ("zzzz", None),
+    ],
+)
+def test_a_wrong_key_leads_to_the_field(typed: str, field: str | None) -> None:
+    assert near_name(typed) == field
+
+
+def test_a_wrong_metric_leads_to_the_one_that_it_describes() -> None:
+    seen = [
+        "actor/entropy",
+        "critic/rewards/mean",
+        "critic/score/max",
+        "critic/score/mean",
+        "val-core/gsm8k/acc/mean@1",
+    ]
+    assert [nearest(word, meanings(seen)) for word in ("reward", "entropy", "score")] == [seen[3], seen[0], seen[3]]

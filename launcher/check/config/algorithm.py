@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from launcher.check.config.base import Findings, error, info, of_keys, of_trainer, warning
 from launcher.check.subject import Subject
 from launcher.core.text import nearest, perhaps
+from launcher.preset.schema import BY_KEY
 from launcher.verl.algorithms import Algorithm, estimators, losses
 from launcher.verl.config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, MODEL, TRAINER, N
 
@@ -51,34 +52,28 @@ def loss_mode(subject: Subject) -> Findings:
     """P19: the policy loss is one of this version's, or the user's own."""
     known = subject.facts.names.get("losses", [])
     if "vanilla" in known:  # older versions do not register it
-        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss", ppo="vanilla")
+        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss")
 
 
 def estimator(subject: Subject) -> Findings:
     """ALG-4: the advantage estimator is one of this version's, or the user's own."""
     known = [each.name for each in estimators().values() if subject.at_least(each.since)]
     known += subject.facts.names.get("estimators", [])  # of an installed fork
-    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator", ppo="gae")
+    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator")
 
 
 def _registered(
-    subject: Subject,
-    id: str,
-    key: str,
-    catalogue: Mapping[str, Algorithm],
-    known: Collection[str],
-    what: str,
-    *,
-    ppo: str,
+    subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str], what: str
 ) -> Findings:
     """An error for a name of another version and for one that nobody registers; a note for what a module of the user's
-    may register. `ppo` is veRL's name for PPO's.
+    may register.
     """
     name = subject.text(key)
     if name is None or name in known:
         return
-    near = nearest(name, [*known, "ppo"])
-    near = ppo if near == "ppo" else near
+    field = BY_KEY[key]
+    near = nearest(name, [*map(field.from_verl, known), "ppo"])
+    near = "vanilla" if near == "ppo" and key == LOSS_MODE else near  # the loss of PPO
     places = [place for place in _MODULES if subject.get(place)]
     preset = subject.loaded.preset
     places += ["program"] if preset.is_foreign or preset.program.imports_from else []
@@ -88,7 +83,7 @@ def _registered(
         yield error(id, message, f"update veRL, or set {key} to one of {', '.join(sorted(known))}", [key])
     elif near is not None and not places:
         message = f"veRL {subject.version} has no {what} '{name}'{perhaps(near)}"
-        yield error(id, message, f"set {key} to {near}", [key])
+        yield error(id, message, f"set {key} to {near}", [key], {field.name: near})
     elif not places:
         message = f"veRL {subject.version} has no {what} '{name}', and no module is set that could register it"
         names = ", ".join(sorted(set(known)))

@@ -144,7 +144,8 @@ def minis_in_batch(subject: Subject) -> Findings:
                 f"{counted((padded - batch) * n, 'empty response')} to every step, "
                 f"{100 * (1 - batch / padded):.0f} % of its work"
             )
-            yield info("P12", message, f"use a mini-batch size of {one_of(better)} to avoid padding", [BATCH, key])
+            fix = f"use a mini-batch size of {one_of(better)} to avoid padding"
+            yield info("P12", message, fix, [BATCH, key], {field: better[0]})
         else:
             message = f"batch {batch} is not divisible by mini-batch {mini}"
             yield error("P12", message, f"use a mini-batch size of {one_of(better)}", [BATCH, key], {field: better[0]})

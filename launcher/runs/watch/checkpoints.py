@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher.core.errors import UserError
 from launcher.core.text import allowed_steps
+from launcher.record.info import Head
 from launcher.record.layout import RunDir
 from launcher.runs.watch.steps import parent_of
 
@@ -31,10 +32,9 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[i
     """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError, which names `option`."""
     newest = latest_checkpoint(run)
     if newest is None:
-        raise UserError(
-            f"run {run.id} has no complete checkpoint in {run.checkpoints}",
-            "set trainer.save_every to save checkpoints",
-        )
+        saves = Head.read(run.run_yaml).saves
+        hint = f"start again: the first one comes at step {saves}" if saves else "set trainer.save_every to save them"
+        raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}", hint)
     if step is None or step == newest[0]:
         return newest
     kept = checkpoint_steps(run)

@@ -84,7 +84,8 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
     if not state.live:
         reasons[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:
-        why = "no complete checkpoint yet" if state.live else "no complete checkpoint (trainer.save_every)"
+        first = f"; the first one comes at step {head.saves}" if head.saves else ""
+        why = "no complete checkpoint" + (" yet" if state.live else "" if first else " (trainer.save_every)") + first
         reasons |= dict.fromkeys((Verb.RESUME, Verb.EVALUATE, Verb.MERGE), why)
     if not any(isinstance(event.what, LevelChange) and event.what.alarming for event in events):
         reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried"
