@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
     from launcher.record.layout import RunDir
-    from tui.kit.navigation import RunPageName, RunView
+    from tui.kit.navigation import RunView
     from tui.kit.page import Page
 
-_RUN_PAGES: Mapping[RunPageName, tuple[str, str]] = {  # module and class
+RUN_PAGES: Mapping[str, tuple[str, str]] = {  # module and class
     "check": ("checks.check", "CheckDetailScreen"),
     "checks": ("checks.screen", "ChecksScreen"),
     "diagnosis": ("diagnosis.screen", "DiagnosisScreen"),
@@ -63,8 +63,8 @@ class Routes:
 
         self._app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))
 
-    def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
-        module, name = _RUN_PAGES[page]
+    def show(self, page: str, run: RunView, at: str | int | None = None) -> None:
+        module, name = RUN_PAGES[page]
         screen = getattr(import_module(f"tui.pages.{module}"), name)
         self._app.push_screen(screen(run) if at is None else screen(run, at))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from launcher.core.tables import read_tables
+from tui.routes import RUN_PAGES
 
 ROOT = Path(__file__).parents[2]
 LAUNCHER = sorted((ROOT / "launcher").rglob("*.py"))
@@ -74,6 +75,12 @@ def test_a_command_and_the_first_frame_wait_for_nothing_that_they_do_not_show(mo
 def test_no_file_is_longer_than_400_lines() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in [*LAUNCHER, *TUI, *TESTS]}
     assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+
+
+def test_each_page_of_a_run_that_a_key_or_a_screen_opens_is_in_the_routes() -> None:
+    sources = [*TUI, ROOT / "tui/kit/keys.toml"]
+    opened = {name for path in sources for name in re.findall(r"\bshow\([\"'](\w+)[\"']", path.read_text())}
+    assert opened == set(RUN_PAGES)
 
 
 def test_launcher_init_is_empty() -> None:

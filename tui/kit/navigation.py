@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from launcher.runs.watch.reader import RunReader
     from tui.kit.charts.lens import Lens
     from tui.kit.page import Page
-
-
-RunPageName = Literal["check", "checks", "diagnosis", "events", "gpu", "log", "metrics", "samples", "time", "trials"]
 
 
 class RunView(NamedTuple):
@@ -52,8 +49,10 @@ class Navigation(Protocol):
         changes.
         """
 
-    def show(self, page: RunPageName, run: RunView, at: str | int | None = None) -> None:
-        """Opens a page of a run over the present screen; `at` is the rule of a check, or a line of the log."""
+    def show(self, page: str, run: RunView, at: str | int | None = None) -> None:
+        """Opens a page of a run (a name of `tui.routes`) over the present screen; `at` is the rule of a check, or a
+        line of the log.
+        """
 
     def explain(self, topic: str) -> None:
         """Opens the reference text of a topic of `ppo-tui help` over the present screen."""

@@ -16,7 +16,7 @@ from tui.kit.charted import ChartScreen
 from tui.kit.charts.axes import plan
 from tui.kit.charts.lens import Lens
 from tui.kit.keys import KEYS
-from tui.kit.navigation import RunPageName, RunView, navigation
+from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page, run_refusal
 
 ROOMY = 110  # columns from which the footer has room for every page
@@ -68,7 +68,7 @@ class RunPages(ChartScreen):
         assert self.reader is not None
         return RunView(self.reader, self.lens, self.read_only)
 
-    def action_show(self, page: RunPageName) -> None:
+    def action_show(self, page: str) -> None:
         if self.reader is not None:
             navigation(self.app).show(page, self.view)
 
