@@ -99,7 +99,7 @@ class _Printer:
         parts = [f"step {step}/{total}" if total else f"step {step}"]
         series = self._reader.series
         moved = drift(series)
-        for name, names in (("reward", SCORE), moved[1:], ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
+        for name, names in (("reward", SCORE), (moved.word, moved.keys), ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
             found = series.first_of(*names)
             value = found[1].at(step) if found else None
             if value is not None:

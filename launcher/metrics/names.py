@@ -1,6 +1,6 @@
 """The main metrics, each with its names in order of preference, and those that the user pinned."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from launcher.core.files import read_json, write_json
 from launcher.core.paths import layout_file
@@ -19,17 +19,28 @@ MOST_PINS = 4
 
 
 class Chart(NamedTuple):
-    """A metric of the main charts: its title, a word for it in a line of text, its names."""
+    """A metric of the main charts: its title, a word for it in a line of text, its names.
+
+    `rules` are the families of health rules about it. `other` stands next to the value: its best, usual or first one,
+    the number of GPUs, the longest response. `missing` replaces the chart of a run that never logs it.
+    """
 
     title: str
     word: str
     keys: tuple[str, ...]
+    rules: tuple[str, ...]
+    other: Literal["best", "usual", "start", "gpus", "longest"]
+    missing: str = ""
 
 
-FROM_REFERENCE = Chart("KL to reference", "KL", KL)
-OF_RESPONSES = Chart("staleness", "staleness", STALENESS)
-WITHIN_STEP = Chart("policy drift (ppo_kl)", "ppo_kl", PPO_KL)
-_DRIFTS = (FROM_REFERENCE, OF_RESPONSES, WITHIN_STEP, Chart("clipped tokens", "clipped", CLIPPED))
+_OF_DRIFT = ("KL", "CLIP")
+_NO_KL = "no KL logged; set use_kl_loss or use_kl_in_reward"
+FROM_REFERENCE = Chart("KL to reference", "KL", KL, _OF_DRIFT, "usual", _NO_KL)
+OF_RESPONSES = Chart("staleness", "staleness", STALENESS, ("STALE", "EVICT", "WAIT"), "usual")
+WITHIN_STEP = Chart("policy drift (ppo_kl)", "ppo_kl", PPO_KL, _OF_DRIFT, "usual", _NO_KL)
+OF_CLIPPED = Chart("clipped tokens", "clipped", CLIPPED, _OF_DRIFT, "usual", _NO_KL)
+_DRIFTS = (FROM_REFERENCE, OF_RESPONSES, WITHIN_STEP, OF_CLIPPED)
+REWARD = Chart("reward", "reward", SCORE, ("REW", "SIG", "HACK", "VAL"), "best")
 FEW = 4  # charts, where there is little room
 
 
@@ -38,12 +49,12 @@ def charts(*stores: SeriesStore) -> tuple[Chart, ...]:
     second = drift(*stores)
     stale = second is not OF_RESPONSES and any(map(asynchronous, stores))
     return (
-        Chart("reward", "reward", SCORE),
-        second,
-        Chart("entropy", "entropy", ENTROPY),
-        Chart("throughput", "throughput", THROUGHPUT),
-        Chart("response length", "length", LENGTH),
-        OF_RESPONSES if stale else Chart("gradient norm", "gradient", GRADIENT),
+        REWARD,
+        second._replace(rules=(*second.rules, *_OF_DRIFT)) if second is OF_RESPONSES else second,
+        Chart("entropy", "entropy", ENTROPY, ("ENT",), "start"),
+        Chart("throughput", "throughput", THROUGHPUT, ("THR", "STALL"), "gpus"),
+        Chart("response length", "length", LENGTH, ("LEN", "TRUNC"), "longest"),
+        OF_RESPONSES if stale else Chart("gradient norm", "gradient", GRADIENT, ("GRAD",), "usual"),
     )
 
 

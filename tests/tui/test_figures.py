@@ -5,16 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from launcher.metrics.names import FEW, charts
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Level
-from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen, headline, legend, plot, rises, trend
+from tui.kit.charts.figures import headline, legend, plot, rises, trend
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.drawing.line_chart import draw
 
-REWARD, KL, ENTROPY, THROUGHPUT, LENGTH, _ = ALL_FIGURES
+REWARD, KL, ENTROPY, THROUGHPUT, LENGTH, _ = charts()
 
 
 def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:
@@ -31,7 +32,7 @@ def said(shown: object) -> str:
 def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
     steps = store(make.recorded())
     state = make.running(step=80)
-    assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
+    assert [said(plot(figure, steps, state, [])) for figure in charts()[:FEW]] == [
         "0.812 ↑ best 0.875 ○ val 0.850",
         "0.308   usual 0.202",
         "0.236 ↓ start 0.499",
@@ -180,6 +181,6 @@ def test_the_figures_are_those_that_the_algorithm_has(
     make: SimpleNamespace, logged: dict[str, float], second: str, last: str
 ) -> None:
     stale = {"training__off_policy__trajectory_staleness__mean": logged.pop("stale", 0.0)}
-    figures = chosen(store(make.made_up(3, actor__pg_loss=0.1, **stale, **logged)))
+    figures = charts(store(make.made_up(3, actor__pg_loss=0.1, **stale, **logged)))
     assert (figures[1].title, figures[-1].title) == (second, last)
     assert len(figures) == 6

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from launcher.metrics.names import REWARD
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from tui.kit.charts.figures import REWARD, plot
+from tui.kit.charts.figures import plot
 from tui.kit.drawing.plot import Plot
 
 OLD, NEW = "val/test_score/gsm8k", "val-core/openai/gsm8k/acc/mean@1"

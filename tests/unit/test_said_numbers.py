@@ -11,11 +11,12 @@ from said_forms import wrong
 from said_numbers import Past, Shown
 
 from launcher.health.checklist import Checklist
+from launcher.metrics.names import charts
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from tui.kit.charts.figures import chosen, plot
+from tui.kit.charts.figures import plot
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +66,7 @@ def test_arrows_of_charts_point_away_from_the_number_beside_them(bank: Any, half
         if len(past.steps) % 5:
             continue
         state = RunState(state="running", checks=tuple(checklist.checks()))
-        for figure in chosen(store):
+        for figure in charts(store):
             shown = plot(figure, store, state, [])
             text = " ".join("".join(part for part, _ in row) for row in shown.headline)
             if not shown.curves or (found := _HEAD.fullmatch(text)) is None or found[3] is None:

@@ -1,19 +1,17 @@
 """The charts of the dashboard: their metrics, and the words next to them."""
 
-import functools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
 from launcher.core.format import counted, number
 from launcher.health.keys import SAVING_TIME
 from launcher.health.verdict import bound_words
 from launcher.metrics import names
 from launcher.metrics.glossary import describe
+from launcher.metrics.names import FEW, REWARD, Chart, charts
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange
@@ -34,21 +32,6 @@ RECENT = 20  # values that "usual" is the median of
 
 Context = tuple[str, float | None]
 _BEST, _USUAL, _START = "best", "usual", "start"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure a chart shows: veRL's names for it, and the families of health rules about it.
-
-    `context` is next to the value: words, and the number after them that the value is compared with. `missing` replaces
-    the chart of a run that never logs it.
-    """
-
-    title: str
-    keys: tuple[str, ...]
-    rules: tuple[str, ...]
-    context: Callable[[Sequence[float], SeriesStore], Context]
-    missing: str = ""
 
 
 def _best(values: Sequence[float], _: SeriesStore) -> Context:
@@ -92,42 +75,22 @@ def _longest(_: Sequence[float], store: SeriesStore) -> Context:
     return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)", None
 
 
-_DRIFT = (("KL", "CLIP"), _usual, "no KL logged; set use_kl_loss or use_kl_in_reward")
-_ABOUT: Mapping[str, tuple[Any, ...]] = {  # by title: rules, context, and the note where it is missing
-    "reward": (("REW", "SIG", "HACK", "VAL"), _best),
-    "entropy": (("ENT",), _start),
-    "throughput": (("THR", "STALL"), _gpu_count),
-    "response length": (("LEN", "TRUNC"), _longest),
-    "gradient norm": (("GRAD",), _usual),
-    names.OF_RESPONSES.title: (("STALE", "EVICT", "WAIT"), _usual),
+_OTHERS: Mapping[str, Callable[[Sequence[float], SeriesStore], Context]] = {
+    "best": _best,
+    "usual": _usual,
+    "start": _start,
+    "gpus": _gpu_count,
+    "longest": _longest,
 }
 
 
-@functools.cache
-def _figure(chart: names.Chart) -> Figure:
-    return Figure(chart.title, chart.keys, *_ABOUT.get(chart.title, _DRIFT))
-
-
-ALL_FIGURES = tuple(map(_figure, names.charts()))  # where there is room
-FIGURES = ALL_FIGURES[: names.FEW]  # at every size
-REWARD = FIGURES[0]
-
-
-def chosen(*stores: SeriesStore) -> tuple[Figure, ...]:
-    """`ALL_FIGURES` by what these runs have: other drift without a reference, the age of stale responses."""
-    first, drift, *others = map(_figure, names.charts(*stores))
-    if drift.keys == names.STALENESS:
-        drift = replace(drift, rules=(*drift.rules, *_DRIFT[0]))
-    return (first, drift, *others)
-
-
 def plot(
-    figure: Figure,
+    figure: Chart,
     store: SeriesStore,
     state: RunState,
     rises: Sequence[LevelChange],
     *,
-    figures: Sequence[Figure] = FIGURES,
+    figures: Sequence[Chart] = charts()[:FEW],
     bounds: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
 ) -> Plot:
     """What the chart of one figure shows now.
@@ -149,8 +112,8 @@ def plot(
     chart.headline = headline(figure, series, store, next(known, None))
     chart.limits = limit_lines(bounds.get(key, ()))
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
-    chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)
-    if figure is REWARD:
+    chart.marks = marks(lambda rule: figure == _chart_of(rule, figures), store, rises)
+    if figure == REWARD:
         chart.marks = [*milestones(store), *chart.marks]
         _add_validation(chart, store, series)
     return chart
@@ -167,14 +130,14 @@ def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
         chart.headline.append([(f"{WAITING} val {number(last)}", "point")])
 
 
-def headline(figure: Figure, series: Series, store: SeriesStore, past: float | None = None) -> list[Row]:
+def headline(figure: Chart, series: Series, store: SeriesStore, past: float | None = None) -> list[Row]:
     """`0.412 ↑`, `best 0.431`. `past` is the usual value or the start that the check about the metric compares with."""
     last = series.last
     if last is None:
         return []
     recent = series.values[-2 * RECENT :]
     good = finite(series.values)
-    words, other = figure.context(good, store) if good else ("", None)
+    words, other = _OTHERS[figure.other](good, store) if good else ("", None)
     if past is not None and words in (_USUAL, _START):
         other = past
     value: Row = [(number(last), "title")]
@@ -218,11 +181,11 @@ def _waiting(state: RunState) -> str:
     return "no step yet" if state.live else "no step finished"
 
 
-def _concerns(figure: Figure, rule: str) -> bool:
+def _concerns(figure: Chart, rule: str) -> bool:
     return rule.rpartition("-")[0] in figure.rules
 
 
-def _chart_of(rule: str, figures: Sequence[Figure]) -> Figure:
+def _chart_of(rule: str, figures: Sequence[Chart]) -> Chart:
     return next((figure for figure in figures if _concerns(figure, rule)), REWARD)
 
 

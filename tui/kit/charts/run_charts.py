@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from launcher.core.format import number
 from launcher.health.verdict import bound_words
 from launcher.metrics.glossary import describe
+from launcher.metrics.names import Chart
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.axes import plan
-from tui.kit.charts.figures import Figure, finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend
+from tui.kit.charts.figures import finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
@@ -74,7 +75,7 @@ class RunCharts:
         self._rises: list[LevelChange] = []
         self._seen = -1  # events that the rises were found in
 
-    def figure(self, figure: Figure, figures: Sequence[Figure]) -> Plot:
+    def figure(self, figure: Chart, figures: Sequence[Chart]) -> Plot:
         """One of the figures on the screen."""
         reader = self.reader
         drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds())

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Container
 
+from launcher.metrics import names
 from launcher.metrics.names import MOST_PINS
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.axes import plan
-from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.memory_charts import look, memory_plot
 from tui.kit.charts.run_charts import RunCharts
@@ -58,16 +58,15 @@ class MemoryChart(_Chart):
 
 
 class Figures(Container):
-    """`#chart-0` to `#chart-5`, in the order of `ALL_FIGURES`, as the run has them."""
+    """`#chart-0` to `#chart-5`, in the order of `names.charts`."""
 
     def compose(self) -> ComposeResult:
-        for index, _ in enumerate(ALL_FIGURES):
+        for index, _ in enumerate(names.charts()):
             yield MetricChart(id=f"chart-{index}")
 
     def show(self, charts: RunCharts) -> None:
         columns, rows = self.app.size
-        room = len(ALL_FIGURES if columns >= WIDE and rows >= TALL else FIGURES)
-        figures = chosen(charts.reader.series)[:room]
+        figures = names.charts(charts.reader.series)[: None if columns >= WIDE and rows >= TALL else names.FEW]
         for chart, figure in zip(self.query(MetricChart), figures, strict=False):
             chart.show(charts.figure(figure, figures))
 

@@ -7,9 +7,9 @@ from launcher.compare.contrast import Contrast, interval_words, signed, steps_wo
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.core.text import clean
 from launcher.metrics.glossary import describe
+from launcher.metrics.names import Chart
 from launcher.preset.yaml_text import shown
 from launcher.runs.watch.run_settings import Difference
-from tui.kit.charts.figures import Figure
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.drawing.glyphs import BAR
@@ -122,7 +122,7 @@ def difference_lines(
     return [*rows, *(row for note in notes for row in paragraph(note, "dim", columns))]
 
 
-def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared, end: int | None) -> Plot:
+def overlay(figure: Chart, runs: Sequence[Compared], lens: Lens, base: Compared, end: int | None) -> Plot:
     """One metric of all runs through the lens; `base` is the run whose steps the view moves over, up to `end`.
 
     Runs that differ in seeds alone are one curve: their mean, between the lowest and the highest value.

@@ -11,12 +11,12 @@ from textual.containers import Container, VerticalScroll
 
 from launcher.compare.comparison import Compared, groups, notes
 from launcher.compare.contrast import Contrast, assumptions, contrasts
+from launcher.metrics.names import FEW, charts
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE
 from launcher.runs.watch.run_settings import differences
 from tui.kit.charted import HEIGHTS, ChartScreen, ViewLine
-from tui.kit.charts.figures import FIGURES, chosen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.keys import KEYS
@@ -48,7 +48,7 @@ class CompareScreen(ChartScreen):
         yield Lines(id="compared")
         yield ViewLine()
         with Container(id="charts"):
-            for index, _ in enumerate(FIGURES):
+            for index in range(FEW):
                 yield MetricChart(id=f"chart-{index}")
         with VerticalScroll(id="settings", can_focus=False):
             yield Lines(id="differences")
@@ -106,8 +106,8 @@ class CompareScreen(ChartScreen):
     def show_charts(self) -> None:
         if not self.runs:  # not read yet
             return
-        figures = chosen(*(run.store for run in self.runs))
-        for index, figure in enumerate(figures[: len(FIGURES)]):
+        figures = charts(*(run.store for run in self.runs))
+        for index, figure in enumerate(figures[:FEW]):
             chart = overlay(figure, self.runs, self.lens, self._longest, self._end)
             self.query_one(f"#chart-{index}", MetricChart).show(chart)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration, remaining
 from launcher.core.text import clean
+from launcher.metrics import names
 from launcher.record.check import Check
 from launcher.record.info import Edit
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState, current
-from tui.kit.charts.figures import FIGURES, chosen
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.drawing.glyphs import ARROW, CRITICAL
@@ -91,12 +91,12 @@ def _flags(state: RunState) -> list[Check]:
 
 
 def _plots(reader: RunReader, charts: RunCharts) -> list[Plot]:
-    figures = chosen(reader.series)[:CHARTS]
+    figures = names.charts(reader.series)[:CHARTS]
     return [charts.figure(figure, figures) for figure in figures]
 
 
 def _waiting() -> list[Plot]:
-    return [Plot(figure.title, note="reading …") for figure in FIGURES]
+    return [Plot(figure.title, note="reading …") for figure in names.charts()[: names.FEW]]
 
 
 def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:
