@@ -80,16 +80,18 @@ def logged(run: dict[str, str]) -> dict[int, dict[str, float]]:
     return {record["step"]: record["data"] for record in map(json.loads, lines)}
 
 
+def _shows(text: str, data: dict[str, float]) -> bool:
+    """Whether a screen has the numbers of a step."""
+    keys = ("critic/score/mean", "actor/entropy", "actor/kl_loss")
+    return all(key in data and number(data[key]) in text for key in keys)
+
+
 def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dict[str, str]) -> None:
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)
     try:
-        text = terminal.wait_for(lambda t: bool(re.search(r"step [1-9]\d*/500", t)) and "entropy" in t)
-        found = re.search(r"step (\d+)/500", text)
-        assert found is not None
-        data = logged(run)[int(found[1])]
-        for key in ("critic/score/mean", "actor/entropy", "actor/kl_loss"):
-            assert number(data[key]) in text, f"{key} {data[key]} of step {found[1]} is not on the screen:\n{text}"
-        assert "running" in text and "toy-cpu" in text
+        # the charts can be one poll ahead of the step in the head
+        text = terminal.wait_for(lambda t: any(_shows(t, data) for data in logged(run).values()))
+        assert "running" in text and "toy-cpu" in text and re.search(r"step [1-9]\d*/500", text)
     finally:
         terminal.close()
 
