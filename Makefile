@@ -125,6 +125,7 @@ bench: setup
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
 	@$(PYTHON) bench/health_bank.py $(ARGS)
+	@$(SCRIPT) bench/health_limits.py
 
 bench-rivals: setup  # other programs on the same logs, in a scratch environment that pip fills
 	@$(PYTHON) bench/rivals.py $(ARGS)

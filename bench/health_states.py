@@ -9,7 +9,7 @@ One line per run and `health:` preset: every change of a level, and all checks a
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +51,23 @@ def logs(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(found, key=lambda path: path.name):
         for config in ([], ["gpu_total_gb=80", "host_total_gb=256"]):
             try:
-                judge, changes = judged(resolve(str(path)), config)
+                result = judged(resolve(str(path)), config)
             except UserError as error:
                 yield {"run": path.name, "error": str(error).replace(str(folder), "")}
                 continue
-            yield {"run": path.name, "config": config, "changes": listed(changes), "states": [checks(judge)]}
+            yield {
+                "run": path.name,
+                "config": config,
+                "changes": listed(result.changes),
+                "states": [checks(result.checklist)],
+            }
 
 
 def checks(judge: Checklist) -> list[Any]:
     return [judge.sentence(), [check.to_json() for check in judge.checks()]]
 
 
-def listed(changes: list[LevelChange]) -> list[list[Any]]:
+def listed(changes: Sequence[LevelChange]) -> list[list[Any]]:
     return [[change.step, change.rule, str(change.before), str(change.after), change.message] for change in changes]
 
 

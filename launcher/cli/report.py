@@ -300,7 +300,7 @@ def _check_rows(check: Check, trial: "Proposal | None") -> list[tuple[str, str, 
 
     rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
     for metric, bounds in limits_by_metric(check) if check.on else ():
-        rows.append(("", "", f"{metric or 'limits now'} ({', '.join(map(bound_words, bounds))})"))
+        rows.append(("", "", f"{metric or 'limits now'} ({'; '.join(map(bound_words, bounds))})"))
     if trial is not None:
         rows.append(("", "", f"try: {trial.words}"))
     return rows

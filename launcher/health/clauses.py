@@ -54,7 +54,18 @@ class Values(dict[str, float]):
 Clauses = Callable[[Values], Sequence[Clause]]
 """A rule's clauses by its limits."""
 
-_Limit = tuple[float, Measure, Rung, bool]  # with the figure, and whether it is one for letting go
+
+class _Limit(NamedTuple):
+    """A limit as it applies: `rung` raises its level or, where the level is `on`, lets go of it.
+
+    `rises` is the value that raises a level that is on, nan where the figure does not count for it.
+    """
+
+    now: float
+    measure: Measure
+    rung: Rung
+    on: bool
+    rises: float = math.nan
 
 
 def ladder(limits: Values, name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
@@ -87,31 +98,52 @@ def bounds(
 ) -> tuple[Bound, ...]:
     """The limits that apply at a level: for what is on, those for letting go, for what is above, those for raising.
 
-    Left out is what the figure cannot reach, and what a limit of the same figure for the same level or a worse
-    one covers: so they are in the order of their levels. `keys` are the metrics of the row.
+    The limits that let go of what is above keep up what is on. Left out is what the figure cannot reach, and what a
+    limit of the same figure for the same level or a worse one covers: so they are in the order of their levels. `keys`
+    are the metrics of the row.
     """
     figures: dict[tuple[str, tuple[str, ...], float | None, str], list[_Limit]] = {}
-    for clauses, holds in ((raising, False), (releasing, True)):
-        for now, rungs, measure in clauses:
-            words = measure.words.format(number(measure.than))
-            for rung in rungs:
-                figure = words, measure.metric, now if math.isfinite(now) else None, rung[1][0]
-                limits = figures.setdefault(figure, [])
-                if (rung[0] <= level) == holds and math.isfinite(rung[2]):
-                    limits.append((now, measure, rung, holds))
-    return tuple(_bound(figure[0], *limit, keys) for figure, found in figures.items() for limit in _counting(found))
+    for (now, rungs, measure), (later, looser, wider) in zip(raising, releasing, strict=True):
+        for up, down in zip(rungs, looser, strict=True):
+            rises = up[2] if up[0] <= level and math.isfinite(now) else math.nan
+            limits = [_Limit(later, wider, (min(down[0], level), *down[1:]), True, rises)] if level else []
+            limits += [_Limit(now, measure, up, on=False)] if up[0] > level else []
+            for limit in limits:
+                x, of = limit.now, limit.measure
+                figure = of.words.format(number(of.than)), of.metric, x if math.isfinite(x) else None, up[1][0]
+                if math.isfinite(limit.rung[2]):
+                    figures.setdefault(figure, []).append(limit)
+    return tuple(
+        _bound(words, now, limit, _rises(limit, found), keys)
+        for (words, _, now, _), found in figures.items()
+        for limit in _counting(found, level)
+    )
 
 
-def _counting(limits: list[_Limit]) -> list[_Limit]:
+def _counting(limits: list[_Limit], level: Level) -> list[_Limit]:
     """Of the limits of one figure to one side those that make a difference, the mildest first."""
     found: list[_Limit] = []
-    for limit in sorted(limits, key=lambda limit: limit[2][0], reverse=True):
-        now, measure, rung, _ = limit
-        reachable = within(rung, *measure.span) or crossed(now, *rung[1:])
-        if reachable and not any(_covers(worse[2], rung) or _meet(limit, worse) for worse in found):
-            found = [other for other in found if other[2][0] > rung[0] or not _covers(rung, other[2])]
+    for limit in sorted(limits, key=lambda limit: limit.rung[0], reverse=True):
+        reachable = within(limit.rung, *limit.measure.span) or crossed(limit.now, *limit.rung[1:])
+        if reachable and not any(_hides(worse, limit, level) or _meet(limit, worse) for worse in found):
+            found = [other for other in found if other.rung[0] > limit.rung[0] or not _hides(limit, other, level)]
             found.append(limit)
     return found[::-1]
+
+
+def _hides(one: _Limit, other: _Limit, level: Level) -> bool:
+    """Whether the other one makes no difference; beyond a fixed limit, a flag may have risen at once."""
+    at_once = other.measure.fixed > one.measure.fixed and other.rung[0] == level
+    return _covers(one.rung, other.rung) and not (at_once and crossed(other.now, other.rung[1], other.rises))
+
+
+def _rises(limit: _Limit, limits: Sequence[_Limit]) -> float | None:
+    """Where the level of a limit that is on rises: the first limit of that level to be crossed."""
+    level, side, _ = limit.rung
+    fixed = limit.measure.fixed and math.isfinite(limit.rises)
+    alike = (each for each in limits if each.rung[0] == level and each.measure.fixed >= fixed)
+    values = [each.rises for each in alike if math.isfinite(each.rises)]
+    return (min if side[0] == ">" else max)(values, default=None)
 
 
 def within(rung: Rung, low: float, high: float) -> bool:
@@ -132,17 +164,18 @@ def _covers(rung: Rung, other: Rung) -> bool:
 
 def _meet(milder: _Limit, worse: _Limit) -> bool:
     """Whether a limit that moves with the run has come to a fixed one of a milder level: `≥ 1` and `> 1`."""
-    (_, measure, (level, side, value), _), (_, other, (above, beside, least), _) = milder, worse
-    return value == least and side[0] == beside[0] and level < above and measure.fixed != other.fixed
+    (level, side, value), (above, beside, least) = milder.rung, worse.rung
+    return value == least and side[0] == beside[0] and level < above and milder.measure.fixed != worse.measure.fixed
 
 
-def _bound(words: str, now: float, measure: Measure, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
+def _bound(words: str, now: float | None, limit: _Limit, rises: float | None, keys: Sequence[str]) -> Bound:
     return Bound(
-        *rung,
+        *limit.rung,
         metric=words,
-        now=now if words and math.isfinite(now) else None,
-        series=next((place for place, key in enumerate(keys) if key in measure.metric), -1),
-        crossed=crossed(now, *rung[1:]),
-        holds=holds,
-        fixed=measure.fixed,
+        now=now,
+        series=next((place for place, key in enumerate(keys) if key in limit.measure.metric), -1),
+        crossed=crossed(limit.now, *limit.rung[1:]),
+        holds=limit.on,
+        fixed=limit.measure.fixed,
+        rises=rises,
     )

@@ -10,6 +10,8 @@ from launcher.record.state import ENDED
 
 CROSSED = ", crossed"
 _SIDES = {">=": "≥", "<=": "≤"}
+_CLEARS = {">=": "clears below", "<=": "clears above", ">": "clears at", "<": "clears at"}
+_BEYOND = {"<": ("under", "above"), ">": ("over", "below"), "<>": ("beyond", "within")}  # by the sides of the limits
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
@@ -63,10 +65,25 @@ def shown(state: str, verdict: str | None) -> str:
 
 
 def bound_words(bound: Bound) -> str:
-    """`WARN > 0.151`; of a level that is on `WARN clears < 0.151`."""
-    if bound.holds:
-        return f"{bound.level} clears {'<' if bound.side[0] == '>' else '>'} {number(bound.value)}"
-    return f"{bound.level} {_SIDES.get(bound.side, bound.side)} {number(bound.value)}"
+    """`WARN ≥ 0.100`; of a level that is on, both limits where they differ: `WARN ≥ 0.100, clears below 0.080`."""
+    if bound.rises in (None, bound.value):
+        return line_words(bound)
+    return f"{_rises(bound, bound.rises)}, {_clears(bound)}"
+
+
+def line_words(bound: Bound) -> str:
+    """One limit, for its line in a chart: `WARN ≥ 0.100`; where a flag clears elsewhere, `WARN clears below 0.080`."""
+    if bound.holds and bound.rises != bound.value:
+        return f"{bound.level} {_clears(bound)}"
+    return _rises(bound, bound.value)
+
+
+def _rises(bound: Bound, value: float | None) -> str:
+    return f"{bound.level} {_SIDES.get(bound.side, bound.side)} {number(value)}"
+
+
+def _clears(bound: Bound) -> str:
+    return f"{_CLEARS[bound.side]} {number(bound.value)}"
 
 
 def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
@@ -79,7 +96,7 @@ def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
     for (metric, series, now), bounds in groupby(check.bounds, lambda each: (each.metric, each.series, each.now)):
         words = metric or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
         if now is not None or not metric:
-            found.append((f"{words} {number(now)}" if metric else words, list(bounds)))
+            found.append((f"{words} {number(now)}" if words and now is not None else words, list(bounds)))
     return found
 
 
@@ -88,5 +105,8 @@ def debounce_words(check: Check) -> str:
     if len(check.debounce) != 3:
         return ""
     count, window, release = check.debounce
-    raised = f"raised if {count} of {window} steps are bad, " if window > 1 else ""
-    return f"{raised}cleared after {counted(release, 'good step')}" if release > 1 else ""
+    beyond, within = _BEYOND["".join(sorted({bound.side[0] for bound in check.bounds})) or ">"]
+    words = [f"rises after {count} of {counted(window, 'step')} {beyond} a limit"] if window > 1 else []
+    if release > 1:
+        words.append(f"clears after {release if words else counted(release, 'step')} {within}")
+    return "; ".join(words)

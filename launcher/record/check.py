@@ -11,10 +11,10 @@ from launcher.record.levels import Level, crossed
 class Bound(Record):
     """One limit of a rule as it applies now: it is crossed while `now side value` holds.
 
-    `metric` is the compared metric, "" for the first one of the check; for another one, `now` is its value at the last
-    judged step, None without a value. `series` is the index in the check's `keys` of the metric whose scale it uses, -1
-    for none. `holds`: the level is on, and this is the limit at which it clears. A `fixed` limit stays the same during
-    the run.
+    `metric` is the compared metric, "" for the first one of the check; `now` is its value at the last judged step, None
+    without a value. `series` is the index in the check's `keys` of the metric whose scale it uses, -1 for none.
+    `holds`: the level is on, and this is the limit at which it clears; `rises` is the one at which it rises, None where
+    that does not apply now. A `fixed` limit stays the same during the run.
     """
 
     level: Level
@@ -26,6 +26,7 @@ class Bound(Record):
     crossed: bool = field(default=False, metadata=RARE)
     holds: bool = field(default=False, metadata=RARE)
     fixed: bool = field(default=False, metadata=RARE)
+    rises: float | None = field(default=None, metadata=RARE)
 
     def on(self, x: float) -> bool:
         """Whether `x` is beyond it."""

@@ -120,8 +120,8 @@ async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blow
         assert "KL-1" in head(app)
         chart = app.screen.query(MetricChart).first(MetricChart)
         assert {limit.label.split()[0] for limit in chart.plot.limits} == {"WARN", "CRITICAL"}
-        assert "WARN clears < 0.063 ╌" in text(chart) and "CRITICAL clears < 0.240 ╌" in text(chart)
-        assert "✖ CRITICAL clears < 0.240" in page(app)
+        assert "WARN clears at 0.063 ╌" in text(chart) and "CRITICAL clears at 0.240 ╌" in text(chart)
+        assert "✖ CRITICAL > 0.300, clears at 0.240" in page(app)
         await pilot.press("left_square_bracket", "left_square_bracket")  # from the first to the last
         assert "45/45" in head(app)
 

@@ -2,22 +2,18 @@
 
 import gzip
 import json
-import math
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rule_levels import row
+from shown_limits import any_run, assert_implied
 
 from launcher.cli.report import health
 from launcher.health.checklist import Checklist
-from launcher.health.clauses import Clause, Measure, bounds, within
-from launcher.health.rules import ALL
-from launcher.health.state import Reading, State
-from launcher.health.verdict import bound_words, debounce_words, limits_by_metric
+from launcher.health.clauses import Clause, Measure, bounds
+from launcher.health.verdict import bound_words, debounce_words, line_words
 from launcher.metrics.records import parse_record
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
@@ -33,46 +29,7 @@ ADAPTIVE = {
     "algorithm.kl_ctrl.type": "adaptive",
     "algorithm.kl_ctrl.target_kl": 0.01,
 }
-ANY_MODE = {
-    "trainer.v1.trainer_mode": "separate_async",
-    "data.train_batch_size": 8,
-    "actor_rollout_ref.rollout.multi_turn.tool_config_path": "tools.yaml",
-}
 CONFIGS: list[Mapping[str, object]] = [{"data.max_response_length": 256}, ADAPTIVE]
-
-
-PUSH = State.push  # without the listener below
-
-
-class Implied:
-    """The level of one row by the limits it shows: raised as `debounce` says, held by its own limits."""
-
-    def __init__(self, check: Check) -> None:
-        self.state = State(*check.debounce)
-
-    def follow(self, check: Check, worse: float) -> Level:
-        crossed = max((bound.level for bound in check.bounds if bound.crossed), default=Level.OK)
-        PUSH(self.state, 0, Reading(crossed, "", worse=worse))
-        return self.state.level
-
-
-@pytest.fixture
-def judgements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[State]]:
-    """The states that took in a judgement since the list was last emptied."""
-    pushed: list[State] = []
-    listen(monkeypatch, pushed)
-    yield pushed
-
-
-def listen(patch: pytest.MonkeyPatch, pushed: list[State]) -> None:
-    push = State.push
-
-    def noted(self: State, step: int, reading: Reading) -> None:
-        push(self, step, reading)
-        if reading.raw >= Level.OK:
-            pushed.append(self)
-
-    patch.setattr(State, "push", noted)
 
 
 def recorded(name: str) -> list[dict[str, float]]:
@@ -81,96 +38,31 @@ def recorded(name: str) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))  # bench/health_limits.py has 300
+def test_on_any_metrics_the_shown_limits_imply_the_level(seed: int) -> None:
+    assert_implied(*any_run(seed))
+
+
+def test_a_fixed_limit_at_which_a_flag_rose_at_once_is_shown_beside_one_that_moves() -> None:
+    kl = [0.15] * 20 + [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 3.5, 3.6, 2.5, 0.9]
+    checklist = Checklist(clock=False)
+    for step, value in enumerate(kl[:27], start=1):
+        checklist.step(step, {"actor/pg_loss": 0.1, "actor/kl_loss": value})
+    last = row(checklist, "KL-1").bounds[-2:]
+    assert [bound_words(each) for each in last] == ["CRITICAL > 1, clears at 0.800", "CRITICAL ≥ 3, clears below 2.40"]
+    assert assert_implied(Checklist(), [{"actor/pg_loss": 0.1, "actor/kl_loss": value} for value in kl])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["default", "sensitive"])
 @pytest.mark.parametrize("config", CONFIGS, ids=["plain", "adaptive"])
 @pytest.mark.parametrize("run", RUNS)
 def test_the_level_that_the_shown_limits_imply_is_the_level_of_the_rule(
-    run: str, config: Mapping[str, object], preset: str, judgements: list[State]
+    run: str, config: Mapping[str, object], preset: str
 ) -> None:
     """Small memories and long silences put the rules on that a healthy run leaves alone."""
     checklist = Checklist(config, {"preset": preset}, gpu_total_gb=30.0, host_total_gb=100.0)
-    assert assert_implied(checklist, recorded(run), judgements)
-
-
-@pytest.mark.slow
-@settings(max_examples=6)
-@given(st.integers(0, 2**32))
-def test_on_any_figures_the_shown_limits_imply_the_level(seed: int) -> None:
-    """Every metric that a rule reads wanders, jumps, stays or is missing, each in its own way."""
-    rng, config = random.Random(seed), {**ANY_MODE, "data.max_response_length": 256}
-    names = sorted({key for kind in ALL for group in kind.needs + kind.also for key in group} - {"actor/lr(1e-4)"})
-    names += ["response_length/max", "training/rollout_probs_diff_valid", "timing_s/testing"]
-    worlds = {name: (10 ** rng.uniform(-4, 1), rng.uniform(0.8, 1.3), rng.random()) for name in names}
-    steps = []
-    for step in range(60):
-        data = {
-            name: size * trend**step * rng.lognormvariate(0, 0.5) * (50 if rng.random() < 0.02 else 1)
-            for name, (size, trend, missing) in worlds.items()
-            if rng.random() > 0.3 * missing
-        }
-        steps.append({**data, "actor/pg_loss": data.get("actor/pg_loss", 0.1)})
-    states: list[State] = []
-    with pytest.MonkeyPatch.context() as patch:
-        listen(patch, states)
-        assert_implied(Checklist(config, gpu_total_gb=30.0, host_total_gb=100.0), steps, states)
-
-
-def assert_implied(checklist: Checklist, steps: Sequence[Mapping[str, float]], judgements: list[State]) -> int:
-    """Feeds steps with silences between them; the number of flags that were up."""
-    implied: dict[str, Implied] = {}
-    now, flags = 0.0, 0
-    for number, data in enumerate(steps, start=1):
-        for act in range(3):
-            judgements.clear()
-            if act < 2:
-                now += 10 if number % 9 else 700
-                checklist.tick(now, gpu=(99.0, 100.0), host=(50.0, 100.0))
-            else:
-                checklist.step(number, data, t=now)
-            states = {name: entry.state for name, entry in checklist._entries.items()}
-            for check in checklist.checks():
-                assert_ordered(check)
-                if states[check.rule] not in judgements:
-                    continue
-                assert check.bounds or not rule_has_limits(states[check.rule])
-                reading = states[check.rule].reading
-                worse = reading.worse if reading else math.nan
-                level = implied.setdefault(check.rule, Implied(check)).follow(check, worse)
-                assert (number, check.rule, level) == (number, check.rule, check.level)
-                flags += check.on
-                for bound in check.bounds:
-                    assert_true(bound, check, data if act == 2 else None)
-    return flags
-
-
-def rule_has_limits(state: State) -> bool:
-    """Whether any limit of the last judgement can be reached."""
-    reading = state.reading
-    assert reading is not None
-    return any(
-        within(rung, *measure.span) and math.isfinite(rung[2])
-        for _, rungs, measure in reading.raising
-        for rung in rungs
-    )
-
-
-def assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) -> None:
-    """A limit is marked as crossed when the figure that is shown is beyond it."""
-    assert bound.holds == (bound.level <= check.level)
-    if bound.metric:
-        assert bound.crossed == (bound.now is not None and bound.on(bound.now))
-    elif data is not None and math.isfinite(value := data.get(check.keys[bound.series], math.nan)):
-        assert bound.crossed == bound.on(value)
-
-
-def assert_ordered(check: Check) -> None:
-    """Of one figure to one side the milder limit comes first and is crossed first."""
-    for _, limits in limits_by_metric(check):
-        for side in "<>":
-            values = [bound.value for bound in limits if bound.side[0] == side]
-            assert values == sorted(values, reverse=side == "<")
-            levels = [bound.level for bound in limits if bound.side[0] == side]
-            assert levels == sorted(set(levels))
+    assert assert_implied(checklist, recorded(run))
 
 
 @pytest.mark.parametrize("log", sorted(path.name for path in LOGS.glob("*.log.gz")))
@@ -184,10 +76,12 @@ def test_no_share_has_a_limit_above_one(log: str) -> None:
 def test_a_limit_that_cannot_be_reached_or_that_a_worse_one_covers_is_not_shown() -> None:
     ladder = [(Level.NOTICE, ">=", 0.5), (Level.WARN, ">=", 0.9), (Level.WARN, ">", 0.4), (Level.CRITICAL, ">", 1.0)]
     share = Measure(metric=("x",), span=(0.0, 1.0))
-    assert bounds([(0.3, ladder, share)], [(0.3, ladder, share)], Level.OK, ["x"]) == (Bound(Level.WARN, ">", 0.4),)
+    assert bounds([(0.3, ladder, share)], [(0.3, ladder, share)], Level.OK, ["x"]) == (
+        Bound(Level.WARN, ">", 0.4, now=0.3),
+    )
     narrow = share._replace(span=(0.0, 0.3))
-    (crossed,) = bounds([(1.5, ladder, narrow)], [(0.3, ladder, share)], Level.WARN, ["x"])[-1:]
-    assert crossed == Bound(Level.WARN, ">", 0.4, holds=True)
+    on = bounds([(1.5, ladder, narrow)], [(0.3, ladder, share)], Level.WARN, ["x"])
+    assert Bound(Level.WARN, ">", 0.4, now=0.3, holds=True, rises=0.4) in on
 
 
 def test_a_limit_of_the_run_that_meets_a_fixed_one_is_shown_once() -> None:
@@ -200,18 +94,54 @@ def test_a_limit_of_the_run_that_meets_a_fixed_one_is_shown_once() -> None:
     assert [(bound.level, bound.value) for bound in shown] == [(Level.CRITICAL, 1.0)]
 
 
-def test_of_a_level_that_is_on_the_limit_is_the_one_for_letting_go() -> None:
+def test_a_level_that_is_on_has_both_limits() -> None:
     checklist = Checklist(clock=False)
     for step in range(1, 5):
         checklist.step(step, {"actor/pg_loss": 0.1, "actor/pg_clipfrac": 0.07})
     check = row(checklist, "CLIP-1")
     assert [bound_words(bound) for bound in check.bounds] == [
-        "NOTICE clears < 0.040",
+        "NOTICE ≥ 0.050, clears below 0.040",
         "WARN ≥ 0.100",
         "CRITICAL ≥ 0.300",
     ]
+    assert line_words(check.bounds[0]) == "NOTICE clears below 0.040"
     assert [bound.crossed for bound in check.bounds] == [True, False, False]
-    assert debounce_words(check) == "raised if 2 of 3 steps are bad, cleared after 5 good steps"
+    assert debounce_words(check) == "rises after 2 of 3 steps over a limit; clears after 5 below"
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        ("<", "rises after 2 of 3 steps under a limit; clears after 5 above"),
+        ("<>", "rises after 2 of 3 steps beyond a limit; clears after 5 within"),
+        ("", "rises after 2 of 3 steps over a limit; clears after 5 below"),
+    ],
+)
+def test_the_words_of_a_duration_follow_the_sides_of_the_limits(sides: str, words: str) -> None:
+    assert debounce_words(Check("X", bounds=tuple(Bound(Level.WARN, side, 1.0) for side in sides))) == words
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [(">", "WARN > 2, clears at 1"), (">=", "WARN ≥ 2, clears below 1"), ("<=", "WARN ≤ 2, clears above 1")],
+)
+def test_a_flag_clears_at_the_first_value_that_does_not_cross_its_limit(side: str, words: str) -> None:
+    both = Bound(Level.WARN, side, 1.0, holds=True, rises=2.0)
+    assert bound_words(both) == words
+    assert bound_words(replace(both, value=2.0)) == words.partition(",")[0]
+    assert bound_words(replace(both, rises=None)) == f"WARN {words.partition(', ')[2]}"  # as old records have it
+
+
+def test_a_worse_level_that_keeps_a_flag_up_is_in_its_limit() -> None:
+    """LEN-1 while the reward rises: its WARN limit is a NOTICE, and the CRITICAL limit alone keeps a WARN up."""
+    raising, releasing = (
+        [(0.9, [(Level.NOTICE, ">", 0.5), (Level.CRITICAL, ">", limit)], Measure())] for limit in (1.0, 0.8)
+    )
+    assert [bound_words(each) for each in bounds(raising, releasing, Level.WARN, [])] == [
+        "NOTICE > 0.500",
+        "WARN clears at 0.800",
+        "CRITICAL > 1",
+    ]
 
 
 def test_limits_that_do_not_move_with_the_run_are_marked() -> None:
@@ -229,7 +159,7 @@ def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture
     health(str(LOGS / "kl-blowup.log.gz"))
     told = capsys.readouterr().out
     assert "WARN        TRUNC-1  Truncated responses: 99.2 %" in told
-    assert "lowest of 5 steps 0.977 (NOTICE clears < 0.150, WARN clears < 0.750)" in told
+    assert "lowest of 5 steps 0.977 (NOTICE > 0.200, clears at 0.150; WARN > 0.850, clears at 0.750)" in told
     health(str(LOGS / "kl-blowup.log.gz"), json=True)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {check["rule"] for check in last["checks"]} == set(last["rules"])

@@ -98,10 +98,13 @@ class UnrewardedDrift(Rule):
         reward, found = self.reward, []
         gained, rises, room = reward.gained_slowly, reward.rises, reward.room(reward.smooth)
         for level, name in SERIOUS:
-            at = limits.at[name]
-            worth = reward.distance(at["gain_span"], at["gain_sigmas"])
-            full = room < worth  # a reward at its ceiling cannot gain as much
+            at, worth = limits.at[name], self._worth(limits, name)
+            full = room < self._worth(self.limits.raising, name)  # a reward at its ceiling cannot gain as much
             at_most = min(level, WARN) if full or gained else level
             rungs = self.weighed([(at_most, ">=", max(at["rise"], least))], full or rises or (gained and gain > 0))
             found.append((rise if gain < worth else math.nan, rungs, _RISE))
         return found
+
+    def _worth(self, limits: Values, level: str) -> float:
+        """The gain in reward that justifies a rise."""
+        return self.reward.distance(limits[f"{level}.gain_span"], limits[f"{level}.gain_sigmas"])

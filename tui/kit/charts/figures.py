@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from launcher.core.format import counted, number
 from launcher.health.keys import SAVING_TIME
-from launcher.health.verdict import bound_words
+from launcher.health.verdict import line_words
 from launcher.metrics import names
 from launcher.metrics.glossary import describe
 from launcher.metrics.names import FEW, REWARD, Chart, charts
@@ -237,7 +237,7 @@ def rises(events: Iterable[Event]) -> list[LevelChange]:
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
     """Limits near the curve as lines, the worst first."""
-    return [Limit(bound.value, level_sign(bound.level)[1], bound_words(bound)) for bound in reversed(strictest(bounds))]
+    return [Limit(bound.value, level_sign(bound.level)[1], line_words(bound)) for bound in reversed(strictest(bounds))]
 
 
 _FAR = 3.0  # times the height of the reward's curve that both together may be high

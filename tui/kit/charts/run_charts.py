@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
-from launcher.health.verdict import bound_words
+from launcher.health.verdict import line_words
 from launcher.metrics.glossary import describe
 from launcher.metrics.names import Chart
 from launcher.metrics.store import Series, SeriesStore
@@ -57,7 +57,7 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         return whole.low - NEAR * height <= value <= whole.high + NEAR * height
 
     return [
-        Limit(bound.value, level_sign(bound.level)[1], bound_words(bound), near(bound.value), True)
+        Limit(bound.value, level_sign(bound.level)[1], line_words(bound), near(bound.value), True)
         for bound in reversed(strictest(bounds))
     ]
 
