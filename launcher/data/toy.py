@@ -26,7 +26,24 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
     with _alone(folder.with_suffix(".lock")):
         if _recipe(folder) != RECIPE:
             shutil.rmtree(folder, ignore_errors=True)
-            _build_with(python, folder, progress)
+            try:
+                process = subprocess.Popen(
+                    inside.probe(python, "toy_task", str(folder)),
+                    env={**os.environ, "HF_HUB_OFFLINE": "1"},
+                    cwd=folder.parent,  # Python looks there first, and the current folder may have a torch.py
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+            except OSError as error:
+                raise UserError(f"the toy model could not be built with {python}: {error.strerror}", _DOCTOR) from None
+            line = ""
+            with process:
+                assert process.stdout is not None
+                for line in map(str.strip, process.stdout):
+                    progress(line)
+            if process.returncode != 0:
+                raise UserError(f"the toy model could not be built with {python}: {line}", _DOCTOR)
     return folder
 
 
@@ -34,27 +51,6 @@ def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) 
     """Builds the toy task when the preset's path `model` is in it and it does not exist yet."""
     if model and Path(model).is_relative_to(cache_dir() / "toy"):
         ensure(python=python, progress=progress)
-
-
-def _build_with(python: str, folder: Path, progress: Callable[[str], None]) -> None:
-    try:
-        process = subprocess.Popen(
-            inside.probe(python, "toy_task", str(folder)),
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-            cwd=folder.parent,  # Python looks there first, and the current folder may have a torch.py
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-    except OSError as error:
-        raise UserError(f"the toy model could not be built with {python}: {error.strerror}", _DOCTOR) from None
-    line = ""
-    with process:
-        assert process.stdout is not None
-        for line in map(str.strip, process.stdout):
-            progress(line)
-    if process.returncode != 0:
-        raise UserError(f"the toy model could not be built with {python}: {line}", _DOCTOR)
 
 
 def _recipe(folder: Path) -> str | None:

@@ -52,7 +52,10 @@ def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
     for path, value in _flatten(settings or {}):
         head, _, rest = path.partition(".")
         if head == "preset":
-            preset = _preset(value)
+            if value not in FACTORS:
+                allowed = ", ".join(FACTORS)
+                raise UserError(f"health.preset is {value!r}", near_hint(str(value), FACTORS, f"use one of {allowed}"))
+            preset = str(value)
         elif head.upper() in rules():
             _set(own[head.upper()], head.upper(), rest, value)
         elif head not in (*_OPTIONS, *REMOVED):
@@ -73,13 +76,6 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[st
             yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-def _preset(value: Any) -> str:
-    if value not in FACTORS:
-        allowed = ", ".join(FACTORS)
-        raise UserError(f"health.preset is {value!r}", near_hint(str(value), FACTORS, f"use one of {allowed}"))
-    return str(value)
 
 
 def _set(own: _Own, rule: str, name: str, value: Any) -> None:

@@ -38,7 +38,12 @@ class Anonymous:
         for user in (*users, _own_name()):
             self._add_user(user)
         for host in (*hosts, socket.gethostname()):
-            self._add_host(host)
+            if len(host) > 2 and host not in _LOCAL and host.lower() not in _WORDS and not host.isdigit():
+                shown = f"<host-{len(set(self._hosts.values())) + 1}>"
+                short = host.partition(".")[0]
+                self._hosts.setdefault(host, shown)
+                if len(short) > 2 and not short.isdigit() and short.lower() not in _WORDS:
+                    self._hosts.setdefault(short, self._hosts[host])
         self._homes = sorted({*homes, str(Path.home())} - {"", "/", "/root"}, key=len, reverse=True)
         for home in self._homes:
             self._add_user(Path(home).name)
@@ -64,14 +69,6 @@ class Anonymous:
     def _add_user(self, name: str) -> None:
         if len(name) > 2 and name.lower() not in _WORDS and not name.isdigit():
             self._users.add(name)
-
-    def _add_host(self, name: str) -> None:
-        if len(name) > 2 and name not in _LOCAL and name.lower() not in _WORDS and not name.isdigit():
-            shown = f"<host-{len(set(self._hosts.values())) + 1}>"
-            short = name.partition(".")[0]
-            self._hosts.setdefault(name, shown)
-            if len(short) > 2 and not short.isdigit() and short.lower() not in _WORDS:
-                self._hosts.setdefault(short, self._hosts[name])
 
     def _address(self, match: re.Match[str]) -> str:
         if match[0] in _LOCAL:

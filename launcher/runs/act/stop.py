@@ -11,7 +11,7 @@ from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.events import Action, EventLog, Note
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.record.process import ProcessId, run_members
+from launcher.record.process import run_members
 from launcher.record.state import RunState, current, silence
 from launcher.runs.supervise import driver
 from launcher.runs.supervise.adoption import driver_of
@@ -33,7 +33,12 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     if not state.going:
         return state.state
     asked = time.monotonic()
-    _ask_to_end(run, state, by)
+    try:
+        control.request(run, "stop", by=by)
+    except OSError:  # a full disk: the supervisor listens to a signal, too
+        if state.supervisor is None or not state.supervisor.alive():
+            raise
+        os.kill(state.supervisor.pid, signal.SIGTERM)
     if state.driver_alive and state.driver is not None and not state.driver.alive():
         return ended(run).state  # the next supervisor ends what the driver left
     state = kept(run)
@@ -71,22 +76,17 @@ def cancel_retry(run: RunDir, state: RunState) -> bool:
     return True
 
 
-def _ask_to_end(run: RunDir, state: RunState, by: str) -> None:
-    try:
-        control.request(run, "stop", by=by)
-    except OSError:  # a full disk: the supervisor listens to a signal, too
-        if state.supervisor is None or not state.supervisor.alive():
-            raise
-        os.kill(state.supervisor.pid, signal.SIGTERM)
-
-
 def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str], None]) -> str:
     """Ends a driver whose supervisor does not; the next supervisor reads the rest and records the end."""
     attempt = run.last_attempt()
     what = "had no supervisor"
     if state.supervisor is not None and state.supervisor.alive():
         what = f"had a supervisor (pid {state.supervisor.pid}) that did not respond; killed it"
-        _kill(state.supervisor)
+        deadline = time.monotonic() + _GONE
+        with contextlib.suppress(OSError):
+            os.kill(state.supervisor.pid, signal.SIGKILL)
+        while state.supervisor.alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
         state = current(run)
     job = attempt.read_launch().job if attempt is not None else None
     if job is not None:
@@ -105,14 +105,6 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
     if attempt is not None and not over and job is None and attempt.read_exit() is None:
         Exit(None, None, by, time.time()).write(attempt.exit)
     return _recorded(run, attempt)
-
-
-def _kill(supervisor: ProcessId) -> None:
-    deadline = time.monotonic() + _GONE
-    with contextlib.suppress(OSError):
-        os.kill(supervisor.pid, signal.SIGKILL)
-    while supervisor.alive() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:

@@ -64,14 +64,11 @@ class MachineLog:
         """Writes one sample; a full disk loses it."""
         self._last = time.monotonic()
         with contextlib.suppress(OSError):
-            self._append(sample)
-
-    def _append(self, sample: MachineSample) -> None:
-        append_lines(self._path, [orjson.dumps(sample.to_json(), option=orjson.OPT_APPEND_NEWLINE)])
-        if self._path.stat().st_size > _MOST:
-            lines = self._path.read_bytes().splitlines(keepends=True)
-            half = len(lines) // 2
-            write_atomic(self._path, b"".join(lines[:half:2] + lines[half:]))
+            append_lines(self._path, [orjson.dumps(sample.to_json(), option=orjson.OPT_APPEND_NEWLINE)])
+            if self._path.stat().st_size > _MOST:
+                lines = self._path.read_bytes().splitlines(keepends=True)
+                half = len(lines) // 2
+                write_atomic(self._path, b"".join(lines[:half:2] + lines[half:]))
 
 
 class ConsoleLimit:

@@ -63,30 +63,27 @@ class FailureLog:
         try:
             yield
         except Exception as error:
-            self._add(part, error)
+            now, kind = clock.now(), type(error).__name__
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            key = (part, kind, f"{frame.filename}:{frame.lineno}")
+            with self._lock:
+                known, new = self._all.get(key), key not in self._reported
+                self._reported.add(key)
+                if known is None:
+                    text = f"{kind}: {' '.join(str(error).split())}"[:_LONGEST]
+                    trace = "".join(traceback.format_exception(error))
+                    known = Failure(part, text, key[2], kind, self._attempt, 0, now, None, trace)
+                failure = self._all[key] = replace(known, times=known.times + 1, last=now)
+            if new:
+                with contextlib.suppress(OSError):  # the log of the supervisor, on a full disk
+                    traceback.print_exception(error)
+                self._report(failure)
+            if new or failure.times & (failure.times - 1) == 0:  # a kill then loses little of the count
+                with contextlib.suppress(OSError):
+                    self.write()
 
     def write(self) -> None:
         """Replaces failures.json, if there are failures. Raises OSError."""
         with self._lock:
             if self._reported:
                 Failures(tuple(self._all.values())).write(self._path)
-
-    def _add(self, part: Part, error: Exception) -> None:
-        now, kind = clock.now(), type(error).__name__
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        key = (part, kind, f"{frame.filename}:{frame.lineno}")
-        with self._lock:
-            known, new = self._all.get(key), key not in self._reported
-            self._reported.add(key)
-            if known is None:
-                text = f"{kind}: {' '.join(str(error).split())}"[:_LONGEST]
-                trace = "".join(traceback.format_exception(error))
-                known = Failure(part, text, key[2], kind, self._attempt, 0, now, None, trace)
-            failure = self._all[key] = replace(known, times=known.times + 1, last=now)
-        if new:
-            with contextlib.suppress(OSError):  # the log of the supervisor, on a full disk
-                traceback.print_exception(error)
-            self._report(failure)
-        if new or failure.times & (failure.times - 1) == 0:  # a kill then loses little of the count
-            with contextlib.suppress(OSError):
-                self.write()

@@ -177,7 +177,12 @@ class JobDriver:
     def _read(self, *, follow: bool) -> None:
         at = 0
         for chunk in self._cluster.log(self._job, follow=follow) if self._job is not None else ():
-            self._take(at, chunk)
+            # appends the new bytes of a part of the log that begins at byte `at`
+            with self._writing:
+                fresh = chunk[max(0, self._size - at) :]
+                while fresh and not self._console.closed:
+                    written = self._console.write(fresh)
+                    self._size, fresh = self._size + written, fresh[written:]
             at += len(chunk)
 
     def _rest(self, job: Job) -> None:
@@ -195,14 +200,6 @@ class JobDriver:
         # of a command that failed, the message repeats the end of the log
         if job.status == "FAILED" and job.error != "JOB_ENTRYPOINT_COMMAND_ERROR" and job.message:
             self._say(f"Ray could not run the job: {job.message}")
-
-    def _take(self, at: int, chunk: bytes) -> None:
-        """Appends the new bytes of a part of the log that begins at byte `at`."""
-        with self._writing:
-            fresh = chunk[max(0, self._size - at) :]
-            while fresh and not self._console.closed:
-                written = self._console.write(fresh)
-                self._size, fresh = self._size + written, fresh[written:]
 
     def _say(self, text: str) -> None:
         """Appends to the log why there was no job, or why Ray could not run it."""

@@ -112,23 +112,20 @@ class Sampling:
         if self._driver is not None and time.monotonic() - self._looked > _LOOKED:
             self._looked = time.monotonic()
             self._pids = [process.pid for process in run_members(self._driver, self._run)]
-            self._note_what_may_be_left()
+            # records the folder of the run's Ray, its shared memory and its sockets, for `clean`
+            if self._session is None and (session := RaySession.of(self._pids)) is not None:
+                self._session = session
+                session.write(self._attempt.ray)
+            now, shared = clock.now(), self._shared.grown(self._pids, self._since)
+            self._since = now - _LOOKED  # what is mapped a moment after it was made is found by the next look
+            if shared is not self._shared:
+                self._shared = shared
+                shared.write(self._attempt.shared)
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
         if self._others is not None:
             sample = self._others.beside(sample, self._pids)
         self._log.add(sample)
         self._latest = sample
-
-    def _note_what_may_be_left(self) -> None:
-        """Records the folder of the run's Ray, its shared memory and its sockets, for `clean`."""
-        if self._session is None and (session := RaySession.of(self._pids)) is not None:
-            self._session = session
-            session.write(self._attempt.ray)
-        now, shared = clock.now(), self._shared.grown(self._pids, self._since)
-        self._since = now - _LOOKED  # what is mapped a moment after it was made is found by the next look
-        if shared is not self._shared:
-            self._shared = shared
-            shared.write(self._attempt.shared)
 
 
 _EVERY = 10.0  # seconds; Ray's agents look every 5, and each answer has all processes of all nodes
@@ -201,24 +198,21 @@ class JoinedNodes:
 
     def beside(self, own: MachineSample, pids: Iterable[int]) -> MachineSample:
         if time.monotonic() >= self._next:
-            self._ask(own.t, pids)
+            self._found = self._away = None
+            self.every, pause, begun = 1.0, _EVERY, time.monotonic()
+            try:
+                self._cluster = self._cluster or dashboard(self._console, pids)
+                self._found = MachineSample.of_cluster(own.t, self._cluster.nodes())
+                pause = _pace(self._found)
+                if len(self._found.nodes) > 1:
+                    self.every = pause
+            except UserError as error:
+                self._away = f"the other nodes are not available: {error}"
+            ended = time.monotonic()
+            self._next = ended + max(pause, (ended - begun) / _SHARE)
         if self._found is None:
             return replace(own, away=self._away)
         return own.among(self._found, socket.gethostname()) if len(self._found.nodes) > 1 else own
-
-    def _ask(self, now: float, pids: Iterable[int]) -> None:
-        self._found = self._away = None
-        self.every, pause, begun = 1.0, _EVERY, time.monotonic()
-        try:
-            self._cluster = self._cluster or dashboard(self._console, pids)
-            self._found = MachineSample.of_cluster(now, self._cluster.nodes())
-            pause = _pace(self._found)
-            if len(self._found.nodes) > 1:
-                self.every = pause
-        except UserError as error:
-            self._away = f"the other nodes are not available: {error}"
-        ended = time.monotonic()
-        self._next = ended + max(pause, (ended - begun) / _SHARE)
 
 
 def dashboard(console: Path, pids: Iterable[int]) -> Cluster:

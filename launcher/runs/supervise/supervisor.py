@@ -238,13 +238,6 @@ class Supervisor:
             if event["kind"] != "exit" or event["state"] == "failed":
                 self.alert_command.send(told)
 
-    def _tell_end(self, ended: Outcome, record: Exit) -> None:
-        """Alerts about the end: `on_alert` only after a failure, the targets also after success."""
-        monitor = self.feed.monitor
-        verdict = str(monitor.checklist.verdict)
-        event = {"kind": "exit", "t": record.t, "code": record.code, "error": ended.error}
-        self._tell({**event, "state": ended.state, "step": monitor.step, "verdict": verdict})
-
     def _finish(self) -> None:
         """Handles the end of the driver, or the removal of the run: ends leftover processes, reads the rest, records
         the exit.
@@ -285,7 +278,11 @@ class Supervisor:
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
         if ended.state in ("failed", "finished"):
-            self._tell_end(ended, record)
+            # alerts about the end: `on_alert` only after a failure, the targets also after success
+            monitor = self.feed.monitor
+            verdict = str(monitor.checklist.verdict)
+            event = {"kind": "exit", "t": record.t, "code": record.code, "error": ended.error}
+            self._tell({**event, "state": ended.state, "step": monitor.step, "verdict": verdict})
         self.alert_command.close()
         self.messages.close()
         for write in (self.feed.sink.flush, self.events.flush, self.failures.write):

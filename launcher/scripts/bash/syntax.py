@@ -287,7 +287,12 @@ class Parser:
             return ""
         self.at = match.end()
         if match[0] == "\n":
-            self._read_heredocs()
+            for found, place, name, tabs, literal in self._heredocs:
+                lines: list[str] = []
+                for line in self._until(name, tabs):
+                    lines.append(line)
+                found.redirections[place] = tree.Redirection("<<", "".join(lines), literal)
+            self._heredocs.clear()
         return match[0]
 
     def _lines(self) -> None:
@@ -314,14 +319,6 @@ class Parser:
                 self.at = end if end >= 0 else len(self.text)
             else:
                 break
-
-    def _read_heredocs(self) -> None:
-        for found, place, name, tabs, literal in self._heredocs:
-            lines: list[str] = []
-            for line in self._until(name, tabs):
-                lines.append(line)
-            found.redirections[place] = tree.Redirection("<<", "".join(lines), literal)
-        self._heredocs.clear()
 
     def _until(self, name: str, tabs: bool) -> Iterator[str]:
         while self.at < len(self.text):

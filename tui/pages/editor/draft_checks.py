@@ -38,7 +38,14 @@ class DraftChecks:
                 await self._check(*self._wanted)
 
     async def _check(self, path: Path, text: str) -> None:
-        process = self._alive()
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                own_command("launcher.check.live"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        process = self._process
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(OSError):
             process.stdin.write(orjson.dumps({"path": str(path), "text": text}) + b"\n")
@@ -52,16 +59,6 @@ class DraftChecks:
             if not line:  # it died of this one
                 process.wait()
                 return
-
-    def _alive(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                own_command("launcher.check.live"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        return self._process
 
     def close(self) -> None:
         """Ends the process, and with it the wait for its reply."""

@@ -126,14 +126,11 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self.fixes = settings_with(self.fixes, change)
             self._begin()
         elif event.finding.rename and not self.starting:
-            self._rename(event.finding.rename)
-
-    def _rename(self, names: tuple[str, str]) -> None:
-        """Renames a misspelled key of the preset in the editor; the checks then follow the file."""
-        if isinstance(self.preset, str):
-            self._edited = edit_preset(self.app, self.preset, settings=self.fixes, rename=names)
-        else:
-            self.notify("Press esc, then F on the findings page of the editor")
+            # renames a misspelled key of the preset in the editor; the checks then follow the file
+            if isinstance(self.preset, str):
+                self._edited = edit_preset(self.app, self.preset, settings=self.fixes, rename=event.finding.rename)
+            else:
+                self.notify("Press esc, then F on the findings page of the editor")
 
     def refusal(self, action: str) -> str | None:
         if self.starting and action in ("start", "force", "queue", "edit", "rehearse"):

@@ -91,7 +91,11 @@ class RunsScreen(ListPage[None]):
         """Runs first, then presets (pydantic and YAML), then scores (megabytes of steps)."""
         await asyncio.to_thread(self.list.refresh)
         self._fill()
-        self._preselect()
+        live = (run.path for run in self.list.runs if run.state.live)
+        newest = self.list.runs[0].path if self.list.runs else None
+        wanted = f"{RUN}{self.current or next(live, newest)}"
+        if self.whole and wanted in self.lines.shown:
+            self.table.move_to(wanted)
         await self._read_presets()
         await self._read_scores()
         if not self.list.runs:
@@ -390,10 +394,3 @@ class RunsScreen(ListPage[None]):
             facts = self.read_once(f"{PRESET}{preset.name}", partial(read_preset, preset.name), self._read)
             return inspect_preset(preset, facts, columns)
         return Inspection(rows=self.detail(key, columns))
-
-    def _preselect(self) -> None:
-        live = (run.path for run in self.list.runs if run.state.live)
-        newest = self.list.runs[0].path if self.list.runs else None
-        wanted = f"{RUN}{self.current or next(live, newest)}"
-        if self.whole and wanted in self.lines.shown:
-            self.table.move_to(wanted)
