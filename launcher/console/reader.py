@@ -1,12 +1,11 @@
 """Reads the events of a console log while it grows."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from launcher.console.lines import Line
-from launcher.console.marks import Mark, marked_places, step_places
+from launcher.console.marks import marked_places, step_places
 from launcher.console.phases import PhaseTracker
 from launcher.console.scanner import Marked, Scanner
 
@@ -140,7 +139,9 @@ class ConsoleReader:
             add(StepLine(step.step, step.data, number, offset, step.three_decimals))
             self._enter(tracker.step(self._total is not None and step.step >= self._total), line)
         elif mark.tracker:
-            add(_tracked(mark, match))
+            found = {name.rpartition("_")[2]: value for name, value in match.groupdict().items() if value is not None}
+            text = {kind: value.decode(errors="replace").strip() for kind, value in found.items()}
+            add(Tracked(mark.tracker, text.get("url"), text.get("folder"), mark.show))
         elif mark.trouble:
             if not self._repeats(line.piece[2]):
                 add(Notable(line.line))
@@ -165,9 +166,3 @@ class ConsoleReader:
     def _enter(self, phase: str | None, line: Marked) -> None:
         if phase:
             self._events.append(PhaseChange(phase, *line.piece[:2]))
-
-
-def _tracked(mark: Mark, match: re.Match[bytes]) -> Tracked:
-    found = {name.rpartition("_")[2]: value for name, value in match.groupdict().items() if value is not None}
-    text = {kind: value.decode(errors="replace").strip() for kind, value in found.items()}
-    return Tracked(mark.tracker, text.get("url"), text.get("folder"), mark.show)

@@ -107,7 +107,9 @@ class State:
             return
         hold = reading.hold
         self._holds.append(hold)
-        raised = self._raised()
+        # the highest level that enough of the recent raw levels reach
+        reached = sorted(self._raws, reverse=True)
+        raised = reached[self._count - 1] if len(reached) >= self._count else OK
         if raw > state > OK and self._gets_worse():
             raised = max(raised, worst(clause for clause in reading.raising if clause[2].fixed))
         if raised > state:
@@ -144,8 +146,3 @@ class State:
     def _gets_worse(self) -> bool:
         full = len(self._worse) == self._worse.maxlen
         return full and self._release > 1 and all(a < b for a, b in pairwise(self._worse))
-
-    def _raised(self) -> Level:
-        """The highest level that enough of the recent raw levels reach."""
-        reached = sorted(self._raws, reverse=True)
-        return reached[self._count - 1] if len(reached) >= self._count else OK

@@ -109,7 +109,11 @@ def step(spec: Spec, value: Any, up: bool, config: EffectiveConfig) -> Any:
     if not spec.scale or isinstance(value, (str, list, dict)):
         return None
     if spec.scale == "divisor":
-        return _neighbour(allowed(spec.name, config), value, up)
+        values = allowed(spec.name, config)
+        now = value if isinstance(value, (int, float)) else 0
+        if up:
+            return next((each for each in values if each > now), None)
+        return next((each for each in reversed(values) if each < now), None)
     if spec.scale == "double":
         return _double(value, up)
     if spec.scale == "125":
@@ -156,13 +160,6 @@ _WHOLE: dict[str, Callable[[EffectiveConfig], int]] = {
     "rollout.expert_parallel_size": _gpus,
 }
 """The number that the field's value must divide."""
-
-
-def _neighbour(values: list[int], value: Any, up: bool) -> int | None:
-    now = value if isinstance(value, (int, float)) else 0
-    if up:
-        return next((each for each in values if each > now), None)
-    return next((each for each in reversed(values) if each < now), None)
 
 
 def _double(value: Any, up: bool) -> Any:

@@ -113,12 +113,14 @@ def _read(run: RunDir) -> _Facts:
 
 def _issue(facts: _Facts, raw: dict[str, str], files: list[str]) -> str:
     env = Environment(loader=PackageLoader("launcher.report", ""), undefined=StrictUndefined, trim_blocks=True)
+    step = f" The last step was {facts.state.step}." if facts.state.step is not None else " No step was finished."
+    code = f" The exit code is {facts.found.exit_code}." if facts.found.exit_code is not None else ""
     return env.get_template("issue.md").render(
         title=_title(facts),
         versions=raw["versions.txt"],
         gpus=raw["gpus.txt"],
         command=_command(facts),
-        happened=_happened(facts),
+        happened=f"{facts.found.title}. {facts.found.meaning}{step}{code}",
         excerpt="\n".join(_around(facts, _EXCERPT, _SHORT)).replace("```", "'''"),
         files=files,
         version=metadata.version("ppo-tui"),
@@ -129,12 +131,6 @@ def _title(facts: _Facts) -> str:
     if facts.found.failed:
         return f"[Bug] {facts.found.title}"
     return f"[Bug] {facts.info.name or facts.run.id}: {facts.found.title}"
-
-
-def _happened(facts: _Facts) -> str:
-    step = f" The last step was {facts.state.step}." if facts.state.step is not None else " No step was finished."
-    code = f" The exit code is {facts.found.exit_code}." if facts.found.exit_code is not None else ""
-    return f"{facts.found.title}. {facts.found.meaning}{step}{code}"
 
 
 def _command(facts: _Facts) -> str:

@@ -109,6 +109,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         for at, (title, keys) in enumerate(main_charts(reader.series, names.FEW + 1))
         if reader.series.first_of(*keys)
     ]
+    whole = math.fsum(report.seconds.values())
     return {
         "report": report,
         "sentence": sentence(report),
@@ -117,7 +118,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "checks": [check for check in reader.state.checks if check.on or check.level >= Level.NOTICE],
         "flags": report.flags[:_FLAGS],
         "more_flags": max(len(report.flags) - _FLAGS, 0),
-        "seconds": _shares(report.seconds),
+        "seconds": [(name, value, value / whole) for name, value in report.seconds.items() if whole > 0 and value > 0],
         "preset": _flat(report.preset),
         "changed": _CHANGED,
     }
@@ -135,11 +136,6 @@ def _together(reports: Sequence[RunReport]) -> dict[str, Any]:
         "contrasts": contrast.contrast_rows(judged) if judged else [],
         "notes": [*contrast.assumptions(compared, judged), *comparison.notes(compared)],
     }
-
-
-def _shares(seconds: dict[str, float]) -> list[tuple[str, float, float]]:
-    whole = math.fsum(seconds.values())
-    return [(name, value, value / whole) for name, value in seconds.items() if whole > 0 and value > 0]
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -86,7 +86,9 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
 @functools.cache
 def bundled(version: str, engine: str = "dp") -> Tree:
     """The configuration of the newest published version up to `version`, for FSDP ("dp") or "megatron"."""
-    place, config = _index(version), Tree()
+    # the index of the newest published version up to this one
+    older = [number(known) <= number(version) for known in _bundle()["versions"]]
+    place, config = max(0, sum(older) - 1), Tree()
     for key, spans in _bundle()[engine].items():
         for first, last, default in spans:
             if first <= place <= last:
@@ -171,12 +173,6 @@ def number(version: str) -> tuple[int, ...]:
     """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
     parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
     return (*parts, *[0] * (3 - len(parts)))
-
-
-def _index(version: str) -> int:
-    """The index of the newest published version up to this one."""
-    older = [number(known) <= number(version) for known in _bundle()["versions"]]
-    return max(0, sum(older) - 1)
 
 
 @functools.cache

@@ -116,7 +116,9 @@ class ChartScreen(Page[None]):
         if view.cursor is None:
             at = bisect_right(steps, last) - 1
         else:
-            stride = max((last - first) // self._columns(), 1)
+            # columns of curve of the charts
+            widths = [chart.size.width for chart in self.query(MetricChart) if chart.size.width]
+            stride = max((last - first) // max(min(widths, default=0) - GUTTER, 1), 1)
             if direction > 0:
                 at = bisect_left(steps, view.cursor + stride)
             else:
@@ -191,11 +193,6 @@ class ChartScreen(Page[None]):
         self.lens.view = view
         self.show_charts()
         self.show_view()
-
-    def _columns(self) -> int:
-        """Columns of curve of the charts."""
-        widths = [chart.size.width for chart in self.query(MetricChart) if chart.size.width]
-        return max(min(widths, default=0) - GUTTER, 1)
 
     def _cursor_words(self, store: SeriesStore) -> str:
         """`step 120 · 2h 05m · 1.2M tokens`."""

@@ -69,24 +69,20 @@ def rehearse(
             run = start(smaller, narrate=narrate, preflight=Preflight(False, ()))
         except (UserError, OSError) as why:
             return of_config.warning(REHEARSAL, f"no rehearsal: {why}", "")
-        return _outcome(run, narrate, cancelled, poll)
-
-
-def _outcome(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> Finding | None:
-    """Follows the run and judges its end."""
-    try:
-        state = _followed(run, narrate, cancelled, poll)
-    except BaseException:
-        _removed(run)
-        raise
-    if state is None:
-        _removed(run)
-        return None
-    if state.state == "finished":
-        delete(run)
-        message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
-        return of_config.info(REHEARSAL, message, "")
-    return _failure(run, state)
+        # follows the run and judges its end
+        try:
+            state = _followed(run, narrate, cancelled, poll)
+        except BaseException:
+            _removed(run)
+            raise
+        if state is None:
+            _removed(run)
+            return None
+        if state.state == "finished":
+            delete(run)
+            message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
+            return of_config.info(REHEARSAL, message, "")
+        return _failure(run, state)
 
 
 def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPreset:

@@ -174,7 +174,11 @@ class _Machine:
     def place(self, entry: Queued) -> Turn:
         """The turn of an entry; the GPUs that it uses are taken from later ones."""
         if not entry.needs:
-            return self._on_cpu(entry)
+            others = self.on_cpu[: self.cpu_runs]
+            if len(others) < self.cpu_runs or entry.now:
+                self.on_cpu.append(entry.id)
+                return Turn(entry)
+            return Turn(entry, f"CPU: used by {', '.join(others)}", outside=self.ending)
         wanted = entry.gpus or (entry.given if entry.starting else ()) or (() if self.gpus else (_ALL,))
         if wanted:
             blocked = [(each, self._taken(each)) for each in wanted if self._taken(each)]
@@ -199,13 +203,6 @@ class _Machine:
     def _rank(self, device: str) -> tuple[bool, float]:
         """The order of free GPUs: those that no entry names first, then the one that is free for longest."""
         return device in self.named, max(self.freed.get(device, 0.0), _used_at.get(device, 0.0))
-
-    def _on_cpu(self, entry: Queued) -> Turn:
-        others = self.on_cpu[: self.cpu_runs]
-        if len(others) < self.cpu_runs or entry.now:
-            self.on_cpu.append(entry.id)
-            return Turn(entry)
-        return Turn(entry, f"CPU: used by {', '.join(others)}", outside=self.ending)
 
     def _taken(self, device: str) -> str | None:
         """Who has a GPU, in words; None when it is free."""

@@ -135,13 +135,14 @@ class FormArea(Container):
         where, text = self.form.where(name), self.form.text(name)
         self._place_at(name)
         self.call_after_refresh(self._place_at, name)  # a form that was hidden has a size then
+        spec = FIELDS.get(name)
         self.box.open(
             "" if text == DASH else text,
             lambda text, fresh: choices(
                 where, text, fresh=fresh, config=self.form.config, folder=self.draft.path.parent
             ),
             lambda text, entered: self.draft.check_text(where, text),
-            note=_hint(name),
+            note=spec.allowed if spec else "a YAML value",
             was="not set" if text == DASH else text,
         )
 
@@ -217,8 +218,3 @@ class FormArea(Container):
 
     def _line(self, name: str, columns: int) -> Row:
         return self.form.line(name, columns)
-
-
-def _hint(name: str) -> str:
-    spec = FIELDS.get(name)
-    return spec.allowed if spec else "a YAML value"

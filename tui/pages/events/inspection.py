@@ -3,7 +3,6 @@
 import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 
 from launcher.console.pager import LogEntry
@@ -39,7 +38,8 @@ def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: in
     if step is not None:
         title = put(title, 0, [(f"step {step}", "text")], least=2)
     if when is not None:
-        title = spread(title, [(_moment(when, reader.state.created), "dim")], columns)
+        since = when.timestamp() - reader.state.created if reader.state.created else 0
+        title = spread(title, [(f"{when:%H:%M:%S} " + (f"(+{duration(since)}) " if since > 0 else ""), "dim")], columns)
     found = page.read_once(f"{event.t} {event.what}", partial(_log, reader.dir, event, step))
     lines, offset = found or (None, None)
     said = paragraph(text, "text", columns) if text else []
@@ -53,11 +53,6 @@ def step_of(event: Event, store: SeriesStore) -> int | None:
         return step
     before = bisect_right(store.times, event.t)
     return store.steps[before - 1] if before else None
-
-
-def _moment(when: datetime, created: float | None) -> str:
-    since = when.timestamp() - created if created else 0
-    return f"{when:%H:%M:%S} " + (f"(+{duration(since)}) " if since > 0 else "")
 
 
 def _curves(run: RunView, event: Event) -> list[Plot]:
