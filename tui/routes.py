@@ -71,7 +71,7 @@ class Routes:
     def explain(self, topic: str) -> None:
         from launcher.topics import text_of
         from tui.kit.actions.background import reported
-        from tui.pages.help.reference import ReferenceScreen
+        from tui.pages.help.screen import ReferenceScreen
 
         with reported(self._app):
             self._app.push_screen(ReferenceScreen(text_of(topic), topic))

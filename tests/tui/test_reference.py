@@ -17,7 +17,7 @@ from launcher.preset.schema import FIELDS
 from launcher.topics import text_of, topics
 from tui.kit.page import Page
 from tui.kit.widgets.painted import Painted
-from tui.pages.help.reference import ReferenceScreen
+from tui.pages.help.screen import ReferenceScreen
 
 
 def words(pilot: Pilot[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Keys and signs of the screen below, made from its bindings and the tables of signs."""
+"""Help: keys and signs of the screen below, made from its bindings and the tables of signs; and about one topic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,13 +7,14 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
 
+from launcher.core.text import clean
 from launcher.timing.stages import STAGES
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, labelled
+from tui.kit.drawing.rows import Row, labelled, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.metric_rows import legend
 from tui.kit.page import Dialog, Offers
-from tui.kit.run_words import LEVELS, STATES
+from tui.kit.run_words import LEVELS, STATES, reference
 from tui.kit.widgets.painted import Grown
 
 LegendEntry = tuple[str, str, str]
@@ -27,6 +28,7 @@ LEGENDS: Mapping[str, Sequence[LegendEntry]] = {
     **{title: [(sign, *entry) for sign, entry in _LEGEND[title].items()] for title in ("Charts", "Memory")},
 }
 _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
+_ITEM = 3  # columns before the words of an item
 
 
 class HelpScreen(Dialog[None]):
@@ -90,3 +92,37 @@ class HelpText(Grown):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         return self._rows_at(columns)
+
+
+class ReferenceScreen(Dialog[None]):
+    """The text of `ppo-tui help TOPIC` about a check, finding, cause, preset field, metric or recipe."""
+
+    BINDINGS = KEYS["reference"]
+
+    def __init__(self, text: str, topic: str) -> None:
+        super().__init__()
+        self._text, self._topic = text, topic
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help"):
+            yield ReferenceText(self._text, self._topic)
+
+
+class ReferenceText(Grown):
+    """Paragraphs and items, then the command that prints the same."""
+
+    DEFAULT_CSS = "ReferenceText { height: auto; }"
+
+    def __init__(self, text: str, topic: str) -> None:
+        super().__init__()
+        self._lines, self._topic = text.splitlines(), topic
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        title, *lines = self._lines
+        found = paragraph(title, "title", columns)
+        for line in lines:
+            if line.startswith("* "):
+                found += labelled([(" *", "dim")], line[2:], "text", _ITEM, columns)
+            else:
+                found += paragraph(clean(line), "text", columns) or [[]]
+        return [*found, [], *reference(self._topic)]

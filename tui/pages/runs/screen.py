@@ -38,10 +38,9 @@ from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
 from tui.pages.runs.inspection import inspect_preset, inspect_run, read_charts, read_preset
-from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets
+from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets, welcome
 from tui.pages.runs.run_list import ORDERS, RunList
 from tui.pages.runs.run_rows import COMPARED_FROM
-from tui.pages.runs.welcome import welcome
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
