@@ -42,12 +42,6 @@ class ListPage(Inspected[ResultT]):
         """The detail; a page may add more."""
         return Inspection(rows=self.detail(key, columns))
 
-    def selected(self) -> str | None:
-        return self.table.cursor
-
-    def move_selection(self, distance: int) -> None:
-        self.table.action_move(distance)
-
     @property
     def table(self) -> LineTable:
         return self.query_one(self.TABLE)

@@ -93,15 +93,9 @@ class ItemsPage(Inspected[None], RunPage):
     def body(self) -> ComposeResult:
         yield from self.split(VerticalScroll(self.LIST(), can_focus=False))
 
-    def selected(self) -> str | None:
-        return self.listed.cursor
-
     def inspect(self, key: str | None, columns: int) -> Inspection:
         """The entry itself; a page may add more."""
         return Inspection(rows=[row for item in self.items(columns) if item.name == key for row in item.rows])
-
-    def move_selection(self, distance: int) -> None:
-        self.listed.action_move(distance)
 
     @property
     def listed(self) -> Items:

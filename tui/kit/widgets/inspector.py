@@ -17,6 +17,7 @@ from tui.kit.drawing.rows import Row
 from tui.kit.page import HIDDEN, Page, ResultT, is_open
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.lists import Listing
 
 SPLIT_FROM = 110  # columns from which a page has an inspector
 _SHARE = 0.45  # of the columns, for the inspector
@@ -128,12 +129,12 @@ class Inspected(Page[ResultT]):
         raise NotImplementedError
 
     def selected(self) -> str | None:
-        """The entry under the cursor."""
-        raise NotImplementedError
+        """The entry under the cursor of the page's list."""
+        return self.query_one(Listing).cursor
 
     def move_selection(self, distance: int) -> None:
         """Selects another entry."""
-        raise NotImplementedError
+        self.query_one(Listing).action_move(distance)
 
     def split(self, *left: Widget) -> ComposeResult:
         """The list with the widgets that belong to it, and the inspector."""

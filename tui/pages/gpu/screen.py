@@ -44,12 +44,6 @@ class GpuScreen(Inspected[None], RunPage, ChartScreen):
     def listed(self) -> DeviceList:
         return self.query_one(DeviceList)
 
-    def selected(self) -> str | None:
-        return self.listed.cursor
-
-    def move_selection(self, distance: int) -> None:
-        self.listed.action_move(distance)
-
     def on_listing_moved(self) -> None:
         self.show()
 

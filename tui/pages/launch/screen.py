@@ -99,9 +99,6 @@ class LaunchScreen(Inspected[Path | list[str]]):
     def on_listing_moved(self) -> None:
         self.inspect_soon()
 
-    def selected(self) -> str | None:
-        return self.query_one(Findings).cursor
-
     @property
     def topic(self) -> str | None:
         finding = self.query_one(Findings).chosen
