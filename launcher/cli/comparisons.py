@@ -133,17 +133,13 @@ def try_(
 
     parent = find(run)
     planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
-    say(f"{planned.name}:")
-    for line in planned.lines:
+    for line in (f"{planned.name}:", *planned.lines, f"cost: {planned.cost}"):
         say(line)
-    say(f"cost: {planned.cost}")
     confirm("Start the trials?", yes, f"trying fixes of run {parent.id}")
     with refusals():
         carry_out(planned, say, force=force)
-    outcome = next(
-        each for each in trials_of(parent.id) if (each.rule, each.step) == (planned.onset.rule, planned.step)
-    )
-    _show([outcome], json)
+    started = (planned.onset.rule, planned.step)
+    _show([each for each in trials_of(parent.id) if (each.rule, each.step) == started][:1], json)
 
 
 def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool, force: bool, json: bool) -> None:

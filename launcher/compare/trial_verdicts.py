@@ -167,30 +167,27 @@ def _judged(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str]
 
 
 def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
-    again = facts.level >= Level.WARN
     ended = not facts.state.going
     if facts.control:
         if trouble := _trouble(facts, known):
             return REPEATED, trouble
         if not ended:
             return GOING, ""
-        done = facts.last >= facts.planned
-        if not done:
+        if facts.last < facts.planned:
             return UNFINISHED, facts.state.error or ""
         return DIFFERENT, "the flag did not rise again, so fixes cannot be judged"
     if ended and facts.state.failed:
         reason = facts.state.error or facts.state.state
         started = len(facts.scores.steps) > 0
         return (BROKE, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
-    if again and (ended or settled(facts)):
+    if facts.level >= Level.WARN and (ended or settled(facts)):
         return NOTHING, f"still {facts.level.words}"
     if not ended:
         return GOING, ""
     well = control is not None and not control.state.going and not _trouble(control, known)
     if facts.last < facts.planned and not well:
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
-    new = sorted(facts.others - known - (control.others if control else frozenset()))
-    if new:
+    if new := sorted(facts.others - known - (control.others if control else frozenset())):
         return BROKE, f"{' '.join(new)} rose only with this change"
     if worse:
         return BROKE, "the reward is worse than in the control run"

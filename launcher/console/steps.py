@@ -69,8 +69,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     if start is None:
         return None
     rest, bar, _ = text[start.end() :].partition(_BAR)
-    cut = cut and not bar
-    if cut and not rest.endswith(_WHOLE):
+    if cut and not bar and not rest.endswith(_WHOLE):
         rest = rest[: max(rest.rfind(" - "), rest.rfind("|"), 0)]
     if (suffix := rest.rfind(_REPEATED)) >= 0:
         rest = rest[:suffix]
@@ -78,8 +77,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     for begin, wrapped in _WRAPPED.items():
         if begin in rest:
             rest = "".join(wrapped.split(rest))  # leaves the text in the brackets
-    full_digits = rest != whole
-    group = ""
+    full_digits, group = rest != whole, ""
     if start[1]:
         sign = "="
         kind, *entries = [entry.strip() for entry in rest.removeprefix("]").split("|")]
@@ -98,10 +96,9 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     data, sound = _metrics(entries, sign)
     if not any(map(_METRIC.match, data)) and not (sound and all(map(_PLAIN_KEY.fullmatch, data))):
         return None
-    three_decimals = not full_digits and _three_decimals(entries)
     if group:
         data = {group + key: value for key, value in data.items()}
-    return Step(int(start[2]), data, three_decimals, sound) if data else None
+    return Step(int(start[2]), data, not full_digits and _three_decimals(entries), sound) if data else None
 
 
 def _quick(text: str) -> tuple[dict[str, float], bool] | None:

@@ -101,17 +101,7 @@ def _chart(heading: str, store: SeriesStore, keys: Sequence[str], marks: Marks =
         share = (high - min(max(value, low), high)) / (high - low)
         return _TOP + _PLOT_HEIGHT * share
 
-    for tick in ticks:
-        y = y_of(tick)
-        drawn.append(_line("grid", _LEFT, y, _WIDTH - _RIGHT, y))
-        drawn.append(f'<text class="end" x="{_LEFT - 6}" y="{y + 4:.1f}">{tick:.6g}</text>')
-    for seam in store.seams:
-        drawn.append(_line("seam", x_of(seam), _TOP, x_of(seam), _TOP + _PLOT_HEIGHT))
-    drawn.append(_line("axis", _LEFT, _TOP, _LEFT, _TOP + _PLOT_HEIGHT))
-    drawn.append(_line("axis", _LEFT, _TOP + _PLOT_HEIGHT, _WIDTH - _RIGHT, _TOP + _PLOT_HEIGHT))
-    for step in sorted({0, last // 2, last}):
-        side = "end" if step == last else "mid"
-        drawn.append(f'<text class="{side}" x="{x_of(step):.1f}" y="{_HEIGHT - 10}">{step}</text>')
+    drawn += _frame(ticks, store.seams, last, x_of, y_of)
     if len(series) <= _PLOT_WIDTH:
         entries = [
             [(x_of(step), y_of(value))] if math.isfinite(value) else []
@@ -125,6 +115,29 @@ def _chart(heading: str, store: SeriesStore, keys: Sequence[str], marks: Marks =
         drawn.append(f'<text class="flag" x="{x + 3:.1f}" y="{y}">{escape(word)}</text>')
     dots = [f'<circle class="point" cx="{x_of(step):.1f}" cy="{y_of(value):.1f}" r="3.5"/>' for step, value in points]
     return [*drawn, *(_curve(part) for part in _parts(entries)), *dots]
+
+
+def _frame(
+    ticks: Sequence[float],
+    seams: Sequence[int],
+    last: int,
+    x_of: Callable[[float], float],
+    y_of: Callable[[float], float],
+) -> list[str]:
+    """Grid, axes, their labels, and the lines where attempts began."""
+    drawn = []
+    for tick in ticks:
+        y = y_of(tick)
+        drawn.append(_line("grid", _LEFT, y, _WIDTH - _RIGHT, y))
+        drawn.append(f'<text class="end" x="{_LEFT - 6}" y="{y + 4:.1f}">{tick:.6g}</text>')
+    for seam in seams:
+        drawn.append(_line("seam", x_of(seam), _TOP, x_of(seam), _TOP + _PLOT_HEIGHT))
+    drawn.append(_line("axis", _LEFT, _TOP, _LEFT, _TOP + _PLOT_HEIGHT))
+    drawn.append(_line("axis", _LEFT, _TOP + _PLOT_HEIGHT, _WIDTH - _RIGHT, _TOP + _PLOT_HEIGHT))
+    for step in sorted({0, last // 2, last}):
+        side = "end" if step == last else "mid"
+        drawn.append(f'<text class="{side}" x="{x_of(step):.1f}" y="{_HEIGHT - 10}">{step}</text>')
+    return drawn
 
 
 def _columns(series: Series, last: int, y_of: Callable[[float], float]) -> list[Part]:

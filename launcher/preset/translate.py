@@ -146,8 +146,7 @@ def settings(
     program that is not veRL's own may have any keys, and a veRL of the preset's own any version.
     """
     preset = loaded.preset
-    own = preset.own_verl is not None
-    if not own:
+    if preset.own_verl is None:
         versions.check(version)
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
     if missing and preset.program.config is not None:
@@ -170,7 +169,7 @@ def settings(
     wanted = {**fields, **derived, **ours, **_ray(preset, env, experiment), **overrides}
     named, lacking = for_version(wanted, version, preset.program.config_name)
     known = versions.number(version) <= versions.number(NEWEST)  # what a newer veRL has, `check` reads from it
-    if lacking and known and preset.program.config is not None and not own:
+    if lacking and known and preset.program.config is not None and preset.own_verl is None:
         raise UserError("; ".join(each.what for each in lacking), "; ".join(each.hint for each in lacking))
     return named
 

@@ -50,8 +50,7 @@ def add(
 ) -> Queued:
     """Adds a run at the end of the queue with its present settings; later changes of the preset's file have no effect.
 
-    `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. `note` becomes the note of the run, with
-    its #tags. `origin` is the checkpoint of another run that a fork begins with. Raises UserError.
+    `gpus` as in CUDA_VISIBLE_DEVICES; `note` may have #tags; `origin` is the checkpoint of a fork. Raises UserError.
     """
     require_writable()
     loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
@@ -62,7 +61,7 @@ def add(
         uses = f"uses {counted(needs, 'GPU')} (trainer.gpus)" if needs else "uses no GPU"
         hint = f"list {counted(needs, 'GPU')}, or omit --gpus" if needs else "omit --gpus"
         raise UserError(f"--gpus {gpus} does not match: {loaded.name} {uses}", hint)
-    entry = Queued(
+    new = Queued(
         id=new_id(loaded.name),
         name=loaded.name,
         preset=loaded.snapshot(),
@@ -77,7 +76,7 @@ def add(
         note=note,
         origin=origin,
     )
-    entry = queued.append(entry)
+    entry = queued.append(new)
     wake_queue()
     return entry
 
