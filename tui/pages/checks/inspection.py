@@ -55,7 +55,7 @@ def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | No
     changes = [change for change in levels if change.rule == rule]
     offered = offers(check.fixes if check.on else (), reader.config)
     edited = [] if proposal or run.read_only else [offer for offer in offered if offer.field][:1]
-    rows = [] if proposal is None else proposed(proposal, columns, marks="" if run.read_only else "e T ")
+    rows = [] if proposal is None else proposed(proposal, columns, "" if run.read_only else " (e edits, T tries it)")
     rows += page(check, changes, offered, edited, columns)
     if rule == ERRORS and (found := reader.explanation) is not None:
         rows = [*explained(found, columns), [], *rows]
@@ -117,10 +117,9 @@ def page(
     return rows
 
 
-def proposed(proposal: Proposal, columns: int, marks: str) -> list[Row]:
-    """What a trial would change first; `marks` are the keys that edit and try it."""
-    (first, *others) = labelled([(" Trial", "dim")], proposal.words, "text", INDENT, columns)
-    return [put([(" Trial", "dim")], INDENT - len(marks), [(marks, "live"), first[-1]], 0), *others]
+def proposed(proposal: Proposal, columns: int, keys: str) -> list[Row]:
+    """What a trial would change first; `keys` names those that edit and try it."""
+    return labelled([(" Trial", "dim")], f"{proposal.words}{keys}", "text", INDENT, columns)
 
 
 def _limits(check: Check, columns: int) -> list[Row]:
