@@ -104,7 +104,9 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
         return [[*head, (_cut(_message(finding), beside), "text")] if beside >= _LEAST else head]
     rows = message_rows(finding, columns)
     if finding.keys:
-        keys = _cut(", ".join(finding.keys), max(columns - _INDENT - 1, _LEAST))
+        from launcher.preset.settle import shown_name  # with all of veRL's keys, for which no first frame waits
+
+        keys = _cut(", ".join(map(shown_name, finding.keys)), max(columns - _INDENT - 1, _LEAST))
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
     return [*rows, *fix_rows(finding, columns), *reference_rows(finding)]
 
