@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from launcher.check import checks
+from launcher.check.subject import subject
 from launcher.core.errors import UserError
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
 from launcher.health.rules import ALL
 from launcher.health.settings import FACTORS, read
+from launcher.preset.files import load
 from launcher.record.levels import Level
 
 KL = "actor/reward_kl_penalty"
@@ -150,3 +153,10 @@ def test_mistakes_are_told_in_one_sentence(settings: Mapping[str, Any], words: s
     with pytest.raises(UserError, match=words) as error:
         Checklist(settings=settings)
     assert "\n" not in str(error.value)
+
+
+def test_an_option_of_older_runs_is_read_and_check_says_that_it_has_no_effect() -> None:
+    assert read({"stop_behind": "race"}) == read({})
+    loaded = load("toy-cpu", ["health.stop_behind=race"])
+    (found,) = (each for each in checks.quick(subject(loaded)) if each.id == "HEALTH-1")
+    assert (found.level, found.message) == ("warning", "health.stop_behind no longer has an effect")
