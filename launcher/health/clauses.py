@@ -114,9 +114,10 @@ def bounds(
                 if math.isfinite(limit.rung[2]):
                     figures.setdefault(figure, []).append(limit)
     return tuple(
-        _bound(words, now, limit, _rises(limit, found), keys)
+        _bound(words, now, limit, _rises(limit, shown, found), keys)
         for (words, _, now, _), found in figures.items()
-        for limit in _counting(found, level)
+        for shown in [_counting(found, level)]
+        for limit in shown
     )
 
 
@@ -137,11 +138,11 @@ def _hides(one: _Limit, other: _Limit, level: Level) -> bool:
     return _covers(one.rung, other.rung) and not (at_once and crossed(other.now, other.rung[1], other.rises))
 
 
-def _rises(limit: _Limit, limits: Sequence[_Limit]) -> float | None:
-    """Where the level of a limit that is on rises: the first limit of that level to be crossed."""
+def _rises(limit: _Limit, shown: Sequence[_Limit], limits: Sequence[_Limit]) -> float | None:
+    """Where the level of a limit that is on rises: the first limit of that level, or a fixed one shown beside it."""
     level, side, _ = limit.rung
-    fixed = limit.measure.fixed and math.isfinite(limit.rises)
-    alike = (each for each in limits if each.rung[0] == level and each.measure.fixed >= fixed)
+    beside = limit.measure.fixed and any(each.rung[0] == level and not each.measure.fixed for each in shown)
+    alike = (each for each in limits if each.rung[0] == level and each.measure.fixed >= beside)
     values = [each.rises for each in alike if math.isfinite(each.rises)]
     return (min if side[0] == ">" else max)(values, default=None)
 

@@ -53,6 +53,14 @@ def test_a_fixed_limit_at_which_a_flag_rose_at_once_is_shown_beside_one_that_mov
     assert assert_implied(Checklist(), [{"actor/pg_loss": 0.1, "actor/kl_loss": value} for value in kl])
 
 
+def test_where_a_fixed_limit_lets_go_last_the_one_that_moves_may_still_raise_first() -> None:
+    """Seed 138 of bench/health_limits.py."""
+    fixed, moving = Measure(metric=("kl",), fixed=True), Measure(metric=("kl",))
+    raising: list[Clause] = [(2.6, [(Level.WARN, ">=", 3.0)], fixed), (2.6, [(Level.WARN, ">", 2.5)], moving)]
+    releasing: list[Clause] = [(2.6, [(Level.WARN, ">=", 2.4)], fixed), (2.6, [(Level.WARN, ">", 2.41)], moving)]
+    assert list(map(bound_words, bounds(raising, releasing, Level.WARN, ["kl"]))) == ["WARN ≥ 2.50, clears below 2.40"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["default", "sensitive"])
 @pytest.mark.parametrize("config", CONFIGS, ids=["plain", "adaptive"])
