@@ -139,7 +139,7 @@ def _hides(one: _Limit, other: _Limit, level: Level) -> bool:
 
 
 def _rises(limit: _Limit, shown: Sequence[_Limit], limits: Sequence[_Limit]) -> float | None:
-    """Where the level of a limit that is on rises: the first limit of that level, or a fixed one shown beside it."""
+    """Where the level of a limit that is on rises: the first limit of that level, or a fixed one shown next to it."""
     level, side, _ = limit.rung
     beside = limit.measure.fixed and any(each.rung[0] == level and not each.measure.fixed for each in shown)
     alike = (each for each in limits if each.rung[0] == level and each.measure.fixed >= beside)
