@@ -328,7 +328,7 @@ async def test_a_thousand_events_are_bounded(make: SimpleNamespace, eventful: Pa
         await opened(pilot)
         await pilot.press("v", "end")
         await pilot.pause()
-        assert "512 older events are in events.jsonl" in text(app.screen.query_one(Items))
+        assert "512 older events in events.jsonl" in text(app.screen.query_one(Items))
 
 
 Compare = Any

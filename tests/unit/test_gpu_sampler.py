@@ -161,7 +161,7 @@ def test_a_gpu_that_fell_off_the_bus_hides_no_other(monkeypatch: pytest.MonkeyPa
     [
         (FakeNvml([], broken="Driver Not Loaded"), None, "does not start here (Driver Not Loaded)"),
         (FakeNvml([]), None, "NVML finds no GPU"),
-        (FakeNvml([FakeGpu()]), ["-1"], "CUDA_VISIBLE_DEVICES hides all 1 GPUs"),
+        (FakeNvml([FakeGpu()]), ["-1"], "CUDA_VISIBLE_DEVICES hides all 1 GPU"),
     ],
 )
 def test_why_there_are_no_figures_is_in_the_samples(

@@ -127,7 +127,7 @@ def test_no_entry_waits_for_the_check_of_another(home: Path, ends: None) -> None
     wait_until(lambda: started(home) == ["4-x"], lambda: [queued.entries(), started(home)])
     first = queued.find("0-slow")
     assert queued.checked("0-slow").running and first.skipped is None, "its check is still under way"
-    assert [queued.find(id).skipped for id in refused] == ["no such model"] * 3
+    wait_until(lambda: [queued.find(id).skipped for id in refused] == ["no such model"] * 3, queued.entries)
     (home / "release").touch()
     wait_until(lambda: started(home) == ["4-x", "0-slow"], queued.entries)
     assert process.wait() == 0 and [each.id for each in queued.entries()] == refused

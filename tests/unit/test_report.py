@@ -61,7 +61,7 @@ def test_the_verdict_comes_first_in_one_sentence(home: Path) -> None:
 def test_a_failed_run_shows_cause_line_and_fixes(home: Path) -> None:
     text = text_of(render([gather(imported("fail-oom"))]))
     assert "Why it failed" in text and "torch.OutOfMemoryError: CUDA out of memory" in text
-    assert "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu ↓" in text
+    assert "lower actor.ppo_micro_batch_size_per_gpu from 512 to 64" in text
 
 
 def test_a_whole_run_has_samples_settings_time_and_flags(home: Path) -> None:
