@@ -14,7 +14,8 @@ from launcher.compare.proposals import proposals
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.core.errors import UserError
 from launcher.core.format import duration
-from launcher.core.text import allowed_steps
+from launcher.core.text import allowed_steps, near_hint
+from launcher.health.catalogue import rules
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
 from launcher.preset.files import restore
@@ -107,6 +108,8 @@ def plan(
     `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
+    if rule is not None and rule not in rules():
+        raise UserError(f"no health rule named {rule!r}", near_hint(rule.upper(), rules()))
     onset = first_onset(run, rule)
     if onset is None:
         named = f"{rule} never rose" if rule else "no check ever rose"

@@ -12,6 +12,7 @@ CROSSED = ", crossed"
 _SIDES = {">=": "≥", "<=": "≤"}
 _CLEARS = {">=": "clears below", "<=": "clears above", ">": "clears at", "<": "clears at"}
 _BEYOND = {"<": ("under", "above"), ">": ("over", "below"), "<>": ("beyond", "within")}  # by the sides of the limits
+TOO_SHORT = "too short"
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
@@ -58,9 +59,9 @@ def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
 
 
 def shown(state: str, verdict: str | None) -> str:
-    """A run's verdict as people see it: one that ended while warming up was not judged. JSON keeps the level."""
+    """A run's verdict as people see it; one that ended while rules were warming up is too short. JSON has the level."""
     if verdict == str(Level.WARM):
-        return (Level.N_A if state in ENDED else Level.WARM).words
+        return TOO_SHORT if state in ENDED else Level.WARM.words
     return verdict or "–"
 
 

@@ -46,7 +46,7 @@ def test_the_verdict_names_the_worst_flag_and_counts_the_others(make: SimpleName
 def test_a_run_that_has_ended_warms_up_no_more(make: SimpleNamespace) -> None:
     assert text(verdict_words(make.running(verdict="WARM"))) == "· warming up"
     for state in ENDED:
-        assert text(verdict_words(make.ended(state, verdict="WARM"))) == "· not judged"
+        assert text(verdict_words(make.ended(state, verdict="WARM"))) == "· too short"
         assert text(verdict_words(make.ended(state, verdict="OK"))) == "● OK"
 
 

@@ -101,7 +101,7 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     assert checklist.verdict == Level.WARM
     assert checklist.sentence().startswith("warming up — ")
     assert checklist.sentence("stopping").startswith("warming up — ")
-    assert checklist.sentence("stopped").startswith("not judged — ")
+    assert checklist.sentence("stopped").startswith("too short — ")
     checklist.step(20, healthy(20))
     assert checklist.verdict == Level.OK
     count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}

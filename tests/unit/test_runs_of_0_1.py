@@ -205,9 +205,9 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
 @pytest.mark.parametrize(
     ("name", "sentence", "flags"),
     [
-        (FINISHED, "finished: not judged — 22 of 45 rules judged", []),
-        (STOPPED, "not judged — ", []),
-        (FAILED, "failed: not judged — 0 of 45 rules judged", []),
+        (FINISHED, "finished: too short — 22 of 45 rules judged", []),
+        (STOPPED, "too short — ", []),
+        (FAILED, "failed: too short — 0 of 45 rules judged", []),
         (REPLAYED, "NOTICE — ", [("TRUNC-1", 10, "NOTICE")]),
         (IMPORTED, "failed: CRITICAL — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
     ],

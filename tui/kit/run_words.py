@@ -6,7 +6,7 @@ from pathlib import Path
 
 from launcher.core.format import duration
 from launcher.core.text import clean
-from launcher.health.verdict import shown
+from launcher.health.verdict import TOO_SHORT, shown
 from launcher.record.check import Bound
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
@@ -53,9 +53,9 @@ def reference(topic: str, column: int = 0) -> list[Row]:
 def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
     """Sign, word and role of a run's verdict."""
     word = shown(state, verdict)
-    if word not in LEVELS:
+    if word not in (*LEVELS, TOO_SHORT):
         word = Level.N_A.words
-    sign, role = LEVELS[word]
+    sign, role = LEVELS.get(word, LEVELS[Level.N_A.words])
     return sign, word, role
 
 
