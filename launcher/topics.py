@@ -16,7 +16,6 @@ from launcher.core.text import near_hint
 if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
 
-_FINDINGS = Path(__file__).parent / "check" / "findings.toml"
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _LISTED = 3  # topics that the list names of each kind
 
@@ -99,10 +98,12 @@ def debounce_sentence(rule: RuleData) -> str:
 
 
 def _findings() -> Texts:
-    from launcher.core.tables import read_tables
+    from launcher.check.finding import levels, variants
 
-    rows = {id: row for group in read_tables(_FINDINGS).values() for id, row in group.items() if id != "about"}
-    return {id: partial("{text}\n\nLevel: {level}".format_map, row) for id, row in rows.items()}
+    def text(id: str) -> str:
+        return f"{variants()[id][0]['text']}\n\nLevel: {levels(id)}"
+
+    return {id: partial(text, id) for id in variants()}
 
 
 def _causes() -> Texts:

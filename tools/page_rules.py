@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from corpus import Case, cases
 from page_words import cell, code, sentence, table
 
-import launcher.check
 import launcher.health
+from launcher.check.finding import TABLE, levels, variants
 from launcher.core.format import number
 from launcher.core.tables import read_tables
 from launcher.health.catalogue import RuleData, families
@@ -21,10 +22,10 @@ from launcher.topics import debounce_sentence
 ROOT = Path(__file__).parents[1]
 EVIDENCE = ROOT / "docs" / "evidence" / "health.md"
 LIMITS = Path(launcher.health.__path__[0]) / "limits.toml"
-FINDINGS = Path(launcher.check.__path__[0]) / "findings.toml"
 UNJUDGED = {"KL-3", "HACK-2", "VAL-1", "DISC-1", "WAIT-1", "TURN-1", "MEM-1", "STALL-1"}
 """Rules for which the healthy runs of the unseen half of the bank have no metric or no setting."""
 _HEALTHY = re.compile(r"^\| (?P<rule>[A-Z]+-\d) (?:\([^|]*\) )?\| (\d+): [^|]*\| (\d+): [^|]*\| (\d+): ", re.MULTILINE)
+_SPEC = re.compile(r"\{(\w+)[:!][^}]*\}")
 _STEPS = re.compile(r"^(\d+) healthy runs, (\d+) steps", re.MULTILINE)
 _FAULT = re.compile(r"^\| ([^|]+) \| ([A-Z]+-\d)[^|]* \| (\d+/\d+) \| \d+ \| ([\d.]+|–) \|", re.MULTILINE)
 
@@ -89,14 +90,24 @@ def _steps(delay: str) -> str:
 
 
 def findings() -> str:
-    """Every finding of the preflight by its group: what is required, and how severe it is."""
+    """Every finding of the preflight by its group: what is required, how severe it is, its messages and fixes."""
     lines = []
-    for group, rows in read_tables(FINDINGS).items():
-        about = rows.pop("about")
-        lines += [f"## {group.capitalize()}\n", about, ""]
-        for id, row in rows.items():
-            lines += [f"### {id}\n", f"{row['level']} · {row['text']}\n"]
+    for group, section in read_tables(TABLE).items():
+        lines += [f"## {group.capitalize()}\n", section["about"], ""]
+        for id in (id for id in section if id in variants()):
+            lines += [
+                f"### {id}\n",
+                f"{levels(id)} · {variants()[id][0]['text']}\n",
+                *map(_variant, variants()[id]),
+                "",
+            ]
     return "\n".join(lines)
+
+
+def _variant(row: dict[str, Any]) -> str:
+    """A message with its fixes, the values in it as their names."""
+    words = ", ".join(f"`{fix.text}`" for fix in row["fix"])
+    return _SPEC.sub(r"{\1}", f"* `{row['message']}`{words and f': {words}'}")
 
 
 def corpus() -> str:

@@ -1,21 +1,14 @@
 """Tests offered changes: each is applied and checked first, and extended until it causes no new error."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from launcher.check.finding import Change, Finding
+from launcher.check.finding import Finding, Settings, setting
 from launcher.check.subject import Subject
+from launcher.record.fix import Fix
 
 REACH = 32  # how far from a number another one is looked for
 ROUNDS = 5  # changes that one change may bring along
-
-
-def setting(change: Change) -> str:
-    """A change in words: `actor.param_offload=true and critic.param_offload=true`."""
-    words = {True: "true", False: "false"}
-    return " and ".join(
-        f"{field}={words[value] if isinstance(value, bool) else value}" for field, value in change.items()
-    )
 
 
 def tested(
@@ -29,58 +22,46 @@ def tested(
     known = {_name(finding) for finding in findings if finding.level == "error"}
     before = {_name(finding) for finding in findings}
 
-    def wrong(finding: Finding, change: Change) -> Iterator[Finding]:
+    def wrong(finding: Finding, change: Settings) -> list[Finding]:
         """The remaining and new errors after a change."""
-        for each in check(subject.with_fields(change)):
-            if _name(each) == _name(finding) or (each.level == "error" and _name(each) not in known):
-                yield each
+        after = check(subject.with_fields(change))
+        return [
+            each
+            for each in after
+            if _name(each) == _name(finding) or (each.level == "error" and _name(each) not in known)
+        ]
 
-    def settled(change: Change) -> bool:
+    def settled(change: Settings) -> bool:
         """Whether no new finding would change the same fields again."""
         new = (each for each in check(subject.with_fields(change)) if _name(each) not in before)
         return all(change.keys().isdisjoint(each.change or {}) for each in new)
 
     def better(finding: Finding) -> Finding:
-        change: Change = finding.change or {}
-        left = list(wrong(finding, change)) if change else []
-        if not left:
+        change = finding.change
+        if not change or not (left := wrong(finding, change)):
             return finding
-        instead = next((other for other in _numbers(change) if not any(wrong(finding, other))), None)
+        instead = next((other for other in _numbers(change) if not wrong(finding, other)), None)
         if instead and settled(instead):
-            return _with(finding, instead)
-        first = change
+            return replace(finding, fixes=(setting(instead),))
         for _ in range(ROUNDS):
-            more = [each.change for each in left if each.change]
-            if not left or not more:
+            more = next((each.change for each in left if each.change), None)
+            if more is None:
                 break
-            change = {**more[0], **change}
-            left = list(wrong(finding, change))
+            change = {**change, **{name: value for name, value in more.items() if name not in change}}
+            left = wrong(finding, change)
         if instead and (left or not settled(change)):
-            return _with(finding, instead)
-        if left:
-            return dataclasses.replace(finding, change=None)
-        along = setting({name: value for name, value in change.items() if name not in first})
-        fix = f"{finding.fix}; {setting(first)} also requires {along}"
-        return dataclasses.replace(finding, fix=fix, change=change)
+            return replace(finding, fixes=(setting(instead),))
+        return replace(finding, fixes=(Fix(finding.fix) if left else setting(change),))
 
     return [better(finding) for finding in findings]
 
 
-def _with(finding: Finding, change: Change) -> Finding:
-    """The finding with a single number as its change."""
-    (field, number), *_ = change.items()
-    return dataclasses.replace(finding, fix=f"set {field} to {number}", change=change)
-
-
-def _numbers(change: Change) -> Iterator[Change]:
+def _numbers(change: Settings) -> Iterator[Settings]:
     """Other numbers for a change of a single one, the nearest first."""
     (field, value), *others = change.items()
-    if others or type(value) is not int:
-        return
-    for distance in range(1, REACH + 1):
-        for number in (value - distance, value + distance):
-            if number > 0:
-                yield {field: number}
+    if not others and type(value) is int:
+        near = (number for distance in range(1, REACH + 1) for number in (value - distance, value + distance))
+        yield from ({field: number} for number in near if number > 0)
 
 
 def _name(finding: Finding) -> tuple[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.check import cluster, config, data, fitting, hardware, loading, login, model, reward, software
 from launcher.check.changes import tested
-from launcher.check.finding import Finding, in_order, of_config, of_software
+from launcher.check.finding import Finding, found, in_order
 from launcher.check.subject import Subject, subject
 from launcher.check.suggestion import suggested_value
 from launcher.core.errors import UserError
@@ -19,6 +19,7 @@ from launcher.preset.files import LoadedPreset, WrongValue, find, load
 from launcher.preset.layers import ROOTS, near_name
 from launcher.preset.schema import FIELDS, value_of
 from launcher.preset.translate import NEEDED
+from launcher.record.fix import Change, Fix
 from launcher.verl import hydra
 
 Check = Callable[[Subject], Iterable[Finding]]
@@ -159,14 +160,14 @@ def refused(
     """The finding of a preset, or of a setting, that could not be read or launched at all; only values that `works`
     accepts are offered.
     """
-    fix = wrong.hint or "remove it, or set it to an allowed value"
+    fix = Fix(wrong.hint or "remove it, or set it to an allowed value")
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
         value = suggested_value(spec, wrong.value, functools.partial(works, spec), wrong.below)
         if value is not None:
-            fix = f"set {wrong.shown} to {hydra.quote(value)}, or remove it"
-    return of_config.error("PRESET", wrong.message, fix, (key,) if key else ())
+            fix = Fix(f"set {wrong.shown} to {hydra.quote(value)}, or remove it")
+    return found("PRESET", message=wrong.message, keys=(key,) if key else (), fixes=[fix])
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:
@@ -174,27 +175,28 @@ def refusals(draft: Draft, error: UserError) -> list[Finding]:
 
     A misspelled field comes with the nearest one.
     """
-    found = []
+    errors = []
     for where, said in draft.reading.errors.items():
         name = ".".join(where)
         near = near_name(name) if name not in FIELDS else None
         said = said if name in said else f"{name}: {said}"
         base = draft.reading.base.get(where)
-        wrong = WrongValue(said, "", "", name, draft.value(where), base and base.value)
-        found.append(replace(refused(wrong, name), rename=(name, near) if near in FIELDS else None))
-    return found or [refused(error)]
+        wrong = refused(WrongValue(said, "", "", name, draft.value(where), base and base.value), name)
+        renamed = (Fix(changes=(Change(name, "rename", words=near),)),) if near and near in FIELDS else wrong.fixes
+        errors.append(replace(wrong, fixes=renamed))
+    return errors or [refused(error)]
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
     """The findings of one check. A check that raises becomes a finding and stops nothing."""
     try:
-        for found in check(subject):
-            message, fix = map(subject.loaded.in_typed_names, (found.message, found.fix))
-            yield replace(found, message=message, fix=fix)
+        typed = subject.loaded.in_typed_names
+        for each in check(subject):
+            fixes = each.fixes if each.rename else tuple(fix.filled(typed) for fix in each.fixes)
+            yield replace(each, message=typed(each.message), fixes=fixes)
     except Exception as error:
         name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
-        message = f"the check {name} failed ({type(error).__name__}: {error})"
-        yield of_software.warning("CHECK", message, "report this together with the preset")
+        yield found("CHECK", name=name, kind=type(error).__name__, error=error)
 
 
 def _wrong_without(preset: str) -> UserError | None:

@@ -10,7 +10,7 @@ from launcher.check import data, fitting
 from launcher.check.cluster_view import PATIENCE, Node, NotJoined, View, ask, shown
 from launcher.check.config.base import gpu_count
 from launcher.check.config.resources import UNITS, addresses, cpus_a_gpu
-from launcher.check.finding import Change, Finding, of_data, of_hardware, of_software
+from launcher.check.finding import Finding, Level, Settings, Words, found, setting
 from launcher.check.row_rules import REWARD
 from launcher.check.subject import Subject
 from launcher.core import paths
@@ -19,13 +19,13 @@ from launcher.core.format import counted
 from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.machine.capacity import Gpu, Machine
 from launcher.machine.ray_jobs import Trouble
+from launcher.record.fix import Fix
 from launcher.record.machine import MachineSample
 from launcher.verl import env as verl_env
 from launcher.verl.config import CRITIC_PATH, GPUS, MODEL_PATH, NODES
 
 _KEYS = ("cluster.address",)
 _QUEUE = "TransferQueueController"  # transfer_queue/interface.py: one name for the whole cluster
-_INTERPRETER = "set cluster.py_executable to a Python that every node has"
 _MOST = 3  # nodes or paths that one message names
 
 
@@ -37,20 +37,16 @@ def checks(subject: Subject) -> Iterator[Finding]:
         with shown(paths.runs_dir()) as mark:
             view = ask(subject, [*_needed(subject), mark])
     except UserError as error:
-        yield of_hardware.error("CLUSTER-2", error.message, error.hint or _way_in(subject, error), _KEYS)
+        yield found("CLUSTER-2.error", message=error.message, fix=error.hint or _way_in(subject, error), keys=_KEYS)
         return
-    yield of_hardware.info("CLUSTER-2", f"{view.where} answers: {_words(view)}", "nothing to do", _KEYS)
+    yield found("CLUSTER-2.answer", where=view.where, view=_words(view), keys=_KEYS)
     holders, queue, gpus = _asked(view)
     yield from room(subject, view.nodes, holders)
     if subject.loaded.preset.cluster.submit and gpus:
         there = Machine(gpus, 0, 0, 0, assumed=True, nodes=len(view.nodes))
         yield from fitting.checks(replace(subject, machine=there))
     if queue and subject.is_v1 and subject.version != SUPPORTED:  # otherwise the run has a queue of its own
-        message = "another veRL run is on this cluster, and both would use its TransferQueue: one of them fails"
-        fix = (
-            f"wait until it ends, use another cluster, or veRL {SUPPORTED} (ppo-tui then gives each run its own queue)"
-        )
-        yield of_software.error("CLUSTER-4", message, fix, _KEYS)
+        yield found("CLUSTER-4", keys=_KEYS)
     yield from software(subject, view)
     yield from files(subject, view.nodes, mark)
 
@@ -69,25 +65,22 @@ def room(subject: Subject, nodes: Iterable[Node], holders: Mapping[str, float]) 
     possible = functools.partial(_possible, nodes, each)
     taken = ", ".join(f"{number:g} by {name}" for name, number in sorted(holders.items(), key=lambda each: -each[1]))
     if wanted > free:
-        message = f"the run requires {gpu_count(wanted)}, and the cluster has {int(there) or 'none'}"
+        have = f"the cluster has {int(there) or 'none'}"
         if wanted <= there:
-            message = f"the run requires {gpu_count(wanted)}, and {free:g} of {gpu_count(int(there))} are free"
-            message += f" (taken: {taken})" * bool(taken)
+            have = f"{free:g} of {gpu_count(int(there))} are free" + f" (taken: {taken})" * bool(taken)
+        name = "CLUSTER-3.gpus"
+        words: Words = {"wanted": wanted, "have": have}
     elif possible(gpus) < machines:
-        message = (
-            f"veRL requires {machines} x ({gpu_count(gpus)} + {each * gpus} CPUs), each free on one node, and the "
-            f"cluster has {possible(gpus) or 'none'} of that: veRL would wait forever"
-        )
+        words = {"machines": machines, "gpus": gpus, "cpus": each * gpus, "have": possible(gpus) or "none"}
+        name = "CLUSTER-3.nodes"
     elif cpus > (spare := sum(_of(node, "CPU") for node in nodes)):
-        message = f"the run requires {cpus} CPUs on the cluster, and {spare:g} are free: veRL would wait forever"
-        yield of_hardware.error("CLUSTER-3", message, "wait until they are free, or add a node", (UNITS, GPUS))
+        yield found("CLUSTER-3.cpus", cpus=cpus, spare=spare)
         return
     else:
         return
     change = _layout(wanted - own, possible)
-    waits = "wait until they are free" if wanted <= there else "add nodes"
-    fix = f"set {' and '.join(f'{name} to {value}' for name, value in change.items())}, or {waits}" if change else waits
-    yield of_hardware.error("CLUSTER-3", message, fix, (GPUS, NODES), change)
+    waits = Fix("wait until they are free" if wanted <= there else "add nodes", alternative=bool(change))
+    yield found(name, **words, fixes=[setting(change), waits] if change else [waits])
 
 
 def software(subject: Subject, view: View) -> Iterator[Finding]:
@@ -95,9 +88,7 @@ def software(subject: Subject, view: View) -> Iterator[Finding]:
     answered = [node for node in view.nodes if node.python is not None]
     for node in view.nodes:
         if node.python is None:
-            message = f"node {node.ip} did not start a worker ({node.error or f'no answer in {PATIENCE} s'})"
-            fix = f"look at this node with `ray status`, or {_INTERPRETER}"
-            yield of_software.error("CLUSTER-5", message, fix, _KEYS)
+            yield found("CLUSTER-5.node", ip=node.ip, why=node.error or f"no answer in {PATIENCE} s", keys=_KEYS)
     here = dict(verl_env.probe(subject.python).packages)
     for name in ("verl", "torch", "transformers"):
         if name not in here:
@@ -105,18 +96,15 @@ def software(subject: Subject, view: View) -> Iterator[Finding]:
         without = [node for node in answered if name not in node.packages]
         other = [node for node in answered if node.packages.get(name, here[name]) != here[name]]
         if without:
-            message = f"{name} is missing for {without[0].python} on {_nodes(without)}"
-            fix = f"install {name} {here[name]} there, or {_INTERPRETER}"
-            yield of_software.error("CLUSTER-5", message, fix, ("cluster.py_executable",))
+            yield found(
+                "CLUSTER-5.missing", name=name, python=without[0].python, without=_nodes(without), here=here[name]
+            )
         if other:
-            message = f"{name} is {other[0].packages[name]} on {_nodes(other)}, and {here[name]} for {subject.python}"
-            fix = f"install {name} {here[name]} there, or {_INTERPRETER}"
-            kind = of_software.error if name == "verl" else of_software.warning
-            yield kind("CLUSTER-5", message, fix, ("cluster.py_executable",))
+            words: Words = {"name": name, "there": other[0].packages[name], "nodes": _nodes(other), "here": here[name]}
+            level: Level = "error" if name == "verl" else "warning"
+            yield found("CLUSTER-5.version", **words, python=subject.python, level=level)
     if without := [node for node in answered if node.missing and "verl" in node.packages]:
-        message = f"ppo-tui's plugin for veRL cannot be imported on {_nodes(without)}: the run would fail"
-        fix = "install ppo-tui there, or set cluster.submit to true, which uploads it"
-        yield of_software.error("CLUSTER-5", message, fix, ("cluster.submit",))
+        yield found("CLUSTER-5.plugin", without=_nodes(without))
 
 
 def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Finding]:
@@ -125,21 +113,16 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
     for path, (key, what) in _needed(subject).items():
         without = [node for node in answered if path not in node.sizes]
         if without:
-            message = f"{what} is not on {_nodes(without)}: {path}"
-            fix = f"copy it there under this path, or set {key} to a folder that all nodes share"
-            yield of_data.error("CLUSTER-6", message, fix, (key,))
+            yield found("CLUSTER-6.missing", what=what, without=_nodes(without), path=path, key=key)
         elif len(sizes := {node.sizes[path] for node in answered}) > 1:
-            message = f"{what} differs between the nodes ({_bytes(sizes)}): {path}"
-            yield of_data.error("CLUSTER-6", message, "copy the same file to all nodes", (key,))
+            yield found("CLUSTER-6.different", what=what, sizes=_bytes(sizes), path=path, key=key)
     if without := [node for node in answered if mark not in node.sizes]:
         folder = Path(mark).parent
         lacks = "each node keeps its part of a checkpoint: no run can resume from it" if len(answered) > 1 else ""
         if subject.loaded.preset.cluster.submit:
             lacks = "samples, checkpoints and metrics in full precision stay there"
-        message = f"{folder} is not shared with {_nodes(without)}: {lacks}"
         if lacks:
-            fix = "set PPO_TUI_HOME to a folder that all nodes share"
-            yield of_data.warning("CLUSTER-6", message, fix, ("trainer.default_local_dir",))
+            yield found("CLUSTER-6.runs", folder=folder, without=_nodes(without), lacks=lacks)
 
 
 def _needed(subject: Subject) -> dict[str, tuple[str, str]]:
@@ -169,7 +152,7 @@ def _possible(nodes: Iterable[Node], each: int, gpus: int) -> int:
     return sum(int(min(_of(node, "GPU") // gpus, _of(node, "CPU") // (each * gpus))) for node in nodes)
 
 
-def _layout(wanted: int, possible: Callable[[int], int]) -> Change | None:
+def _layout(wanted: int, possible: Callable[[int], int]) -> Settings | None:
     """Nodes and GPUs per node that give the run as many free GPUs as possible, at most those that it wanted."""
     best = (0, 0, 0)
     for gpus in range(1, wanted + 1):

@@ -11,7 +11,7 @@ import orjson
 
 from launcher.check import model, row_rules, worker
 from launcher.check.config.agents import TEMPLATE_ARGUMENTS
-from launcher.check.finding import Finding, of_data
+from launcher.check.finding import Finding, Words, found
 from launcher.check.row_rules import Rows
 from launcher.check.subject import Subject
 from launcher.core import paths
@@ -113,85 +113,84 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     """Checks that the file exists, is readable, and has a name that veRL opens."""
     path = Path(file)
     if models.is_toy(file) and not path.exists():
-        made = f"{path.name} of the toy task is built on the first start"
-        return of_data.info("DATA-0", made, "run `ppo-tui data toy` to build it now", (key,))
-    problem = _unreadable(subject, key, file, path)
-    return of_data.error("P28", *problem, (key,)) if problem else None
+        return found("DATA-0", name=path.name, key=key)
+    return _unreadable(subject, key, file, path)
 
 
-def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str, str] | None:
-    """P28: why veRL cannot open a file, and what to do."""
+def _unreadable(subject: Subject, key: str, file: str, path: Path) -> Finding | None:
+    """P28: why veRL cannot open a file."""
     suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if path.is_dir():
-        files = f"list its files: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet"
-        return f"{file} is a folder; veRL expects files", files
+        return found("P28.folder", file=file, key=key, folder=file.rstrip("/"))
     if path.is_file() and glob.has_magic(file) and not _matching(file):
-        return f"{file}: veRL reads *, ? and [ in a name as a pattern, which matches no file", "rename the file"
+        return found("P28.pattern", file=file, key=key)
     if not path.is_file() and "," in file:
         parts = [part.strip() for part in str(subject.get(key)).split(",")]
-        return f"file not found: {file}: a comma does not separate files", f"use a list: [{','.join(parts)}]"
+        return found("P28.comma", file=file, key=key, parts=",".join(parts))
     if not path.is_file():
         siblings = beside(path)
         hint = did_you_mean(path.name, siblings) if siblings else f" (the folder {path.parent} does not exist)"
         command = "ppo-tui data gsm8k" if "gsm8k" in file.lower() else "ppo-tui data"
-        return f"file not found: {file}{hint}", f"correct the path, or write the file with `{command}`"
+        return found("P28.missing", file=file, key=key, hint=hint, command=command)
     if path.suffix not in suffixes:
-        fix = "convert JSON lines or CSV to parquet with `ppo-tui data jsonl`"
-        if path.suffix.lower() in suffixes:
-            fix = f"rename it to {path.with_suffix(path.suffix.lower()).name}"
-        return f"{file}: veRL reads {', '.join(suffixes)}, not '{path.suffix}'", fix
+        words: Words = {"file": file, "key": key, "suffixes": suffixes, "suffix": path.suffix}
+        lower = path.with_suffix(path.suffix.lower())
+        return found("P28.case" if lower.suffix in suffixes else "P28.kind", **words, lower=lower.name)
     if not os.access(path, os.R_OK):
-        return f"no permission to read {file}", f"run `chmod u+r {file}`"
+        return found("P28.permission", file=file, key=key)
     return None
 
 
-def _content(subject: Subject, key: str, file: str, found: Rows) -> Iterator[Finding]:
+def _content(subject: Subject, key: str, file: str, rows: Rows) -> Iterator[Finding]:
     """P29: columns and shapes."""
     prompt = subject.get("data.prompt_key", "prompt")
-    if found.missing is not None:
-        message = f"{file} was not checked: the package {found.missing} is not installed for {subject.python}"
-        fix = f"run `{subject.python} -m pip install {found.missing}`, or install veRL there"
-        yield of_data.info("DATA-1", message, fix, (key,))
+    if rows.missing is not None:
+        yield found("DATA-1.package", file=file, missing=rows.missing, python=subject.python, key=key)
         return
-    if found.failed is not None:
-        fix = "try again, or run `ppo-tui doctor` to see which packages are missing"
-        yield of_data.warning("DATA-1", f"{file} was not checked: {clean(found.failed)}", fix, (key,))
+    if rows.failed is not None:
+        yield found("DATA-1.failed", file=file, failed=clean(rows.failed), key=key)
         return
-    if found.problem is not None:
-        message = f"{file} cannot be read: {clean(found.problem)}"
-        yield of_data.error("P28", message, "write it again, for example with `ppo-tui data`", (key,))
+    if rows.problem is not None:
+        yield found("P28.unreadable", file=file, problem=clean(rows.problem), key=key)
         return
-    if not found.rows:
-        yield of_data.error("P6", f"{file} has no rows", "write it again, or use another file", (key,))
+    if not rows.rows:
+        yield found("P6.empty", file=file, key=key)
         return
-    columns = found.columns
+    columns = rows.columns
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
             hint = did_you_mean(name, columns) or f"; its columns are {', '.join(columns)}"
-            message = f"{file} has no column '{name}'{clean(hint)}"
-            fix = "write it with `ppo-tui data`; veRL reads the columns prompt, data_source, reward_model"
-            yield of_data.error("P29", message, fix, ("data.prompt_key",) if name == prompt else (key,))
-    if prompt in columns and found.unshaped:
-        message = (
-            f"{file}: in {found.unshaped} of {found.measured} rows, '{prompt}' is not a list of messages with "
-            f"role and content (its type is {clean(columns[prompt])})"
+            yield found(
+                "P29.column",
+                file=file,
+                name=name,
+                hint=clean(hint),
+                keys=("data.prompt_key",) if name == prompt else (key,),
+            )
+    if prompt in columns and rows.unshaped:
+        yield found(
+            "P29.messages",
+            file=file,
+            unshaped=rows.unshaped,
+            measured=rows.measured,
+            prompt=prompt,
+            kind=clean(columns[prompt]),
         )
-        fix = 'write prompts as [{"role": "user", "content": "..."}], for example with `ppo-tui data jsonl`'
-        yield of_data.error("P29", message, fix, ("data.prompt_key",))
-    if found.unmapped:
-        message = (
-            f"{file}: in {found.unmapped} of {found.measured} rows, extra_info is not a mapping (its type is "
-            f"{clean(columns.get('extra_info', ''))}): veRL fails when it reads them"
+    if rows.unmapped:
+        yield found(
+            "P29.extra-info",
+            file=file,
+            unmapped=rows.unmapped,
+            measured=rows.measured,
+            kind=clean(columns.get("extra_info", "")),
+            key=key,
         )
-        yield of_data.error("P29", message, 'write extra_info as {"index": 0, ...}, or leave it out', (key,))
     tokenizer = _tokenizer(subject)
-    if found.media and tokenizer and not any((tokenizer / name).is_file() for name in PROCESSOR):
-        message = f"{file} has {clean(found.media)}, and the model has no processor for them: veRL fails on its rows"
-        yield of_data.error("P29", message, "use a model that takes them, or remove the column", (key, MODEL_PATH))
-    if "reward_model" in columns and found.untrue:
-        message = f"{file}: {found.untrue} of {found.measured} rows have no reward_model.ground_truth"
-        yield of_data.error("P29", message, 'write reward_model as {"style": "rule", "ground_truth": "..."}', (key,))
-    yield from row_rules.truths(subject, key, file, found)
+    if rows.media and tokenizer and not any((tokenizer / name).is_file() for name in PROCESSOR):
+        yield found("P29.media", file=file, media=clean(rows.media), key=key)
+    if "reward_model" in columns and rows.untrue:
+        yield found("P29.truth", file=file, untrue=rows.untrue, measured=rows.measured, key=key)
+    yield from row_rules.truths(subject, key, file, rows)
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

@@ -1,19 +1,30 @@
-"""The findings of checks."""
+"""The findings of checks. findings.toml has their words; a rule gives the values in them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from string import Formatter
 from typing import Any, Literal
+
+from launcher.core.format import counted
+from launcher.core.tables import read_tables
+from launcher.record.fix import Change, Fix, fix_of
 
 Group = Literal["config", "data", "model", "hardware", "software"]
 Level = Literal["error", "warning", "info"]
 
-Change = Mapping[str, Any]
+Settings = Mapping[str, Any]
 """Preset field -> value."""
+
+Words = dict[str, Any]
+"""Values for the words of a finding, where a rule has several with the same ones."""
 
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 REHEARSAL = "REHEARSAL"
 """The id of a rehearsal's finding, which belongs to no rule."""
+TABLE = Path(__file__).parent / "findings.toml"
 
 
 @dataclass(frozen=True)
@@ -21,8 +32,6 @@ class Finding:
     """One thing that stops a run (error), harms it (warning) or should be known (info).
 
     `id` names the rule (V3, P12 and DATA-2 of docs/reference/findings.md), `keys` the veRL keys it is about.
-    `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
-    field -> value. `rename` is a misspelled key or field of the preset and the right one.
     """
 
     id: str
@@ -30,17 +39,49 @@ class Finding:
     level: Level
     keys: tuple[str, ...]
     message: str
-    fix: str
-    change: Change | None = None
-    rename: tuple[str, str] | None = None
+    fixes: tuple[Fix, ...] = ()
+
+    @property
+    def fix(self) -> str:
+        """The fixes as one sentence."""
+        from launcher.preset.settle import shown_name
+
+        joints = ("" if not count else ", " if fix.alternative else "; " for count, fix in enumerate(self.fixes))
+        name = shown_name if self.rename else str
+        return "".join(joint + fix.sentence(name) for joint, fix in zip(joints, self.fixes, strict=True))
+
+    @property
+    def change(self) -> Settings | None:
+        """The one safe change, if the first fix is one: preset field -> value."""
+        from launcher.preset.schema import FIELDS
+        from launcher.preset.settle import setting_name
+        from launcher.preset.yaml_text import value_of
+
+        changes = self.fixes[0].changes if self.fixes else ()
+        first = {setting_name(each.key): each.values[0] for each in changes if each.operation == "set" and each.values}
+        if not changes or len(first) < len(changes) or not first.keys() <= FIELDS.keys():
+            return None
+        return {key: value_of(value) if isinstance(value, str) else value for key, value in first.items()}
+
+    @property
+    def rename(self) -> tuple[str, str] | None:
+        """A misspelled key or field of the preset, and the right one."""
+        changes = (change for fix in self.fixes for change in fix.changes if change.operation == "rename")
+        return next(((change.key, change.words) for change in changes), None)
 
     def as_json(self) -> dict[str, Any]:
         """One object of `check --json`; `change` and `rename` only if there is one."""
-        found = {each.name: getattr(self, each.name) for each in fields(Finding)} | {"keys": list(self.keys)}
-        for name in ("change", "rename"):
-            if not found[name]:
-                del found[name]
-        return found
+        found = {"id": self.id, "group": self.group, "level": self.level, "keys": list(self.keys)}
+        found |= {"message": self.message, "fix": self.fix}
+        offered = {"change": self.change, "rename": self.rename}
+        fixes = {"fixes": [fix.to_json() for fix in self.fixes]}
+        return found | fixes | {name: value for name, value in offered.items() if value}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Finding":
+        """Reads an object of `as_json`."""
+        fixes = tuple(map(Fix.from_json, found["fixes"]))
+        return cls(found["id"], found["group"], found["level"], tuple(found["keys"]), found["message"], fixes)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -48,25 +89,97 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda each: (LEVELS.index(each.level), GROUPS.index(each.group)))
 
 
-@dataclass(frozen=True)
-class Findings:
-    """Makes the findings of one group."""
+def found(
+    name: str,
+    /,
+    *,
+    keys: Sequence[str] | None = None,
+    level: Level | None = None,
+    fixes: Sequence[Fix] | None = None,
+    **given: Any,
+) -> Finding:
+    """Makes a finding of findings.toml: `ID`, or `ID.variant`, with the values of its words.
 
-    group: Group
-
-    def error(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
-        """Makes an error: it stops the run."""
-        return Finding(id, self.group, "error", tuple(keys), message, fix, change)
-
-    def warning(
-        self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None
-    ) -> Finding:
-        """Makes a warning: it may harm the run."""
-        return Finding(id, self.group, "warning", tuple(keys), message, fix, change)
-
-    def info(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
-        """Makes a note."""
-        return Finding(id, self.group, "info", tuple(keys), message, fix, change)
+    Its keys, level and fixes are given where they depend on the case.
+    """
+    id, row = name.partition(".")[0], rows()[name]
+    if keys is None:
+        keys = [_words(key, given) for key in row["keys"]]
+    if fixes is None:
+        fixes = [_filled(fix, given) for fix in row["fix"]]
+    return Finding(id, row["group"], level or row["level"], tuple(keys), _words(row["message"], given), tuple(fixes))
 
 
-of_config, of_data, of_model, of_hardware, of_software = map(Findings, GROUPS)
+@cache
+def rows() -> dict[str, dict[str, Any]]:
+    """The variants of all findings by their names."""
+    return dict(_variants())
+
+
+def variants() -> dict[str, list[dict[str, Any]]]:
+    """The variants of each finding by its id."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, row in rows().items():
+        found.setdefault(name.partition(".")[0], []).append(row)
+    return found
+
+
+def levels(id: str) -> str:
+    """The levels that a finding can have: `error, info`."""
+    return ", ".join(dict.fromkeys(level for row in variants()[id] for level in row["level"].split(", ")))
+
+
+def setting(change: Settings) -> Fix:
+    """A fix that sets fields."""
+    return Fix(changes=tuple(Change(name, "set", (value,)) for name, value in change.items()))
+
+
+def _variants() -> Iterator[tuple[str, dict[str, Any]]]:
+    for section in read_tables(TABLE).values():
+        group, _ = section.pop("group", "config"), section.pop("about")
+        for id, table in section.items():
+            shared = {"group": group, "keys": [], "fix": [], **section.get(table.get("like"), {}), **table}
+            variants = {name: each for name, each in shared.items() if isinstance(each, dict) and name != "fix"}
+            for name, own in variants.items() or [("", {})]:
+                row = {key: value for key, value in (shared | own).items() if key not in variants}
+                fixes = tuple(map(fix_of, row["fix"] if isinstance(row["fix"], list) else [row["fix"]]))
+                yield f"{id}.{name}" if name else id, {**row, "fix": fixes}
+
+
+class _Words(Formatter):
+    """Writes lists (`{names}`: a, b; `{names:or}`: a or b), counts (`{n:GPU}`: 8 GPUs), and values as in YAML."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if isinstance(value, (list, tuple)):
+            return (f" {spec} " if spec else ", ").join(map(str, value))
+        if value is None or isinstance(value, bool):
+            return {None: "null", True: "true", False: "false"}[value]
+        if isinstance(value, int) and len(spec) > 1 and spec.replace(" ", "").isalpha():
+            return counted(value, spec)
+        return str(super().format_field(value, spec))
+
+
+def _words(text: str, given: Mapping[str, Any]) -> str:
+    return _Words().vformat(text, (), given)
+
+
+def _filled(fix: Fix, given: Mapping[str, Any]) -> Fix:
+    """A fix with the values of a case."""
+
+    def change(each: Change) -> Change:
+        values = tuple(value for written in each.values for value in _values(written, given))
+        return replace(each, key=_words(each.key, given), values=values, words=_words(each.words, given))
+
+    do, when, why = (_words(text, given) for text in (fix.do, fix.when, fix.why))
+    return replace(fix, do=do, changes=tuple(map(change, fix.changes)), when=when, why=why)
+
+
+def _values(written: Any, given: Mapping[str, Any]) -> Iterator[Any]:
+    """The values of a setting: of "{name}" as they are given, several of a list."""
+    if isinstance(written, list):
+        yield [value for each in written for value in _values(each, given)]
+    elif isinstance(written, str) and written[1:-1] in given and written == f"{{{written[1:-1]}}}":
+        value = given[written[1:-1]]
+        yield from value if isinstance(value, (list, tuple)) else (value,)
+    else:
+        yield _words(written, given) if isinstance(written, str) else written

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from launcher.check.finding import Finding, of_hardware
+from launcher.check.finding import Finding, Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
@@ -41,23 +41,18 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
     """The machine without a preset."""
     if machine.gpus:
         cards = ", ".join(f"{gpu.name} {gib(gpu.total)} GiB" for gpu in machine.gpus)
-        found = _nvml()
-        words = f"; driver {found[0]}, CUDA {_dotted(found[1])}" if found else ""
-        yield of_hardware.info("HW-0", cards + words, "")
+        nvml = _nvml()
+        words = f"; driver {nvml[0]}, CUDA {_dotted(nvml[1])}" if nvml else ""
+        yield found("HW-0", cards=cards + words)
         yield from gpus(machine, len(machine.gpus))
         yield from driver(python)
     else:
         sampler = Sampler()
         sampler.close()
-        yield of_hardware.info(
-            "HW-1", f"no GPU: {sampler.reason or 'NVML finds none'}", "use the preset toy-cpu, which runs without one"
-        )
+        yield found("HW-1", reason=sampler.reason or "NVML finds none")
     yield from disk(paths.runs_dir(), 50 * GIB, "a run with checkpoints of a 0.5B model")
     if machine.host_available < 16 * GIB and machine.gpus:
-        message = (
-            f"{gib(machine.host_available)} GiB of host memory available; veRL's processes alone need 10 to 25 GiB"
-        )
-        yield of_hardware.warning("HW-6", message, "stop other processes, or use fewer workers")
+        yield found("HW-6", free=gib(machine.host_available))
     yield from limits(len(machine.gpus) > 1)
     yield from ray_folder(os.environ)
 
@@ -67,8 +62,7 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
     for index, gpu in enumerate(machine.gpus[:wanted]):
         if gpu.used * 20 > gpu.total or gpu.others:
             holders = ", ".join(gpu.others) or "processes that are not visible from here"
-            message = f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB are in use by {holders}"
-            yield of_hardware.warning("HW-2", message, "stop them, or choose other GPUs with CUDA_VISIBLE_DEVICES")
+            yield found("HW-2", index=index, name=gpu.name, used=gib(gpu.used), total=gib(gpu.total), holders=holders)
 
 
 def driver(python: str) -> Iterator[Finding]:
@@ -100,15 +94,10 @@ def check_driver(cuda: str | None, driver: str, number: int, powers: Iterable[tu
     """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
     reaches = _dotted(number)
     if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
-        message = f"torch was built for CUDA {cuda}, but driver {driver} supports at most {reaches}"
-        yield of_hardware.error("HW-3", message, f"install a newer driver, or a torch for CUDA {number // 1000}.x")
+        yield found("HW-3", cuda=cuda, driver=driver, reaches=reaches, major=number // 1000)
     for index, power in enumerate(powers):
         if tuple(power) < (8, 0):
-            message = (
-                f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and flash-attn require 8.0 (Ampere) "
-                "or newer"
-            )
-            yield of_hardware.error("HW-4", message, "use a newer GPU")
+            yield found("HW-4", index=index, major=power[0], minor=power[1])
 
 
 def _dotted(number: int) -> str:
@@ -118,10 +107,10 @@ def _dotted(number: int) -> str:
 def checkpoints(subject: Subject) -> Iterator[Finding]:
     """Room for the checkpoints that the run keeps, and for one more while it is written."""
     every = subject.get("trainer.save_freq", -1)
-    found = estimate(subject)
-    if not isinstance(every, int) or every < 1 or found is None:
+    estimated = estimate(subject)
+    if not isinstance(every, int) or every < 1 or estimated is None:
         return
-    models = [model for model in (found.plan.actor, found.plan.critic) if model]
+    models = [model for model in (estimated.plan.actor, estimated.plan.critic) if model]
     one = sum(model.parameters * model.element + 8 * model.trainable for model in models)
     kept = subject.get("trainer.max_actor_ckpt_to_keep")
     count = kept + 1 if isinstance(kept, int) else 10
@@ -129,19 +118,16 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
     if free is None or free > count * one:
         return
     keeps = f"{count - 1} are kept while one more is written" if isinstance(kept, int) else "all of them are kept"
-    finding = of_hardware.error if free < one else of_hardware.warning
-    message = f"a checkpoint takes {amount(one)}, and {keeps}; {amount(free)} are free in {paths.runs_dir()}"
-    fix = "free disk space, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)"
-    keys = ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
-    yield finding("HW-5", message, fix, keys)
+    level: Level = "error" if free < one else "warning"
+    words: Words = {"one": amount(one), "keeps": keeps, "free": amount(free), "folder": paths.runs_dir()}
+    yield found("HW-5.checkpoints", **words, level=level)
 
 
 def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
     """Free space where runs are kept."""
     free = _free(folder)
     if free is not None and free < wanted:
-        message = f"{amount(free)} are free in {folder}; {what} needs {amount(wanted)}"
-        yield of_hardware.warning("HW-5", message, "free disk space, or set PPO_TUI_HOME to a larger disk")
+        yield found("HW-5.disk", free=amount(free), folder=folder, what=what, wanted=amount(wanted))
 
 
 def limits(several: bool) -> Iterator[Finding]:
@@ -149,22 +135,15 @@ def limits(several: bool) -> Iterator[Finding]:
     shm = _free(SHM)
     if shm is None or shm < GIB:
         have = "is missing" if shm is None else f"has {amount(shm)} free"
-        finding = of_hardware.error if several else of_hardware.warning
-        message = f"/dev/shm {have}: Ray falls back to /tmp, and GPUs cannot communicate through it"
-        yield finding(
-            "HW-7", message, "in Docker, use --shm-size=16g; otherwise run `mount -o remount,size=16G /dev/shm`"
-        )
+        yield found("HW-7", have=have, level="error" if several else "warning")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES_NEEDED:
         most = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
-        fix = f"run `ulimit -n {most}` before the start" + ("" if most > soft else "; an administrator must allow it")
-        yield of_hardware.warning(
-            "HW-8", f"the limit is {soft} open files (ulimit -n); Ray requires {FILES_WANTED:,}", fix
-        )
+        allowed = "" if most > soft else "; an administrator must allow it"
+        yield found("HW-8.files", soft=soft, wanted=FILES_WANTED, most=most, allowed=allowed)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if several and locked != resource.RLIM_INFINITY and locked < GIB:
-        message = f"the limit is {locked // 1024} KiB of locked memory (ulimit -l); InfiniBand requires no limit"
-        yield of_hardware.info("HW-8", message, "with InfiniBand, run `ulimit -l unlimited`")
+        yield found("HW-8.memory", limit=locked // 1024)
 
 
 def ray_folder(env: Any) -> Iterator[Finding]:
@@ -172,16 +151,11 @@ def ray_folder(env: Any) -> Iterator[Finding]:
     folder = env.get("RAY_TMPDIR") or "/tmp"
     length = len((folder.rstrip("/") + SOCKET).encode())
     if length > SOCKET_PATH:
-        message = (
-            f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and the limit is {SOCKET_PATH}: Ray cannot "
-            "start"
-        )
-        yield of_hardware.error("HW-9", message, "set RAY_TMPDIR to /tmp, or another short path")
+        yield found("HW-9.path", folder=folder, length=length)
     with contextlib.suppress(OSError):
         usage = shutil.disk_usage(_existing(Path(folder)))
         if usage.free * 20 < usage.total:
-            message = f"{folder} is over 95 % full ({amount(usage.free)} free): Ray does not spill objects there"
-            yield of_hardware.warning("HW-9", message, "remove /tmp/ray/session_* of ended runs, or set RAY_TMPDIR")
+            yield found("HW-9.full", folder=folder, free=amount(usage.free))
 
 
 def _cuda(python: str) -> str | None:

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from launcher.check.finding import Finding, of_model
+from launcher.check.finding import Finding, found
 from launcher.core.files import beside
 from launcher.core.format import gib
 from launcher.core.text import clean, did_you_mean
@@ -22,60 +22,45 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 def absent(name: str, key: str, env: Mapping[str, str], *, asks: bool = True) -> Iterator[Finding]:
     """The finding for a name that is not a folder here. `asks`: the hub may be asked for it."""
-    keys = (key,)
     if models.is_toy(name):
-        message = "the toy model is built on the first start"
-        yield of_model.info("MODEL-0", message, "run `ppo-tui data toy` to build it now", keys)
+        yield found("MODEL-0", key=key)
         return
     if name.startswith(SITE):
         short = "/".join(name.removeprefix(SITE).split("/")[:2])
-        yield of_model.error("MODEL-4", f"{name} is a URL; veRL expects a name", f"use {short}", keys)
+        yield found("MODEL-4.url", name=name, short=short, key=key)
         return
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or not _NAME.fullmatch(name):
         yield _nowhere(name, key)
         return
     cache, near = models.hub_cache(env), _near(name, env)
     if offline(env):
-        message = f"{name} is not in the cache {cache}{near}, and HF_HUB_OFFLINE disables downloads"
-        yield of_model.error("MODEL-4", message, f"run `HF_HUB_OFFLINE=0 hf download {name}`", keys)
+        yield found("MODEL-4.offline", name=name, cache=cache, near=near, key=key)
         return
     if not asks:
-        message = f"{name} is not on this machine{near}, and --static does not ask the hub for it"
-        yield of_model.info("MODEL-5", message, f"run `hf download {name}`, or check it without --static", keys)
+        yield found("MODEL-5.static", name=name, near=near, key=key)
         return
     status = ask(name, env)
     if status == 200:
         facts = models.facts(name, env)
         size = f", about {gib(2 * facts.parameters)} GiB" if facts else ""
-        message = f"{name} will be downloaded on the first start{size}"
-        yield of_model.info("MODEL-5", message, f"run `hf download {name}` to download it now", keys)
+        yield found("MODEL-5.download", name=name, size=size, key=key)
     elif status in (401, 403):
-        message = f"{name} is gated or does not exist: the hub returns {status} without a login{near}"
-        fix = f"accept its terms on huggingface.co/{name}, then run `hf auth login` or set HF_TOKEN"
-        if logged_in(env):
-            yield of_model.warning("MODEL-6", message, "make sure that your token has access to it", keys)
-        else:
-            yield of_model.error("MODEL-6", message, fix, keys)
+        variant = "access" if logged_in(env) else "login"
+        yield found(f"MODEL-6.{variant}", name=name, status=status, near=near, key=key)
     elif status == 404:
-        yield of_model.error("MODEL-4", f"no model {name} on the Hugging Face hub{near}", "correct the name", keys)
+        yield found("MODEL-4.unknown", name=name, near=near, key=key)
     else:
-        message = f"{name} is not on this machine{near}, and the hub cannot be reached ({clean(str(status))})"
-        fix = f"copy the model here and use its folder, or set HF_ENDPOINT to a mirror; cache: {cache}"
-        yield of_model.error("MODEL-7", message, fix, keys)
+        yield found("MODEL-7", name=name, near=near, status=clean(str(status)), cache=cache, key=key)
 
 
 def _nowhere(name: str, key: str) -> Finding:
     """The finding for a path that does not exist, or an invalid name."""
     path = Path(name)
     if path.is_file():
-        message = f"{name} is a file; a model is a folder"
-    elif name.startswith(("/", "~", ".")) or name.count("/") > 1:
-        near = did_you_mean(path.name, beside(path))
-        message = f"folder not found: {name}{near}"
-    else:
-        message = f"'{name}' is neither a folder nor a valid model name"
-    fix = "use the folder with config.json, or the name of a model on the Hugging Face hub"
-    return of_model.error("MODEL-4", message, fix, (key,))
+        return found("MODEL-4.file", name=name, key=key)
+    if name.startswith(("/", "~", ".")) or name.count("/") > 1:
+        return found("MODEL-4.missing", name=name, near=did_you_mean(path.name, beside(path)), key=key)
+    return found("MODEL-4.name", name=name, key=key)
 
 
 def _near(name: str, env: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from launcher.check import model, worker
 from launcher.check.config import RULES, agents, optimizer
-from launcher.check.finding import Finding, of_config, of_model
+from launcher.check.finding import Finding, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
 from launcher.estimate import models
@@ -225,36 +225,26 @@ def _here(item: Item) -> bool:
 
 def _finding(subject: Subject, key: str, item: Item, error: str, names: Sequence[str]) -> Iterator[Finding]:
     if "tools" in item:
-        message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no responses are generated"
-        yield of_config.error("LOAD-1", message, "correct the file", (key,))
+        yield found("LOAD-1.tools", key=key, name=Path(item["tools"]).name, error=error)
     elif "target" in item:
-        message = f"{key}: {item['target']} cannot be loaded: {error}"
-        fix = f"correct the name, or set PYTHONPATH under env to the folder of {item['target'].partition('.')[0]}"
-        yield of_config.error("LOAD-1", message, fix, (key,))
+        yield found(
+            "LOAD-1.target", key=key, item=item["target"], error=error, package=item["target"].partition(".")[0]
+        )
     elif "module" in item:
-        message = f"{key}: {item['module']} cannot be imported: {error}"
-        fix = f"install it in veRL's environment, or set PYTHONPATH under env to its folder, or remove {key}"
-        yield of_config.error("LOAD-1", message, fix, (key,))
+        yield found("LOAD-1.module", key=key, item=item["module"], error=error)
     elif "file" in item:
         file, name = item["file"].rpartition("/")[2], item["name"]
-        there = did_you_mean(name, names) or (f"; it defines {', '.join(names)}" if names else "")
-        message = f"{key}: {file} has no class '{name}'{there}" if not error else f"{key}: {name} of {file}: {error}"
-        yield of_config.error("LOAD-1", message, f"correct {key}, or the file", (key,))
+        near = did_you_mean(name, names) or (f"; it defines {', '.join(names)}" if names else "")
+        yield found("LOAD-1.fails" if error else "LOAD-1.class", key=key, file=file, name=name, near=near, error=error)
     elif "optimizer" in item:
         if error in item["given"]:
             error = f"{item['optimizer']} takes no '{error}'{did_you_mean(error, names)}: veRL fails at model load"
-            yield of_config.error("LOAD-2", f"{key}: {error}", f"use names of {', '.join(names)}", (key,))
+            yield found("LOAD-2.argument", key=key, error=error, names=names)
         else:
-            message = f"{key}: {item['optimizer']} refuses {item['given']}: {error}"
-            yield of_config.error("LOAD-2", message, f"correct {key}, or remove it", (key,))
+            yield found("LOAD-2.value", key=key, item=item["optimizer"], given=item["given"], error=error)
     elif "build" in item:
-        message = f"{key} is {subject.get(key)}, which veRL {subject.version} refuses: {error}"
-        yield of_config.error("LOAD-4", message, f"correct {key}, or remove it", (key,))
+        yield found("LOAD-4", key=key, value=subject.get(key), version=subject.version, error=error)
     else:
         what = "tokenizer" if "tokenizer" in item else "model"
-        report = of_model.warning if "missing" in names else of_model.error
-        message = f"the {what} in {item[what]} does not load: {error}"
-        if "missing" in names:
-            message = f"{item[what]}: {error}; they start at random"
-        fix = "download or copy it again, or use the configuration that belongs to it"
-        yield report("LOAD-3", message, fix, (key,))
+        broken = "weights" if "missing" in names else "fails"
+        yield found(f"LOAD-3.{broken}", what=what, place=item[what], error=error, key=key)

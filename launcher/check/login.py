@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from launcher.check.finding import Finding, of_hardware, of_software
+from launcher.check.finding import Finding, found
 from launcher.check.subject import Subject
 from launcher.core.format import GIB, duration, gib
 from launcher.core.text import without_login
@@ -34,11 +34,7 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
     yield from ray_left()
     yield from ray_sessions(RAY_SESSIONS)
     if env.get("RAY_ADDRESS") and not joins:
-        message = (
-            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui unsets it for its runs, other "
-            "commands would join that cluster"
-        )
-        yield of_hardware.info("LOGIN-2", message, "unset RAY_ADDRESS, or set cluster.address to it")
+        yield found("LOGIN-2", address=without_login(env["RAY_ADDRESS"]))
     yield from ports(PORTS)
     yield from at_logout(LOGIND, LINGER)
     if env.get("TMUX"):
@@ -58,15 +54,10 @@ def ray_left() -> Iterator[Finding]:
     if left:
         age = time.time() - min(process.create_time() for process in left)
         pids = " ".join(str(process.pid) for process in left)
-        message = (
-            f"{len(left)} of your Ray processes are left over from an ended run, the oldest is {duration(age)} old: "
-            "they use memory and perhaps a GPU"
-        )
-        yield of_hardware.warning("LOGIN-1", message, f"run `kill {pids}`")
+        yield found("LOGIN-1.left", left=len(left), age=duration(age), pids=pids)
     if running:
         count = "1 of your Ray instances is" if running == 1 else f"{running} of your Ray instances are"
-        message = f"{count} running here: GPUs, memory and CPUs are shared"
-        yield of_hardware.info("LOGIN-1", message, "run `ppo-tui runs` to see which belong to its runs")
+        yield found("LOGIN-1.running", count=count)
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:
@@ -83,8 +74,7 @@ def ray_sessions(folder: Path) -> Iterator[Finding]:
             if time.monotonic() > deadline:
                 break
     if size > 10 * GIB:
-        message = f"{len(sessions)} Ray sessions in {folder} use {gib(size)} GiB or more"
-        yield of_hardware.warning("LOGIN-3", message, f"run `rm -r {folder}/session_2*` when Ray is not running")
+        yield found("LOGIN-3", sessions=len(sessions), folder=folder, size=gib(size))
 
 
 def ports(file: Path) -> Iterator[Finding]:
@@ -92,8 +82,7 @@ def ports(file: Path) -> Iterator[Finding]:
     with contextlib.suppress(OSError, ValueError):
         first, last = map(int, file.read_text().split())
         if last - first < 1000:
-            message = f"only ports {first} to {last} are available here; a run uses several dozen"
-            yield of_hardware.warning("LOGIN-4", message, "run `sysctl net.ipv4.ip_local_port_range='32768 60999'`")
+            yield found("LOGIN-4", first=first, last=last)
 
 
 def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
@@ -107,18 +96,15 @@ def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
                 if name.strip() == "KillUserProcesses":
                     kills = value.strip().lower() in ("yes", "true", "1", "on")
     if kills and not (linger / _user()).exists():
-        message = "this system kills your processes, including runs, when you log out (KillUserProcesses=yes)"
-        yield of_hardware.warning("LOGIN-5", message, "run `loginctl enable-linger`")
+        yield found("LOGIN-5")
 
 
 def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
     """Settings of tmux that affect the screen."""
     if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
-        message = f"tmux delays the Escape key by {escape_time} ms"
-        yield of_software.info("LOGIN-6", message, "add `set -sg escape-time 10` to ~/.tmux.conf")
+        yield found("LOGIN-6.escape", escape_time=escape_time)
     if clipboard == "off":
-        message = "tmux does not pass copied text to your clipboard (set-clipboard is off)"
-        yield of_software.info("LOGIN-6", message, "add `set -g set-clipboard on` to ~/.tmux.conf")
+        yield found("LOGIN-6.clipboard")
 
 
 def _user() -> str:

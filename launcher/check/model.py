@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from launcher.check import hub
-from launcher.check.finding import Finding, of_model
+from launcher.check.finding import Finding, Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
-from launcher.core.format import counted
 from launcher.estimate import models
 from launcher.estimate.models import ModelFacts
 from launcher.verl.config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, REWARD_MODEL, TENSOR, ULYSSES
@@ -70,18 +70,11 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
-        message = f"{facts.name} has {_counted(heads, kv)}, which cannot be split over {counted(tensor, 'GPU')}"
-        fix = f"set rollout.tensor_model_parallel_size to {fitting}"
-        yield of_model.error("MODEL-1", message, fix, (TENSOR,), {"rollout.tensor_model_parallel_size": fitting})
-    places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
-    if subject.has_critic:
-        places.append((CRITIC_ULYSSES, ""))
-    for key, field in places:
+        yield found("MODEL-1", name=facts.name, heads=_counted(heads, kv), tensor=tensor, fitting=fitting)
+    for key in (ULYSSES, *([CRITIC_ULYSSES] if subject.has_critic else [])):
         sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
-            shared = f"sequence parallelism cannot split over {counted(sharing, 'GPU')}"
-            message = f"{facts.name} has {_counted(heads, kv)}, which {shared}"
-            yield of_model.error("P26", message, f"set {field or key} to 1", (key,), {field: 1} if field else None)
+            yield found("P26", name=facts.name, heads=_counted(heads, kv), sharing=sharing, key=key)
 
 
 def _shared(heads: int, kv: int, gpus: int) -> bool:
@@ -104,35 +97,25 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     longest, limit = subject.get(MODEL_LENGTH), context
     lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
-        message = f"rollout.max_model_len is {longest}; the context of {facts.name} is {context} tokens"
-        fix = f"set rollout.max_model_len to {context}"
-        yield of_model.error("P17", message, fix, (MODEL_LENGTH,), {"rollout.max_model_len": context})
+        yield found("P17", longest=longest, name=facts.name, context=context)
     if context and all(isinstance(each, int) for each in lengths) and sum(lengths) > limit:
-        message = (
-            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens; the context of {facts.name} is "
-            f"{context}"
-        )
-        report = of_model.error
-        if subject.at_least("0.7.0") and not (subject.on_cpu and lengths[1] >= context):
-            message, report = f"{message}: responses to long prompts end there", of_model.warning
-        fix = (
-            f"set data.max_response_length to {context - lengths[0]}"
-            if lengths[0] < context
-            else f"shorten both to {context} tokens in total"
-        )
-        yield report("MODEL-2", message, fix, ("data.max_prompt_length", "data.max_response_length"))
+        late = subject.at_least("0.7.0") and not (subject.on_cpu and lengths[1] >= context)
+        level: Level = "warning" if late else "error"
+        then = ": responses to long prompts end there" if late else ""
+        words: Words = {"prompt": lengths[0], "response": lengths[1], "total": sum(lengths), "name": facts.name}
+        variant = "response" if lengths[0] < context else "both"
+        yield found(f"MODEL-2.{variant}", **words, context=context, then=then, left=context - lengths[0], level=level)
 
 
-def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
+def _broken(variant: str, name: str, key: str, folder: Path, **words: Any) -> Finding:
     again = "download or copy it again" if str(folder) == name else f"run `hf download {name}` to download it"
-    return of_model.error("MODEL-3", f"{name}: {message}", fix or again, (key,))
+    return found(f"MODEL-3.{variant}", name=name, key=key, folder=folder, again=again, **words)
 
 
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """A model on disk: configuration and weights."""
     if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
-        fix = "use its base model, and set model.lora_adapter_path to this folder"
-        yield _broken(name, key, folder, "this is a LoRA adapter, not a model", fix)
+        yield _broken("adapter", name, key, folder)
         return
     wrong = list(_config(subject, name, key, folder))
     if wrong:
@@ -141,34 +124,30 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
     files, missing = models.weight_files(folder)
     cut = [file.name for file in files if models.read_header(file) is None]
     if missing:
-        text = f"{len(missing)} of {len(files) + len(missing)} weight files are missing: {missing[0]}"
-        yield _broken(name, key, folder, text)
+        count = len(files) + len(missing)
+        yield _broken("files", name, key, folder, missing=len(missing), count=count, first=missing[0])
     elif cut and (folder / cut[0]).open("rb").read(8) == b"version ":
-        fix = f"run `git -C {folder} lfs pull` to download it"
-        yield _broken(name, key, folder, f"{cut[0]} is only a git-lfs pointer", fix)
+        yield _broken("pointer", name, key, folder, file=cut[0])
     elif cut:
-        yield _broken(name, key, folder, f"{cut[0]} is truncated or not a safetensors file")
+        yield _broken("cut", name, key, folder, file=cut[0])
     elif not files and not list(folder.glob("pytorch_model*.bin")):
-        yield _broken(name, key, folder, "it has no weights", _of_checkpoint(folder))
+        yield _broken("checkpoint" if _of_checkpoint(folder) else "empty", name, key, folder, lacks="weights")
 
 
 def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """Checks that config.json names the kind of model."""
     file = folder / "config.json"
     if not file.is_file():
-        yield _broken(name, key, folder, "it has no config.json", _of_checkpoint(folder))
+        yield _broken("checkpoint" if _of_checkpoint(folder) else "empty", name, key, folder, lacks="config.json")
         return
     try:
         config = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        yield _broken(name, key, folder, "its config.json is not valid JSON")
+        yield _broken("json", name, key, folder)
         return
     kinds = config.get("architectures") if isinstance(config, dict) else None
     if subject.at_least("0.9.0") and not (isinstance(kinds, list) and len(kinds) == 1):
-        fix = 'set architectures in its config.json, for example to ["Qwen2ForCausalLM"]'
-        yield _broken(
-            name, key, folder, "its config.json does not name exactly one architecture, as veRL requires", fix
-        )
+        yield _broken("architecture", name, key, folder)
 
 
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
@@ -176,24 +155,19 @@ def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[
     yield from _any_tokenizer(subject, name, key, folder)
     own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
-        message = f"{TEMPLATE} has no placeholder for a message ({str(own)[:60]!r}): set the template, not a path"
-        fix = "set it to the template's text, or save that as chat_template.jinja next to the tokenizer"
-        yield of_model.error("P27", message, fix, (TEMPLATE,))
+        yield found("P27.path", own=str(own)[:60])
     if has_tokenizer(folder) and not own and not has_chat_template(folder):
-        message = f"{name} has no chat template: every prompt would fail in the first step"
-        fix = "use the -Instruct version of the model, or set actor_rollout_ref.model.custom_chat_template"
-        yield of_model.error("P27", message, fix, (MODEL_PATH, TEMPLATE))
+        yield found("P27.missing", name=name)
 
 
 def _any_tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     if not has_tokenizer(folder):
-        yield _broken(name, key, folder, "it has no tokenizer")
+        yield _broken("empty", name, key, folder, lacks="tokenizer")
 
 
-def _of_checkpoint(folder: Path) -> str:
-    """What to do with the folder of a checkpoint, or "" for another one."""
-    shards = any(any(each.glob("model_world_size_*")) for each in (folder, folder / "actor", folder.parent))
-    return "run `ppo-tui merge` to convert a run's checkpoint to a model" if shards else ""
+def _of_checkpoint(folder: Path) -> bool:
+    """Whether it is the folder of a checkpoint."""
+    return any(any(each.glob("model_world_size_*")) for each in (folder, folder / "actor", folder.parent))
 
 
 def has_tokenizer(folder: Path) -> bool:

@@ -12,10 +12,10 @@ from typing import Any
 
 from launcher.check import data, worker
 from launcher.check.config.reward import MANAGER
-from launcher.check.finding import Finding, of_data
+from launcher.check.finding import Finding, Words, found
 from launcher.check.row_rules import REWARD, validates
 from launcher.check.subject import Subject
-from launcher.core.format import counted, duration, number
+from launcher.core.format import duration, number
 from launcher.core.text import clean, did_you_mean
 from launcher.record.json import Record
 from launcher.verl.config import BATCH, N
@@ -106,12 +106,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
         each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
-            message = (
-                f"one score takes {number(trial.seconds * 1000)} ms, all scores of a step {duration(each_step)} with "
-                f"{counted(workers, 'worker')}"
+            yield found(
+                "REWARD-4", milliseconds=number(trial.seconds * 1000), each_step=duration(each_step), workers=workers
             )
-            fix = "make the function faster, or increase reward.workers"
-            yield of_data.warning("REWARD-4", message, fix, (REWARD, "reward.num_workers"))
 
 
 def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
@@ -125,9 +122,7 @@ def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
     returned = ("score", *trial.extra) if trial.extra else ("acc",)
     if not filters or not trial.ok or metric in (None, "reward", "overlong", "overlong_reward", *returned):
         return
-    message = f"{key} is '{metric}', which {name} does not return: veRL fails when the first groups are finished"
-    fix = f"set {key} to one of reward, {', '.join(returned)}"
-    yield of_data.error("REWARD-7", message, fix, (key, REWARD), {"filter.metric": "reward"})
+    yield found("REWARD-7", metric=metric, name=name, returned=returned)
 
 
 def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
@@ -137,13 +132,9 @@ def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
     `verl/trainer/ppo/metric_utils.py: process_validation_metrics`.
     """
     if trial.is_async and subject.get(MANAGER) == "remote":
-        message = f"{name} is asynchronous, and the reward manager remote takes only plain functions: veRL fails"
-        fix = "set reward.manager to naive, or define it without async"
-        yield of_data.error("P30", message, fix, (REWARD, MANAGER), {"reward.manager": "naive"})
+        yield found("P30.async", name=name)
     if trial.odd and validates(subject):
-        message = f"{name} returns {trial.odd[0]} with the score, which veRL cannot average: the validation fails"
-        fix = "return numbers or text there, each under a name of its own"
-        yield of_data.error("P30", message, fix, (REWARD,))
+        yield found("P30.odd", name=name, odd=trial.odd[0])
 
 
 def try_out(
@@ -164,12 +155,11 @@ def try_out(
     file = file.removeprefix("file://")
     named = file.startswith("pkg://")
     if not named and Path(file).is_dir():
-        return _failed(f"{file} is a folder", "use the Python file with the function")
+        return _failed("folder", file=file)
     if not named and not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
-        message = f"file not found: {file}{hint}: veRL would fail in the first step"
-        return _failed(message, "use the path of the Python file, absolute or relative to the preset's folder")
+        return _failed("missing", file=file, hint=hint)
     kinds, calls = [], []
     for row in rows:
         source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")
@@ -185,7 +175,7 @@ def try_out(
     reply = Scored.from_json(worker.ask(python, "score_rows", request, timeout=timeout, env=env))
     if reply.failed is not None:
         late = ": veRL would hang" if reply.timeout else ""
-        return _failed(f"{Path(file).name}: {clean(reply.failed)}{late}", "make sure that it returns and exits")
+        return _failed("stuck", file=Path(file).name, why=clean(reply.failed), late=late)
     if reply.error is not None:
         return _failure(Path(file), name, reply.error)
     count = len(reply.scores)  # of a slow function, only of the first calls
@@ -248,61 +238,38 @@ def _paid_for_nothing(file: Path, name: str, scored: Sequence[tuple[str, float]]
     for kind in EARNS_NOTHING:
         earned = mean_of(kind, scored)
         if right > max(wrong, 0) and earned >= right / 2:
-            message = (
-                f"{name} of {file.name} gives {number(earned)} for a response without an answer ({kind}), "
-                f"{number(right)} for a right one"
-            )
-            yield of_data.warning("REWARD-8", message, "give less for the form, or 0 without an answer", (REWARD,))
+            yield found("REWARD-8", name=name, file=file.name, earned=number(earned), kind=kind, right=number(right))
             return
 
 
 def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= len(PLAIN):
-        message = (
-            f"{name} of {file.name} returns {number(low)} for every response, right, wrong or empty: nothing can be "
-            "learned from it"
-        )
-        fix = "run `ppo-tui reward test` to see what it expects of a response"
-        yield of_data.warning("REWARD-3", message, fix, (REWARD,))
+        yield found("REWARD-3", name=name, file=file.name, low=number(low))
     elif max(abs(low), abs(high)) > 100:
-        message = f"{name} of {file.name} returns {number(low)} to {number(high)}: PPO is tuned for about 0 to 1"
-        yield of_data.warning("REWARD-5", message, "scale the scores down", (REWARD,))
+        yield found("REWARD-5", name=name, file=file.name, low=number(low), high=number(high))
 
 
 def _failure(file: Path, name: str, error: Failure) -> Trial:
     """What went wrong in one sentence."""
     where = f"{file.name}, line {error.line}" if error.line else file.name
     what = clean(": ".join(part for part in (error.type, error.text) if part))
+    words: Words = {"name": name, "file": file.name, "where": where, "what": what, "signature": SIGNATURE}
     if error.stage == "find":
         names = error.names
-        there = f"; it defines {', '.join(names)}" if names else "; it defines none"
-        message = f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}"
-        fix = f"set reward.function to {names[0]}" if names else f"define one: {SIGNATURE}"
-        return _failed(message, fix, (NAME,), {"reward.function": names[0]} if len(names) == 1 else None)
-    if error.stage == "load":
-        there = f" in line {error.line}" if error.line else ""
-        if error.type in ("SyntaxError", "IndentationError", "TabError"):
-            fix = f"fix the syntax error{there}"
-        elif error.type in ("ImportError", "ModuleNotFoundError"):
-            fix = f"fix the import{there}; the file is loaded by its path, on its own"
-        else:
-            fix = f"fix the error{there}"
-        return _failed(f"{where} cannot be loaded: {what}", fix)
+        near = did_you_mean(name, names) or (f"; it defines {', '.join(names)}" if names else "; it defines none")
+        variant = "no-function" if not names else "other-function" if len(names) == 1 else "other-functions"
+        return _failed(variant, **words, near=near, other=names[0] if names else "")
     if error.stage == "value":
-        return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
-    message = f"{name} fails at {where}: {what}"
+        return _failed("value", **words)
+    if error.stage == "load":
+        wrong = "syntax" if error.type in ("SyntaxError", "IndentationError", "TabError") else "load"
+        wrong = "import" if error.type in ("ImportError", "ModuleNotFoundError") else wrong
+        return _failed(wrong, **words, line=f" in line {error.line}" if error.line else "")
     if "signal only works in main thread" in what:
-        return _failed(
-            message,
-            "remove signal.alarm, for example by disabling math_verify's timeouts: veRL calls the function in a thread",
-        )
-    if error.type == "TypeError" and "argument" in what:
-        return _failed(message, f"define it as {SIGNATURE}; veRL passes keyword arguments")
-    return _failed(message, "correct it; veRL silently drops a response if its score fails")
+        return _failed("signal", **words)
+    return _failed("arguments" if error.type == "TypeError" and "argument" in what else "raises", **words)
 
 
-def _failed(
-    message: str, fix: str, keys: tuple[str, ...] = (REWARD,), change: Mapping[str, Any] | None = None
-) -> Trial:
-    return Trial((of_data.error("P30", message, fix, keys, change),))
+def _failed(variant: str, **words: Any) -> Trial:
+    return Trial((found(f"P30.{variant}", **words),))

@@ -17,7 +17,7 @@ from typing import Any
 
 from launcher.check.config.rollout import OPTIONS
 from launcher.check.facts import known_names
-from launcher.check.finding import Finding, of_software
+from launcher.check.finding import Finding, found
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.core.text import clean, without_login
@@ -71,11 +71,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if use.gpu and use.engine == "sglang" and subject.at_least("0.8.0"):
         yield from _flashinfer(subject.python, subject.get(SGLANG_ATTENTION))
     if subject.get(LIGER) is True:
-        message = "liger-kernel is missing, and model.use_liger requires it"
-        yield from _required(subject.python, "SW-2", "liger-kernel", message, "set model.use_liger to false", LIGER)
+        yield from _required(subject.python, "SW-2.liger", "liger-kernel")
     if (backend := subject.text(TRACE) or "") in known_names().software.trace_backends:
-        message = f"{TRACE} names {backend}, which is not installed"
-        yield from _required(subject.python, "SW-8", backend, message, f"remove {TRACE}", TRACE)
+        yield from _required(subject.python, "SW-8.trace", backend)
 
 
 def _transfer(python: str, backend: str) -> Iterator[Finding]:
@@ -89,9 +87,9 @@ def _transfer(python: str, backend: str) -> Iterator[Finding]:
         for name in known_names().software.transfers.get(backend, ()):
             if env.verl and name not in have:
                 cuda = f"cupy-cuda{(env.cuda or '12').partition('.')[0]}x"
-                fix = f"{_install(env, cuda if name == 'cupy' else name)}, or set rollout.weight_transfer to naive"
-                message = f"{name} is missing, and the weight transfer {backend} requires it"
-                yield of_software.error("SW-11", message, fix, (TRANSFER,))
+                yield found(
+                    "SW-11", name=name, backend=backend, install=_install(env, cuda if name == "cupy" else name)
+                )
 
 
 def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
@@ -105,17 +103,15 @@ def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
             "flashinfer" if versions.number(env.packages.get("sglang", "0")) >= (0, 5, 12) else "fa3"
         )
         if env.cuda and "sglang" in env.packages and chosen == "flashinfer" and "flashinfer-python" not in env.packages:
-            message = "flashinfer-python is missing, and SGLang's attention requires it"
-            fix = f"{_install(env, 'flashinfer-python')}, or set +{SGLANG_ATTENTION}=triton"
-            yield of_software.error("SW-6", message, fix, (SGLANG_ATTENTION,))
+            yield found("SW-6.sglang", install=_install(env, "flashinfer-python"))
 
 
-def _required(python: str, id: str, package: str, message: str, otherwise: str, key: str) -> Iterator[Finding]:
-    """A package that the value of a key requires; `otherwise` is the fix without it."""
+def _required(python: str, name: str, package: str) -> Iterator[Finding]:
+    """The finding `name` where a package that the value of a key requires is missing."""
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
         if env.verl and package not in env.packages:
-            yield of_software.error(id, message, f"{_install(env, package)}, or {otherwise}", (key,))
+            yield found(name, package=package, install=_install(env, package))
 
 
 def usual(machine: Machine) -> Use:
@@ -129,16 +125,19 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
     try:
         env = verl_env.of(python, own)
     except UserError as error:
-        yield of_software.error("SW-1", error.message, error.hint or "set PPO_TUI_PYTHON to the Python that has veRL")
+        yield found(
+            "SW-1.interpreter",
+            message=error.message,
+            fix=error.hint or "set PPO_TUI_PYTHON to the Python that has veRL",
+        )
         return
     if env.verl is None:
         install = verl_env.install_command(env.python, gpu=use.gpu)
-        message = f"veRL is not installed for {env.python}"
-        yield of_software.error("SW-1", message, f"run `{install}`, or set PPO_TUI_PYTHON to the Python that has it")
+        yield found("SW-1.verl", python=env.python, install=install)
         return
     shown = ("verl", "torch", "vllm", "sglang", "ray", "transformers")
-    found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)
-    yield of_software.info("SW-0", f"{env.python} (Python {env.python_version}): {found}", "")
+    packages = [f"{name} {env.packages[name]}" for name in shown if name in env.packages]
+    yield found("SW-0", python=env.python, version=env.python_version, packages=packages)
     yield from _requirements(env, use)
     yield from _queue(env, use)
     yield from _engine(env, use)
@@ -153,11 +152,9 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
     for name, range_ in wanted(env, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
         if have is None and name in known_names().packages:
-            message = f"{name} is missing: veRL {env.verl} requires it"
-            yield of_software.error("SW-2", message, _install(env, f"{name}{range_}"))
+            yield found("SW-2.package", name=name, verl=env.verl, fix=_install(env, f"{name}{range_}"))
         elif have is not None and not _within(have, range_):
-            message = f"{name} is {have}; veRL {env.verl} requires {range_}"
-            yield of_software.warning("SW-3", message, _install(env, f"{name}{range_}"))
+            yield found("SW-3", name=name, have=have, verl=env.verl, range=range_, fix=_install(env, f"{name}{range_}"))
 
 
 def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
@@ -183,11 +180,9 @@ def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
 def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
     if use.v1 and "TransferQueue" not in env.packages:
-        message = f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start without it"
-        fix = _install(env, known_names().software.queue)
-        yield of_software.error("P4", message, fix, ("trainer.use_v1",))
+        yield found("P4", verl=env.verl, fix=_install(env, known_names().software.queue))
     if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
-        yield of_software.error("P5", "orjson is missing: veRL's file logger requires it", _install(env, "orjson"))
+        yield found("P5", fix=_install(env, "orjson"))
 
 
 def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -196,27 +191,23 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
         return
     torch, package = env.packages.get("torch"), use.engine if use.engine in ENGINES else None
     if torch is not None and env.cuda is None:
-        message = f"torch {torch} was built without CUDA, but the run requires GPUs"
-        fix = _install(env, f"'verl[vllm]=={env.verl}'") + " in a separate environment"
-        yield of_software.error("SW-4", message, fix, ("trainer.device",))
+        yield found("SW-4", torch=torch, fix=_install(env, f"'verl[vllm]=={env.verl}'"))
     if package is None:
         return
-    have, key = env.packages.get(package), ("actor_rollout_ref.rollout.name",)
+    have = env.packages.get(package)
     if have is None:
-        message = f"{package} is missing, and rollout.engine is {use.engine}"
-        yield of_software.error("SW-5", message, _install(env, f"'verl[{package}]=={env.verl}'"), key)
+        yield found(
+            "SW-5.missing", package=package, engine=use.engine, fix=_install(env, f"'verl[{package}]=={env.verl}'")
+        )
         return
     if package != "vllm":
         return
     pairs, verl = known_names().software.oldest_vllm, versions.number(env.verl or "")
     oldest = next((vllm for since, vllm in pairs if verl >= versions.number(since)), "0")
     if versions.number(have) < versions.number(oldest):
-        message = f"vllm is {have}; veRL {env.verl} requires at least {oldest}"
-        yield of_software.error("SW-5", message, _install(env, f"'verl[vllm]=={env.verl}'"), key)
+        yield found("SW-5.old", have=have, verl=env.verl, oldest=oldest, fix=_install(env, f"'verl[vllm]=={env.verl}'"))
     if "flashinfer-python" not in env.packages and use.env.get("VLLM_USE_FLASHINFER_SAMPLER") != "0":
-        message = f"flashinfer is missing: the sampler of vllm {have} may stop the engine at its first token"
-        fix = "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or " + _install(env, "flashinfer-python")
-        yield of_software.warning("SW-6", message, fix, key)
+        yield found("SW-6.vllm", have=have, fix=_install(env, "flashinfer-python"))
 
 
 def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -227,27 +218,15 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
     asks = use.critic or use.attention in (None, "flash_attention_2")
     if not asks:
         return
-    finding = of_software.warning if fallback else of_software.error
-    message = (
-        "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead, which is slower and triples "
-        "the memory of an update's logits"
-        if fallback
-        else f"flash-attn is missing: the critic of veRL {env.verl} cannot be loaded without it"
-    )
-    fix = (
-        _install(env, "flash-attn --no-build-isolation")
-        + " (a wheel for your torch saves an hour of building)"
-        + ("" if fallback else ", or use algorithm=grpo with model.attention=sdpa")
-    )
-    yield finding("SW-7", message, fix, (ATTENTION,))
+    install = _install(env, "flash-attn --no-build-isolation")
+    yield found("SW-7.replaced" if fallback else "SW-7.missing", verl=env.verl, install=install)
 
 
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The chosen loggers; a missing one ends the run only after the whole start."""
     for name in use.loggers:
         if name in known_names().software.trackers and name not in env.packages:
-            message = f"trainer.logger names {name}, which is not installed"
-            yield of_software.error("SW-8", message, _install(env, name), ("trainer.logger",))
+            yield found("SW-8.tracker", name=name, fix=_install(env, name))
         if name in known_names().software.online:
             yield from _online(name, known_names().software.online[name], use)
 
@@ -257,16 +236,13 @@ def _online(name: str, needs: Mapping[str, Any], use: Use) -> Iterator[Finding]:
     env, (mode, *modes), (variable, usual) = use.env, needs["mode"], needs["url"]
     if env.get(mode, "").lower() in modes:
         return
-    offline = f"set {mode}: {modes[0]} under env in the preset"
     home = Path(env.get("HOME", "/"))
     if "login" in needs and not any(env.get(each) or (home / each).exists() for each in needs["login"]):
-        message = f"{name} has no login: the run would fail after the entire start-up"
-        yield of_software.error("SW-9", message, f"run `{needs['command']}`, or {offline}", ("trainer.logger",))
+        yield found("SW-9", name=name, command=needs["command"], mode=mode, value=modes[0])
         return
     url = without_login(env.get(variable) or usual)
     if use.online and url.startswith(("http://", "https://")) and (why := _unreachable(url)):
-        message = f"{name} cannot be reached at {clean(url)} ({clean(why)})"
-        yield of_software.warning("SW-12", message, offline, ("trainer.logger",))
+        yield found("SW-12", name=name, url=clean(url), why=clean(why), mode=mode, value=modes[0])
 
 
 def _unreachable(url: str) -> str | None:
@@ -287,9 +263,9 @@ def _bytecode(env: VerlEnv) -> Iterator[Finding]:
     torch, most of them one after another.
     """
     if env.uncompiled is not None:
-        message = f"packages in {env.uncompiled} have no bytecode: a start takes up to twice as long"
-        fix = f"run `{shlex.quote(env.python)} -m compileall -q -j 0 {shlex.quote(str(env.uncompiled))}`"
-        yield of_software.warning("SW-13", message, fix)
+        yield found(
+            "SW-13", uncompiled=env.uncompiled, python=shlex.quote(env.python), quoted=shlex.quote(str(env.uncompiled))
+        )
 
 
 def _ours() -> Iterator[Finding]:
@@ -297,13 +273,12 @@ def _ours() -> Iterator[Finding]:
     try:
         metadata.version("nvidia-ml-py")
     except metadata.PackageNotFoundError:
-        yield of_software.warning("SW-10", "nvidia-ml-py is missing: no GPU metrics", "run `pip install nvidia-ml-py`")
+        yield found("SW-10.missing")
     try:
         old = metadata.version("pynvml")
     except metadata.PackageNotFoundError:
         return
-    message = f"the package pynvml {old} is deprecated; nvidia-ml-py provides the module of that name"
-    yield of_software.info("SW-10", message, "run `pip uninstall pynvml`")
+    yield found("SW-10.old", old=old)
 
 
 def _within(version: str, range_: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from launcher.record.info import Edit
 from launcher.record.json import RARE, Record
 
-OPERATIONS = ("set", "lower", "raise", "remove", "choose", "check")
+OPERATIONS = ("set", "lower", "raise", "remove", "rename", "choose", "check")
 FITS = ("any", "critic", "kl in reward", "kl in loss", "groups", "gpu", "own run")
 """The runs for which a fix can make sense; "own run" is one that ppo-tui started."""
 UNSET = "null"
@@ -136,7 +136,7 @@ def _changes(operation: str, settings: str | Mapping[str, Any] | Sequence[str]) 
         yield from (Change(key, operation) for key in ([settings] if isinstance(settings, str) else settings))
         return
     for key, value in settings.items():
-        if operation in ("choose", "check"):
+        if operation in ("rename", "choose", "check"):
             yield Change(key, operation, words=value)
         else:
             yield Change(key, operation, tuple(value) if isinstance(value, list) else (value,))
@@ -153,6 +153,8 @@ def _phrase(operation: str, changes: Sequence[Change], plain: Names, moves: Move
             return "set " + " and ".join(_setting(each, plain(each.key), moves, mark) for each in changes)
         case "remove":
             return "remove " + " and ".join(name(each.key) for each in changes)
+        case "rename":
+            return "rename " + " and ".join(f"{name(each.key)} to {name(each.words)}" for each in changes)
         case "choose" if changes[0].words:
             same = groupby(changes, lambda each: each.words)
             choices = [(" and ".join(name(each.key) for each in group), words) for words, group in same]
@@ -186,4 +188,6 @@ def _moved(change: Change, name: Names, moves: Moves) -> str:
 
 
 def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_plain, value))}]"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,7 +10,9 @@ import pytest
 from pilots import until
 from textual.pilot import Pilot
 
+from launcher.check.finding import setting
 from launcher.cli.screen import ScreenRequest
+from launcher.record.fix import Fix
 from tui.app import PpoTui
 from tui.pages.editor.draft_checks import DraftChecks
 from tui.pages.editor.side import EditorSide
@@ -47,8 +49,7 @@ REPLY: dict[str, Any] = {
             "level": "error",
             "keys": ["actor_rollout_ref.rollout.gpu_memory_utilization"],
             "message": "the actor's update needs at least 25.0 GiB of a GPU that has 24.0 GiB",
-            "fix": "set rollout.gpu_memory_utilization to 0.4",
-            "change": {"rollout.gpu_memory_utilization": 0.4},
+            "fixes": [setting({"rollout.gpu_memory_utilization": 0.4}).to_json()],
         },
         {
             "id": "DATA-9",
@@ -56,7 +57,7 @@ REPLY: dict[str, Any] = {
             "level": "info",
             "keys": ["data.train_files"],
             "message": "49 rows are left over in each epoch",
-            "fix": "nothing is to be done",
+            "fixes": [Fix("nothing is to be done").to_json()],
         },
     ],
     "memory": {

@@ -10,7 +10,7 @@ import pytest
 from pilots import message, until
 from textual.pilot import Pilot
 
-from launcher.check.finding import REHEARSAL, Finding, of_config
+from launcher.check.finding import REHEARSAL, Finding, found
 from tui.kit.widgets.lines import Lines
 from tui.pages.launch.screen import LaunchScreen
 
@@ -47,7 +47,7 @@ class Rehearsed:
             if cancelled():
                 self.cancelled.set()
                 return None
-        return of_config.info(REHEARSAL, "veRL ran 2 small steps", "")
+        return found("REHEARSAL.finished", steps=2, untried="no GPU")
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import pytest
 from pilots import assert_fits, message, until
 from textual.pilot import Pilot
 
-from launcher.check.finding import Finding
+from launcher.check.finding import Finding, setting
 from launcher.check.gate import Refused
 from launcher.core.errors import UserError
+from launcher.record.fix import Fix
 from launcher.record.layout import RunDir
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.findings import Findings
@@ -27,8 +28,8 @@ model: {path: /models/tiny}
 data: {train: /data/train.parquet, val: /data/val.parquet}
 """
 BROKEN = GOOD + "actor: {ppo_mini_batch_size: 128}\n"  # larger than the batch of 64
-DISK = Finding("HW-9", "hardware", "warning", (), "the disk is nearly full", "delete old runs")
-FILE = Finding("DATA-1", "data", "error", ("data.train_files",), "there is no such file", "make it")
+DISK = Finding("HW-9", "hardware", "warning", (), "the disk is nearly full", (Fix("delete old runs"),))
+FILE = Finding("DATA-1", "data", "error", ("data.train_files",), "there is no such file", (Fix("make it"),))
 
 
 class Slow:
@@ -340,7 +341,7 @@ def test_looks(
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}
     message = "mini-batch 48 does not divide the train batch 128"
-    mini = Finding("V3", "config", "error", keys, message, "use 32 or 64", change)
+    mini = Finding("V3", "config", "error", keys, message, (setting(change),))
     lines = [
         "PPO · 1 GPU · veRL 0.9.1 · Qwen/Qwen2.5-0.5B-Instruct",
         "128 prompts per step, 3 updates of 48",

@@ -62,7 +62,7 @@ def test_a_warning_gives_the_range() -> None:
 def test_where_no_change_is_enough_two_are_offered() -> None:
     padded = assumed("1x16", "model.use_remove_padding=false", "model.lora_rank=16")
     finding = found(padded, "FIT-2")
-    assert finding.fix.startswith("no single change is enough; set ") and " together with " in finding.fix
+    assert finding.fix.startswith("no single change is enough: set ") and " and " in finding.fix
     assert finding.change and len(finding.change) > 1
     assert not list(fitting.checks(padded.with_fields(finding.change)))
 
@@ -104,7 +104,7 @@ def test_what_no_change_can_save_is_said_so() -> None:
 def test_an_engine_without_room_for_one_row() -> None:
     finding = found(assumed("1x24", "rollout.gpu_memory_utilization=0.05"), "FIT-4")
     assert finding.level == "error"
-    assert "rollout.gpu_memory_utilization to 0.1" in finding.fix
+    assert "rollout.gpu_memory_utilization=0.1" in finding.fix
     long = assumed("1x140", "model.path=Qwen/Qwen2.5-7B-Instruct", "rollout.gpu_memory_utilization=0.12")
     shorter = found(long, "FIT-4")
     assert shorter.change == {"rollout.max_model_len": 768}

@@ -17,7 +17,7 @@ def test_a_number_that_breaks_another_rule_gives_way_to_the_nearest_that_breaks_
     """15 would be below the mini-batch, and a mini-batch of 15 could not be cut into micro-batches."""
     found = errors("gsm8k-grpo-24gb", ["trainer.gpus=3"], "3x24")
     assert found["V1"].change == {"data.train_batch_size": 18}
-    assert found["V1"].fix == "set data.train_batch_size to 18"
+    assert found["V1"].fix == "set data.train_batch_size=18"
     assert found["P11"].change == {"actor.ppo_mini_batch_size": 12}
     both = ["trainer.gpus=3", "data.train_batch_size=18", "actor.ppo_mini_batch_size=12"]
     assert errors("gsm8k-grpo-24gb", both, "3x24") == {}
@@ -32,7 +32,7 @@ def test_a_change_brings_along_what_follows_from_it():
     ]
     finding = errors("gsm8k-0.5b-h800", broken, "8x80")["P11"]
     assert finding.change == {"actor.ppo_mini_batch_size": 96, "actor.ppo_micro_batch_size_per_gpu": 12}
-    assert finding.fix.endswith("also requires actor.ppo_micro_batch_size_per_gpu=12")
+    assert finding.fix == "set actor.ppo_mini_batch_size=96 and actor.ppo_micro_batch_size_per_gpu=12"
 
 
 def test_what_the_model_cannot_share_is_not_offered():
@@ -46,7 +46,7 @@ def test_no_change_is_offered_where_none_helps():
     few = ["trainer.gpus=8", "data.train_batch_size=7", "actor.use_dynamic_bsz=false"]
     finding = errors("gsm8k-0.5b-24gb", few, "8x24")["V3"]
     assert finding.change is None
-    assert finding.fix == "use a mini-batch size of 7 or less"
+    assert finding.fix == "set actor.ppo_mini_batch_size=7 or less"
 
 
 def test_a_number_that_pads_is_not_offered_where_one_with_its_consequences_pads_nothing():

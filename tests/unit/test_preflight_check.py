@@ -34,8 +34,15 @@ def test_json_is_what_the_readme_says(ppo_tui):
         "level": "error",
         "keys": found["keys"],
         "message": "mini-batch 32 is not divisible by micro-batch 24",
-        "fix": "use a micro-batch size of 16 or 32",
+        "fix": "set actor.ppo_micro_batch_size_per_gpu=16 or 32",
         "change": {"actor.ppo_micro_batch_size_per_gpu": 16},
+        "fixes": [
+            {
+                "changes": [{"key": "actor.ppo_micro_batch_size_per_gpu", "operation": "set", "values": [16, 32]}],
+                "key": "actor.ppo_micro_batch_size_per_gpu",
+                "text": "set actor.ppo_micro_batch_size_per_gpu=16 or 32",
+            }
+        ],
     }
     assert "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu" in found["keys"]
     assert {"model", "gpu_total", "phases", "host", "formula"} <= report["memory"].keys()
@@ -46,7 +53,7 @@ def test_text_is_grouped_and_says_what_to_do(ppo_tui):
     lines = done.stdout.splitlines()
     assert lines[0] == "CONFIG"
     assert lines[1] == "  x error P10: mini-batch 32 is not divisible by micro-batch 24"
-    assert lines[2] == "      fix: use a micro-batch size of 16 or 32"
+    assert lines[2] == "      fix: set actor.ppo_micro_batch_size_per_gpu=16 or 32"
     assert any(line.startswith("MEMORY in GiB") for line in lines)
     assert lines[-1].endswith("the run would fail")
 
@@ -95,7 +102,7 @@ def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(ppo_
     (tmp_path / "mine.yaml").write_text(PRESET)
     done = ppo_tui("run", "./mine.yaml", "--detach")
     assert done.returncode == 1 and done.stdout == ""
-    assert "P10" in done.stderr and "use a micro-batch size of 24 or 48" in done.stderr
+    assert "P10" in done.stderr and "set actor.ppo_micro_batch_size_per_gpu=24 or 48" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("use --force to start it anyway")
     assert list((tmp_path / "home").glob("runs/*")) == []
 

@@ -195,7 +195,7 @@ def test_a_mistyped_key_is_named_with_the_field_that_is_meant():
     """`data.train` is ours: veRL's own key is not near enough to be a hint."""
     what = subject(load("gsm8k-0.5b-24gb", ["data.trian=x", "trainer.epoch=3"]), on=machine("1x24"))
     fixes = [each.fix for each in checks.quick(what) if each.id == "KEY-1"]  # a warning where veRL is not installed
-    assert fixes == ["use data.train", "use trainer.epochs"]
+    assert fixes == ["rename data.trian to data.train", "rename trainer.epoch to trainer.epochs"]
 
 
 def test_what_the_reward_manager_reads_is_not_strange():
@@ -237,7 +237,7 @@ def test_the_message_has_the_figures_and_the_fix_a_value():
     )
     (found,) = errors(what)
     assert found.message == "mini-batch 64 is not divisible by micro-batch 24"
-    assert found.fix == "use a micro-batch size of 16 or 32"
+    assert found.fix == "set actor.ppo_micro_batch_size_per_gpu=16 or 32"
     assert found.change == {"actor.ppo_micro_batch_size_per_gpu": 16}
 
 
@@ -263,7 +263,7 @@ def test_a_check_that_fails_says_so_and_stops_nothing(monkeypatch: pytest.Monkey
 
 def test_errors_come_first():
     def one(level: Any, group: Any) -> Finding:
-        return Finding(level + group, group, level, (), "m", "f")
+        return Finding(level + group, group, level, (), "m")
 
     mixed = [one("info", "config"), one("error", "software"), one("warning", "data"), one("error", "config")]
     assert [each.id for each in in_order(mixed)] == ["errorconfig", "errorsoftware", "warningdata", "infoconfig"]

@@ -255,4 +255,4 @@ def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:
 
     assert list(enough_samples(what(tmp_path, "data.train_max_samples=0"))) == []
     (only,) = enough_samples(what(tmp_path, "data.train_max_samples=8"))
-    assert "or set data.train_batch_size to 8 or less" in only.fix
+    assert "or set data.train_batch_size=8 or less" in only.fix

@@ -103,9 +103,9 @@ def test_each_gap_comes_with_a_command(
 def test_the_package_that_traces_rollouts_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     env = VerlEnv("/opt/python", "3.12.3", GOOD, Path("/opt/verl"), REQUIRES, None)
     monkeypatch.setattr(verl_env, "probe", lambda _: env)
-    (only,) = software._required("/opt/python", "SW-8", "weave", "no weave", "remove it", software.TRACE)
+    (only,) = software._required("/opt/python", "SW-8.trace", "weave")
     assert only.id == "SW-8" and "pip install weave" in only.fix
-    assert not list(software._required("/opt/python", "SW-8", "orjson", "no orjson", "remove it", software.TRACE))
+    assert not list(software._required("/opt/python", "SW-8.trace", "orjson"))
 
 
 def test_the_probe_asks_for_every_package_that_a_setting_may_require() -> None:
@@ -137,7 +137,7 @@ def test_trackers(judged: Callable[..., list[Finding]], tmp_path: Path) -> None:
     assert [each.id for each in judged(mlflow)] == ["SW-8"]
     wandb = dataclasses.replace(USE, loggers=("wandb",), env={"HOME": str(tmp_path)})
     (only,) = judged(wandb)
-    assert only.id == "SW-9" and "WANDB_MODE: offline" in only.fix and "wandb login" in only.fix
+    assert only.id == "SW-9" and "env.WANDB_MODE=offline" in only.fix and "wandb login" in only.fix
     assert judged(dataclasses.replace(wandb, env={"WANDB_MODE": "offline"})) == []
 
 
@@ -174,9 +174,9 @@ def test_a_tracker_without_a_network(judged: Callable[..., list[Finding]], tmp_p
     server.server_close()
     (only,) = with_server(address.replace("//", "//me:pw@"))
     assert (only.id, only.level) == ("SW-12", "warning") and "me:pw" not in only.message
-    assert only.fix == "set WANDB_MODE: offline under env in the preset"
+    assert only.fix == "set env.WANDB_MODE=offline"
     (only,) = with_server(address, "mlflow", "MLFLOW_TRACKING_URI")
-    assert only.fix == "set MLFLOW_TRACKING_URI: sqlite:////tmp/mlruns.db under env in the preset"
+    assert only.fix == "set env.MLFLOW_TRACKING_URI=sqlite:////tmp/mlruns.db"
     assert with_server("sqlite:////data/mlruns.db", "mlflow", "MLFLOW_TRACKING_URI") == []
 
 

@@ -6,7 +6,8 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollou
 import re
 from pathlib import Path
 
-from launcher.check.config.base import Findings, error, of_trainer, warning
+from launcher.check.config.base import Findings, of_trainer
+from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.core.files import read_json
 from launcher.core.text import did_you_mean
@@ -33,20 +34,11 @@ def lora(subject: Subject) -> Findings:
         if rank is None or subject.get(ENGINE) != "vllm":
             continue
         if rank > LARGEST_RANK:
-            message = f"{key} is {rank}; vLLM supports at most {LARGEST_RANK}"
-            yield error("V12", message, f"set {key} to a value from 16 to 64", [key])
+            yield found("V12", key=key, rank=rank)
         elif str(subject.get(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
-            message = "with LoRA and load_format=dummy, some versions leave random base weights in the engine"
-            fix = f"set {ROLLOUT}.load_format to safetensors"
-            change = {"rollout.load_format": "safetensors"}
-            yield warning("LORA-1", message, fix, [key, f"{ROLLOUT}.load_format"], change)
+            yield found("LORA-1", key=key)
         if subject.gpus == 1 and subject.get(f"{ACTOR}.strategy", "fsdp") == "fsdp":
-            message = (
-                "with LoRA, FSDP 1 and a single GPU, the engine gets an empty adapter and the run hangs after its "
-                "start-up (seen with veRL 0.9.1 on an H200)"
-            )
-            fix = f"set {ACTOR}.strategy to fsdp2"
-            yield error("LORA-2", message, fix, [key, f"{ACTOR}.strategy"], {"actor.strategy": "fsdp2"})
+            yield found("LORA-2", key=key)
 
 
 @of_trainer
@@ -56,9 +48,7 @@ def other_rank(subject: Subject) -> Findings:
     rank = subject.whole(key)
     if rank is None or subject.whole(RANK) or not subject.is_fsdp or not subject.at_least("0.8.0"):
         return
-    message = f"{key} is {rank} and {RANK} is 0: FSDP trains all weights, but the trainer expects an adapter"
-    fix = f"set {RANK} to {rank} instead"
-    yield error("LORA-3", message, fix, [key, RANK], {"model.lora_rank": min(rank, LARGEST_RANK)})
+    yield found("LORA-3", rank=rank, usual=min(rank, LARGEST_RANK))
 
 
 def continued(subject: Subject) -> Findings:
@@ -69,19 +59,13 @@ def continued(subject: Subject) -> Findings:
     config = Path(path) / "adapter_config.json"
     if not config.is_file():
         there = "has no adapter_config.json" if Path(path).is_dir() else "is not a folder"
-        message = f"{ADAPTER} = {path} {there}: veRL fails at model load"
-        yield error("LORA-4", message, "set it to the folder that PEFT saved the adapter in", [ADAPTER])
+        yield found("LORA-4.folder", path=path, there=there)
     elif not any((Path(path) / name).is_file() for name in WEIGHTS):
-        message = f"{ADAPTER} = {path} has no {' and no '.join(WEIGHTS)}: veRL fails at model load"
-        yield error("LORA-4", message, "copy the adapter's weights there too", [ADAPTER])
+        yield found("LORA-4.weights", path=path, weights=WEIGHTS)
     elif not subject.whole(RANK):
         rank = read_json(config).get("r")
         usual = rank if type(rank) is int and 0 < rank <= LARGEST_RANK else 16
-        message = (
-            f"{ADAPTER} is set but {RANK} is 0: the adapter is not loaded, all weights are trained, and a reference "
-            "policy fails"
-        )
-        yield error("LORA-4", message, f"set {RANK} to {usual}", [ADAPTER, RANK], {"model.lora_rank": usual})
+        yield found("LORA-4.rank", usual=usual)
 
 
 def targets(subject: Subject) -> Findings:
@@ -101,8 +85,7 @@ def targets(subject: Subject) -> Findings:
         kept = [layer for layer in there if not _matches(excluded, [layer])]
         every = wanted is None or wanted == "all-linear"
         if there and (every or _matches(wanted, there)) and not (kept if every else _matches(wanted, kept)):
-            message = f"{block}.exclude_modules is {excluded}, which leaves no target: veRL fails at model load"
-            yield error("LORA-5", message, f"remove {block}.exclude_modules", [f"{block}.exclude_modules", key])
+            yield found("LORA-5.excluded", block=block, excluded=excluded, key=key)
             continue
         if every:
             continue
@@ -114,16 +97,13 @@ def targets(subject: Subject) -> Findings:
                 if isinstance(wanted, str)
                 else ""
             )
-            message = f"{key} is {wanted}{hint}, which matches no layer of the model{text}: veRL fails at model load"
-            fix = f"set {key} to all-linear, or to a list of {', '.join(leaves)}"
-            yield error("LORA-5", message, fix, [key], {f"{group}.target_modules": "all-linear"})
+            yield found("LORA-5.unmatched", key=key, wanted=wanted, hint=hint, text=text, leaves=leaves, group=group)
         elif there and isinstance(wanted, list):
             lost = [name for name in wanted if not _matches([name], there)]
             if lost:
-                message = (
-                    f"{key} names {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which is not a layer of the model"
+                yield found(
+                    "LORA-5.strange", key=key, lost=lost[0], near=did_you_mean(str(lost[0]), leaves), leaves=leaves
                 )
-                yield warning("LORA-5", message, f"use {', '.join(leaves)}", [key])
 
 
 def _matches(wanted: object, layers: list[str]) -> bool:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from launcher.check.config.base import Findings, error, info, of_keys, of_registry, warning
+from launcher.check.config.base import Findings, of_keys, of_registry
+from launcher.check.finding import Words, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
 from launcher.verl.config import ENGINE, MODEL, ROLLOUT
@@ -40,13 +41,13 @@ def loop(subject: Subject) -> Findings:
     known, own = known_loops(subject)
     if name is None or not known or name in known or name in own or (path and not own):
         return
-    message = f"{LOOP}: veRL has no agent loop '{name}'{did_you_mean(name, [*known, *own])}"
+    names = [*known, *own]
+    words: Words = {"name": name, "near": did_you_mean(name, names), "names": names}
     where = f"{Path(str(path)).name} has none of that name" if path else f"no {LOOPS} is set that could register it"
     if subject.get(f"{MODEL}.external_lib") and not path:
-        yield info("AGENT-1", f"{message}: {MODEL}.external_lib must register it", "", [LOOP])
+        yield found("AGENT-1.external", **words)
         return
-    fix = f"set rollout.agent_loop to one of {', '.join([*known, *own])}"
-    yield error("AGENT-1", f"{message}, and {where}: no responses are generated", fix, [LOOP, LOOPS])
+    yield found("AGENT-1.unknown", **words, where=where)
 
 
 def loop_file(subject: Subject) -> Findings:
@@ -57,14 +58,11 @@ def loop_file(subject: Subject) -> Findings:
     path = Path(str(subject.get(LOOPS)))
     if not subject.get(LOOPS) or not path.is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1
-    found = _yaml(path)
-    if not isinstance(found, list) or not all(
-        isinstance(each, dict) and {"name", "_target_"} <= {*each} for each in found
+    listed = _yaml(path)
+    if not isinstance(listed, list) or not all(
+        isinstance(each, dict) and {"name", "_target_"} <= {*each} for each in listed
     ):
-        message = f"{path} is not a list of agent loops: veRL fails when the agent workers start"
-        yield error(
-            "AGENT-1", message, "list each loop as `- name: NAME`, with its class as `_target_: module.Class`", [LOOPS]
-        )
+        yield found("AGENT-1.file", path=path)
 
 
 def tools(subject: Subject) -> Findings:
@@ -73,8 +71,7 @@ def tools(subject: Subject) -> Findings:
     if not subject.at_least("0.7.0"):
         return
     if subject.get(LOOP) == WITH_TOOLS and not given:
-        message = f"the agent loop {WITH_TOOLS} has no tools to offer: {' and '.join(TOOLS)} are not set"
-        yield warning("AGENT-2", message, "set rollout.tool_config_path", [LOOP, *TOOLS])
+        yield found("AGENT-2", keys=[LOOP, *TOOLS])
 
 
 @of_registry
@@ -86,14 +83,11 @@ def tool_file(subject: Subject) -> Findings:
     path = subject.get(TOOLS[0])
     if not path or not Path(str(path)).is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1
-    found = _yaml(Path(str(path)))
-    listed = found.get("tools") if isinstance(found, dict) else None
+    content = _yaml(Path(str(path)))
+    listed = content.get("tools") if isinstance(content, dict) else None
     known = subject.facts.names.get("tool_types", [])
     if not isinstance(listed, list) or not listed:
-        message = f"{path} has no list 'tools': veRL fails when the agent workers start"
-        yield error(
-            "AGENT-3", message, "write `tools:` with a class_name, a config and a tool_schema for each", [TOOLS[0]]
-        )
+        yield found("AGENT-3.unlisted", path=path)
         return
     for place, tool in enumerate(listed, 1):
         block = tool if isinstance(tool, dict) else {}
@@ -101,14 +95,10 @@ def tool_file(subject: Subject) -> Findings:
         missing = [name for name in ("class_name", "config") if name not in block]
         missing += ["config.type"] if isinstance(settings, dict) and "type" not in settings else []
         if missing:
-            message = f"{path}: tool {place} has no {' and no '.join(missing)}"
-            yield error(
-                "AGENT-3", message, f"add {' and '.join(missing)}; the type is native for a Python class", [TOOLS[0]]
-            )
+            yield found("AGENT-3.incomplete", path=path, place=place, missing=missing)
         kind = settings.get("type") if isinstance(settings, dict) else None
         if kind is not None and known and kind not in known:
-            message = f"{path}: tool {place} has the type '{kind}'; veRL {subject.version} has only {', '.join(known)}"
-            yield error("AGENT-3", message, f"set config.type to {' or '.join(known)}", [TOOLS[0]])
+            yield found("AGENT-3.type", path=path, place=place, kind=kind, version=subject.version, known=known)
 
 
 @of_registry
@@ -118,8 +108,7 @@ def tool_format(subject: Subject) -> Findings:
     if subject.get(LOOP) == WITH_TOOLS and value is not None and known and value not in known:
         if f'ToolParser.register("{value}")' in _text(subject.get(TOOLS[1])):
             return
-        message = f"{FORMAT}: veRL reads no tool calls of format '{value}'{did_you_mean(value, known)}"
-        yield error("AGENT-4", message, f"set rollout.tool_format to one of {', '.join(known)}", [FORMAT, LOOP])
+        yield found("AGENT-4", value=value, near=did_you_mean(value, known), known=known)
 
 
 def unread(subject: Subject) -> Findings:
@@ -129,8 +118,7 @@ def unread(subject: Subject) -> Findings:
     for name in OF_VLLM:
         key = f"{ROLLOUT}.{name}"
         if subject.source(key) in ("field", "override"):
-            fix = f"remove {key}, or set SGLang's own option below {ROLLOUT}.engine_kwargs.sglang"
-            yield info("ENGINE-4", f"{key} has no effect with the engine sglang", fix, [key])
+            yield found("ENGINE-4", key=key)
 
 
 @of_keys
@@ -140,10 +128,7 @@ def quantization(subject: Subject) -> Findings:
     value, known = subject.text(key), QUANTIZED.get(subject.text(ENGINE) or "")
     if value is None or known is None or value in known or not subject.at_least("0.9.0"):
         return
-    message = f"{engine} cannot quantize its weights to '{value}'{did_you_mean(value, known)}: veRL fails at its start"
-    yield error(
-        "ENGINE-3", message, f"set {key} to {' or '.join(known)}", [key, ENGINE], {"rollout.quantization": "fp8"}
-    )
+    yield found("ENGINE-3", engine=engine, value=value, near=did_you_mean(value, known), key=key, known=known)
 
 
 def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
@@ -168,8 +153,7 @@ def template_arguments(subject: Subject) -> Findings:
     veRL: `verl/utils/tokenizer/continuous_token.py`, before 0.9 `agent_loop.py: AgentLoopBase.apply_chat_template`.
     """
     for name in sorted({*subject.names_below(TEMPLATE_ARGUMENTS)} & {*PASSED}):
-        message = f"{TEMPLATE_ARGUMENTS} has {name}, which veRL passes itself: no prompt can be written"
-        yield error("P27", message, f"remove {name}", [TEMPLATE_ARGUMENTS])
+        yield found("P27.arguments", name=name)
 
 
 def _text(path: Any) -> str:

@@ -6,7 +6,8 @@ veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/p
 
 from collections.abc import Collection, Mapping
 
-from launcher.check.config.base import Findings, error, info, of_keys, of_trainer, warning
+from launcher.check.config.base import Findings, of_keys, of_trainer
+from launcher.check.finding import Words, found
 from launcher.check.subject import Subject
 from launcher.core.text import nearest, perhaps
 from launcher.preset.schema import BY_KEY
@@ -44,26 +45,25 @@ def aggregation(subject: Subject) -> Findings:
     for block in (ACTOR, CRITIC):
         key = f"{block}.loss_agg_mode"
         if subject.get(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
-            message = f"'token-sum' requires veRL 0.9; this is veRL {subject.version}"
-            yield error("V5", message, f"set {key} to token-mean", [key])
+            yield found("V5", version=subject.version, key=key)
 
 
 def loss_mode(subject: Subject) -> Findings:
     """P19: the policy loss is one of this version's, or the user's own."""
     known = subject.facts.names.get("losses", [])
     if "vanilla" in known:  # older versions do not register it
-        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss")
+        yield from _registered(subject, "P19", LOSS_MODE, losses(), known)
 
 
 def estimator(subject: Subject) -> Findings:
     """ALG-4: the advantage estimator is one of this version's, or the user's own."""
     known = [each.name for each in estimators().values() if subject.at_least(each.since)]
     known += subject.facts.names.get("estimators", [])  # of an installed fork
-    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator")
+    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known)
 
 
 def _registered(
-    subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str], what: str
+    subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str]
 ) -> Findings:
     """An error for a name of another version and for one that nobody registers; a note for what a module of the user's
     may register.
@@ -78,20 +78,16 @@ def _registered(
     preset = subject.loaded.preset
     places += ["program"] if preset.is_foreign or preset.program.imports_from else []
     places += [f"env.{_EXTERNAL}"] if preset.env.get(_EXTERNAL) else []
+    what = "policy loss" if id == "P19" else "advantage estimator"
+    words: Words = {"what": what, "key": key, "name": name, "version": subject.version, "known": sorted(set(known))}
     if name in catalogue:
-        message = f"the {what} '{name}' requires veRL {catalogue[name].since}; this is veRL {subject.version}"
-        yield error(id, message, f"update veRL, or set {key} to one of {', '.join(sorted(known))}", [key])
+        yield found(f"{id}.old", **words, since=catalogue[name].since)
     elif near is not None and not places:
-        message = f"veRL {subject.version} has no {what} '{name}'{perhaps(near)}"
-        yield error(id, message, f"set {key} to {near}", [key], {field.name: near})
+        yield found(f"{id}.near", **words, near=near, perhaps=perhaps(near))
     elif not places:
-        message = f"veRL {subject.version} has no {what} '{name}', and no module is set that could register it"
-        names = ", ".join(sorted(set(known)))
-        fix = f"set {key} to one of {names}, or model.external_lib to the module that registers it"
-        yield error(id, message, fix, [key])
+        yield found(f"{id}.unknown", **words)
     else:
-        message = f"the {what} '{name}' is not veRL's own: {', '.join(places)} must register it"
-        yield info(id, message, "register it when that module is imported", [key, *places])
+        yield found(f"{id}.external", **words, places=places, keys=[key, *places])
 
 
 @of_trainer
@@ -99,32 +95,28 @@ def trainers_of_estimators(subject: Subject) -> Findings:
     """ALG-5: ReMax, GDPO and the optimal token baselines run in the legacy trainer only."""
     known = estimators().get(subject.text(ESTIMATOR) or "")
     if known is not None and known.lacks and subject.is_v1:
-        message = f"the v1 trainer of veRL {subject.version} does not pass {known.lacks}, which {known.name} requires"
-        yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
+        yield found("ALG-5", version=subject.version, lacks=known.lacks, name=known.name)
 
 
 @of_trainer
 def optimal_baseline(subject: Subject) -> Findings:
     """ALG-6: the optimal token baseline requires the sum of squared probabilities from the actor."""
     if "optimal_token_baseline" in (subject.text(ESTIMATOR) or "") and subject.get(SQUARES) is not True:
-        message = f"{subject.get(ESTIMATOR)} requires the sum of squared probabilities, and {SQUARES} is not true"
-        yield error("ALG-6", message, f"set {SQUARES}=true under overrides", [ESTIMATOR, SQUARES])
+        yield found("ALG-6", value=subject.get(ESTIMATOR))
 
 
 @of_trainer
 def rewards_of_gdpo(subject: Subject) -> Findings:
     """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
     if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
-        message = f"gdpo requires {GDPO_KEYS}: the names of the rewards that the reward function returns"
-        yield error("ALG-7", message, f"set +{GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
+        yield found("ALG-7")
 
 
 @of_trainer
 def correction_of_bypass(subject: Subject) -> Findings:
     """ALG-8: the loss bypass_mode requires a rollout correction in bypass mode."""
     if subject.get(LOSS_MODE) == "bypass_mode" and subject.get(BYPASS) is not True:
-        message = f"the loss bypass_mode requires {BYPASS}=true"
-        yield error("ALG-8", message, "set correction.bypass_mode to true", [LOSS_MODE, BYPASS])
+        yield found("ALG-8")
 
 
 def strengths(subject: Subject) -> Findings:
@@ -135,31 +127,26 @@ def strengths(subject: Subject) -> Findings:
     mode = subject.text(LOSS_MODE) or ""
     for key, usual in POSITIVE.get(mode, {}).items():
         if not (subject.number(key) or 0) > 0:
-            message = f"the loss {mode} requires a positive {key}, which is {subject.get(key)}"
-            yield error("ALG-10", message, f"set {key}={usual} under overrides", [LOSS_MODE, key])
+            yield found("ALG-10", mode=mode, key=key, value=subject.get(key), usual=usual)
 
 
 def gae_needs_critic(subject: Subject) -> Findings:
     """ALG-1: GAE requires a critic."""
     if subject.get(ESTIMATOR) == "gae" and subject.get(CRITIC_ON) is False:
-        message = "PPO's advantage estimator (gae) requires a critic, and critic.enable is false"
-        yield error("ALG-1", message, "remove critic.enable, or set algorithm to grpo", [ESTIMATOR, CRITIC_ON])
+        yield found("ALG-1")
 
 
 def group_of_one(subject: Subject) -> Findings:
     """ALG-2: GRPO, RLOO and others compare the responses to one prompt, so they need several."""
     if subject.group_based and subject.whole(N) == 1:
         name = subject.get(ESTIMATOR)
-        message = f"{name} compares the responses to one prompt, and rollout.n is 1: nothing useful is learned"
-        yield warning("ALG-2", message, "set rollout.n to a value from 4 to 16", [ESTIMATOR, N], {"rollout.n": 5})
+        yield found("ALG-2", name=name)
 
 
 def two_kls(subject: Subject) -> Findings:
     """ALG-3: the KL to the reference is counted in the reward and in the loss."""
     if subject.get("algorithm.use_kl_in_reward") is True and subject.get(f"{ACTOR}.use_kl_loss") is True:
-        message = "the KL to the reference is counted twice: in the reward and in the loss"
-        fix = "keep one: PPO usually counts it in the reward, GRPO in the loss"
-        yield info("ALG-3", message, fix, ["algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"])
+        yield found("ALG-3")
 
 
 def filter_metric(subject: Subject) -> Findings:
@@ -167,28 +154,20 @@ def filter_metric(subject: Subject) -> Findings:
     if subject.get(f"{FILTER}.enable") is not True:
         return
     if not subject.is_v1:
-        message = f"{FILTER}.enable has no effect: this trainer filters no groups"
-        fix = "set trainer.use_v1 to true" if subject.at_least("0.9.0") else "update veRL to 0.9 or newer"
-        yield warning("ALG-9", message, fix, [f"{FILTER}.enable", f"{TRAINER}.use_v1"])
+        yield found("ALG-9.legacy" if subject.at_least("0.9.0") else "ALG-9.old")
         return
     sampler = f"{TRAINER}.v1.sampler.custom_sampler.path"
     if subject.get(sampler) is not None:
-        message = f"{FILTER}.enable has no effect on a custom sampler: veRL does not tell it the metric"
-        yield warning("ALG-9", message, f"set {sampler} to null under overrides", [f"{FILTER}.enable", sampler])
+        yield found("ALG-9.sampler")
         return
     metric, own = subject.text(f"{FILTER}.metric"), subject.get("reward.custom_reward_function.path")
     if metric and not own and metric not in BUILT_IN_METRICS:
-        message = f"veRL's own rewards return no '{metric}': it fails when the first groups are finished"
-        fix = f"set {FILTER}.metric to {' or '.join(BUILT_IN_METRICS[:2])}"
-        yield error("V19", message, fix, [f"{FILTER}.metric"], {"filter.metric": "reward"})
+        yield found("V19.unknown", metric=metric)
     if not subject.get(f"{FILTER}.metric"):
-        message = f"{FILTER}.enable is true, but {FILTER}.metric is not set"
-        yield error("V19", message, f"set {FILTER}.metric to reward", [f"{FILTER}.enable", f"{FILTER}.metric"])
+        yield found("V19.unset")
     model = "reward.reward_model"
     if subject.get(f"{model}.enable") is True and not subject.get(f"{model}.enable_resource_pool"):
-        message = "groups are filtered while responses arrive, but the reward model scores them only afterwards"
-        fix = f"set {model}.enable_resource_pool to true, or use a reward function"
-        yield error("V19", message, fix, [f"{FILTER}.enable", f"{model}.enable_resource_pool"])
+        yield found("V19.reward-model")
 
 
 RULES = (

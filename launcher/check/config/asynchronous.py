@@ -7,9 +7,9 @@ veRL: `verl/trainer/ppo/v1/trainer_separate_async.py: PPOTrainerSeparateAsync`, 
 
 import math
 
-from launcher.check.config.base import Findings, error, gpu_count, info, of_registry, of_trainer, warning
+from launcher.check.config.base import Findings, of_registry, of_trainer
+from launcher.check.finding import found, setting
 from launcher.check.subject import Subject
-from launcher.core.format import counted
 from launcher.verl.config import (
     ACTOR,
     BATCH,
@@ -25,7 +25,6 @@ from launcher.verl.config import (
     REWARD_MODEL,
     ROLLOUT,
     SYNC_STEP,
-    TENSOR,
     TRAINER,
     TRAINER_MODE,
     TRANSFER,
@@ -47,34 +46,22 @@ def batch_of_updates(subject: Subject) -> Findings:
         return
     batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(SYNC_STEP)
     if batch is not None and mini is not None and step is not None and batch != mini * step:
-        message = (
-            f"batch is {batch}, and separate_async requires mini-batch {mini} x {counted(step, 'update')} "
-            f"({SYNC_STEP}) = {mini * step}"
-        )
         fits = batch % mini == 0
         change = {"trainer.parameter_sync_step": batch // mini} if fits else {"data.train_batch_size": mini * step}
-        fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
-        yield error("ASYNC-1", message, fix, [BATCH, MINI, SYNC_STEP], change)
+        yield found("ASYNC-1.batch", batch=batch, mini=mini, step=step, needed=mini * step, fixes=[setting(change)])
     for key, field in ((ENGINE_NODES, "rollout.nodes"), (ENGINE_GPUS, "rollout.gpus")):
         if subject.whole(key) is None:
-            message = f"separate_async requires GPUs for the engine alone, but {key} is {subject.get(key)}"
-            yield error("ASYNC-1", message, f"set {field} to 1, or trainer.mode to sync", [key], {field: 1})
+            yield found("ASYNC-1.apart", key=key, value=subject.get(key), field=field)
     size, own = subject.engine_size, subject.engine_gpus
     if own and own < size:
-        message = f"an engine spans {gpu_count(size)}, and {gpu_count(own)} are for the engine alone: none starts"
-        yield error("ASYNC-1", message, f"set rollout.gpus to {size}, or {TENSOR} to 1", [ENGINE_GPUS, TENSOR])
+        yield found("ASYNC-1.none", size=size, own=own)
     elif own and own % size:
-        message = f"an engine spans {gpu_count(size)}: {own % size} of the {gpu_count(own)} for engines stay unused"
-        yield warning("ASYNC-1", message, f"use a multiple of {size}", [ENGINE_GPUS, TENSOR])
+        yield found("ASYNC-1.idle", size=size, left=own % size, own=own)
     if subject.get(TRANSFER) == "naive":
         backend = "gloo" if subject.on_cpu else "nccl"
-        message = f"separate_async sends weights to other GPUs, which {TRANSFER} = naive does not support"
-        fix = f"set rollout.weight_transfer to {backend}, or trainer.mode to sync"
-        yield error("ASYNC-1", message, fix, [TRANSFER], {"rollout.weight_transfer": backend})
+        yield found("ASYNC-1.naive", backend=backend)
     if subject.get(f"{REWARD_MODEL}.enable") is True and not subject.get(OWN_GPUS):
-        message = "separate_async never pauses its engines, so a reward model cannot share their GPUs"
-        fix = "set reward.model_own_gpus to true, with reward.model_gpus and reward.model_nodes"
-        yield error("ASYNC-1", message, fix, [OWN_GPUS, TRAINER_MODE])
+        yield found("ASYNC-1.reward-model")
 
 
 @of_registry
@@ -82,45 +69,30 @@ def transfer(subject: Subject) -> Findings:
     """ASYNC-2: each way of sending weights has an engine that can receive them."""
     backend = subject.text(TRANSFER)
     if backend == "gloo" and not subject.on_cpu:
-        message = "the weight transfer 'gloo' is ppo-tui's own and works only on the CPU platform"
-        yield error(
-            "ASYNC-2", message, "set rollout.weight_transfer to nccl", [TRANSFER], {"rollout.weight_transfer": "nccl"}
-        )
+        yield found("ASYNC-2.gloo")
     elif subject.on_cpu and backend not in (None, "naive", "gloo"):
-        message = f"the weight transfer '{backend}' requires a GPU"
-        yield error(
-            "ASYNC-2", message, "set rollout.weight_transfer to gloo", [TRANSFER], {"rollout.weight_transfer": "gloo"}
-        )
+        yield found("ASYNC-2.gpu", backend=backend)
     if backend == "delta_sharded" and subject.get(ENGINE) not in ("vllm", "sglang"):
-        message = f"the weight transfer delta_sharded requires vLLM or SGLang, not {subject.get(ENGINE)}"
-        yield error("ASYNC-2", message, "set rollout.weight_transfer to nccl", [TRANSFER, ENGINE])
+        yield found("ASYNC-2.delta", value=subject.get(ENGINE))
 
 
 def engines_beside_the_trainer(subject: Subject) -> Findings:
     """ASYNC-3: only separate_async can do without engines on the trainer's GPUs, or lend these GPUs to it."""
     if subject.get(HYBRID) is False and not subject.is_v1:
-        message = f"{HYBRID} is false, which the trainer of veRL {subject.version} rejects"
-        if subject.at_least("0.9.0"):
-            message = f"{HYBRID} is false, which the legacy trainer rejects"
-        yield error("ASYNC-3", message, "set trainer.hybrid_engine to true", [HYBRID], {"trainer.hybrid_engine": True})
+        trainer = "legacy trainer" if subject.at_least("0.9.0") else f"trainer of veRL {subject.version}"
+        yield found("ASYNC-3.trainer", trainer=trainer)
     elif subject.get(HYBRID) is False and not (subject.is_separate and subject.at_least("0.9.1")):
         mode = f"veRL {subject.version}" if subject.is_separate else subject.trainer_mode
-        message = f"{HYBRID} = false has no effect with {mode}: the trainer's GPUs hold an engine"
-        yield info("ASYNC-3", message, "remove trainer.hybrid_engine, or set trainer.mode to separate_async", [HYBRID])
+        yield found("ASYNC-3.no-effect", mode=mode)
     if subject.get(LEND) is True and subject.is_separate and not subject.has_hybrid_engine:
-        message = f"{LEND} has no effect: without a hybrid engine the trainer's GPUs cannot generate"
-        yield info(
-            "ASYNC-3", message, "set trainer.hybrid_engine to true, or trainer.lend_gpus to false", [LEND, HYBRID]
-        )
+        yield found("ASYNC-3.cannot-lend")
     if subject.get(LEND) is True and subject.is_separate and subject.get(f"{ROLLOUT}.disaggregation.enabled") is True:
         key = f"{ROLLOUT}.disaggregation.enabled"
-        message = f"{LEND} does not work with {key}: veRL fails at the start"
-        yield error("ASYNC-3", message, "set trainer.lend_gpus to false", [LEND, key], {"trainer.lend_gpus": False})
+        yield found("ASYNC-3.disaggregated", key=key)
     if subject.get(TRAINER_MODE) != "separate_async" and any(subject.is_set(key) for key in (ENGINE_NODES, LEND)):
         given = [key for key in (ENGINE_NODES, ENGINE_GPUS, LEND) if subject.is_set(key)]
         if subject.whole(ENGINE_NODES) or subject.get(LEND):
-            message = f"{', '.join(given)}: read only by separate_async, and trainer.mode is {subject.trainer_mode}"
-            yield info("ASYNC-3", message, "set trainer.mode to separate_async, or remove them", given)
+            yield found("ASYNC-3.unread", given=given, mode=subject.trainer_mode, keys=given)
 
 
 def age(subject: Subject) -> Findings:
@@ -131,12 +103,7 @@ def age(subject: Subject) -> Findings:
     key = f"{TRAINER}.v1.{mode}.num_warmup_batches"
     ahead = int(subject.number(key) or 0)
     if ahead + 1 > limit:
-        message = (
-            f"{key} = {ahead}: a response is trained on {counted(ahead + 1, 'version')} after it was requested, "
-            f"and is dropped after {limit} ({MAX_AGE})"
-        )
-        fix = f"set trainer.max_off_policy_threshold to {ahead + 2}"
-        yield warning("ASYNC-4", message, fix, [key, MAX_AGE], {"trainer.max_off_policy_threshold": ahead + 2})
+        yield found("ASYNC-4", key=key, ahead=ahead, age=ahead + 1, limit=limit, enough=ahead + 2)
 
 
 @of_trainer
@@ -144,10 +111,7 @@ def adapters(subject: Subject) -> Findings:
     """ASYNC-5: an adapter reaches engines on other GPUs only when it is merged into the weights."""
     merge = f"{MODEL}.lora.merge"
     if subject.is_separate and subject.has_lora and subject.get(merge) is not True:
-        message = "separate_async sends weights without the LoRA adapter: its engines never see what is learned"
-        yield error(
-            "ASYNC-5", message, "set model.lora_merge to true", [merge, TRAINER_MODE], {"model.lora_merge": True}
-        )
+        yield found("ASYNC-5")
 
 
 def weights_put_aside(subject: Subject) -> Findings:
@@ -155,9 +119,7 @@ def weights_put_aside(subject: Subject) -> Findings:
     strategy = subject.text(f"{ACTOR}.strategy")
     if not subject.is_separate or strategy in (None, *RESTORED) or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return
-    message = f"separate_async cannot put the weights of strategy '{strategy}' aside: veRL fails in the first step"
-    fix = "set correction.bypass_mode to true, which needs no old weights, or actor.strategy to fsdp2"
-    yield error("ASYNC-6", message, fix, [f"{ACTOR}.strategy", TRAINER_MODE], {"correction.bypass_mode": True})
+    yield found("ASYNC-6", strategy=strategy)
 
 
 def determinism(subject: Subject) -> Findings:
@@ -168,18 +130,9 @@ def determinism(subject: Subject) -> Findings:
         if subject.get(key) is True
     ]
     if keys and subject.is_v1:
-        message = (
-            f"{keys[0]} does not make results reproducible: veRL {subject.version}'s trainer takes responses in the "
-            "order in which they finish"
-        )
-        yield warning(
-            "ASYNC-7", message, "set trainer.use_v1 to false", [*keys, f"{TRAINER}.use_v1"], {"trainer.use_v1": False}
-        )
+        yield found("ASYNC-7.order", first=keys[0], keys=[*keys, f"{TRAINER}.use_v1"], version=subject.version)
     if subject.get(f"{ROLLOUT}.full_determinism") is True and subject.get(ENGINE) not in (None, "vllm"):
-        message = f"{ROLLOUT}.full_determinism is read by vLLM only, not by {subject.get(ENGINE)}"
-        yield info(
-            "ASYNC-7", message, "set rollout.engine to vllm, or remove it", [f"{ROLLOUT}.full_determinism", ENGINE]
-        )
+        yield found("ASYNC-7.engine", value=subject.get(ENGINE))
 
 
 def requests_at_once(subject: Subject) -> Findings:
@@ -192,13 +145,7 @@ def requests_at_once(subject: Subject) -> Findings:
     requests, limit = math.ceil(batch * n / engines), max(CALLS, (slots or 0) + CONTROL)
     if requests < limit:
         return
-    message = (
-        f"{counted(batch, 'prompt')} x {counted(n, 'response')} over {counted(engines, 'engine')} = "
-        f"{counted(requests, 'request')}, and an engine takes {limit} calls at once: "
-        "the call that sends new weights may wait forever"
-    )
-    fix = f"set rollout.max_num_seqs to {requests}, or lower data.train_batch_size or {TENSOR}"
-    yield warning("ASYNC-8", message, fix, [BATCH, N, SEQS, TENSOR], {"rollout.max_num_seqs": requests})
+    yield found("ASYNC-8", batch=batch, n=n, engines=engines, requests=requests, limit=limit)
 
 
 RULES = (

@@ -5,16 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from launcher.check.finding import Finding, of_config
+from launcher.check.finding import Finding
 from launcher.check.subject import Subject
 from launcher.core.format import counted
-from launcher.core.text import did_you_mean
+from launcher.record.fix import Fix
 from launcher.verl.programs import Found
 
 Findings = Iterator[Finding]
-
-
-error, warning, info = of_config.error, of_config.warning, of_config.info
 
 Rule = Callable[[Subject], Findings]
 
@@ -50,7 +47,7 @@ def _doubted(rule: Rule, doubt: Callable[[Subject], str]) -> Rule:
                 yield each
             else:
                 message, fix = f"{each.message}; this may not hold for {who}", f"{each.fix}, unless your code differs"
-                yield replace(each, level="warning", message=message, fix=fix, change=None, rename=None)
+                yield replace(each, level="warning", message=message, fixes=(Fix(fix),))
 
     return judged
 
@@ -82,13 +79,3 @@ def gpu_count(count: int) -> str:
 def machines(count: int) -> str:
     """`1 machine`, `4 machines`."""
     return counted(count, "machine")
-
-
-def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what: str, when: str) -> Findings:
-    """An error when the value of `key` is none of the `known` names; nothing if no names are known."""
-    value = subject.get(key)
-    if value is None or not known or value in known:
-        return
-    names = ", ".join(known)
-    message = f"'{value}' is not {what}{did_you_mean(str(value), known)}: veRL {subject.version} {when}"
-    yield error(id, message, f"set {key} to one of {names}", [key])

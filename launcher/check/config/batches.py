@@ -4,27 +4,10 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: Ac
 `verl/workers/config/critic.py: CriticConfig.validate`.
 """
 
-from launcher.check.config.base import Findings, dividing, error, multiples, of_trainer, one_of, warning
+from launcher.check.config.base import Findings, dividing, multiples, of_trainer
+from launcher.check.finding import found
 from launcher.check.subject import Subject
-from launcher.core.format import counted
-from launcher.verl.config import (
-    ACTOR,
-    BATCH,
-    CRITIC,
-    CRITIC_MICRO,
-    CRITIC_MINI,
-    DATA,
-    DYNAMIC,
-    GPUS,
-    LOG_PROB,
-    MICRO,
-    MINI,
-    NODES,
-    REF,
-    REF_LOG_PROB,
-    ROLLOUT,
-    N,
-)
+from launcher.verl.config import ACTOR, BATCH, CRITIC, CRITIC_MINI, DATA, MINI, REF, ROLLOUT, N
 
 
 def responses_over_gpus(subject: Subject) -> Findings:
@@ -33,9 +16,7 @@ def responses_over_gpus(subject: Subject) -> Findings:
     if batch is None or n is None or (subject.dynamic and subject.at_least("0.6.0")) or batch * n % gpus == 0:
         return
     better = [size for size in multiples(gpus, batch) if size * n % gpus == 0]
-    message = f"batch {batch} x {counted(n, 'response')} = {batch * n} is not divisible by the {counted(gpus, 'GPU')}"
-    fix = f"use a batch size of {one_of(better)}"
-    yield error("V1", message, fix, [BATCH, N, GPUS, NODES], {"data.train_batch_size": better[0]})
+    yield found("V1", batch=batch, n=n, total=batch * n, gpus=gpus, better=better)
 
 
 @of_trainer
@@ -70,17 +51,10 @@ def mini_in_batch(subject: Subject) -> Findings:
     if batch is None or mini is None or mini <= batch:
         return
     if not subject.dynamic:
-        message = f"the actor's mini-batch {mini} is larger than the batch {batch}"
-        fix = f"use a mini-batch size of {batch} or less"
-        yield error("V3", message, fix, [BATCH, MINI], {"actor.ppo_mini_batch_size": batch})
+        yield found("V3.large", mini=mini, batch=batch)
     elif subject.is_v1:
         padding = 1 - batch / (-(-batch // mini) * mini)
-        message = (
-            f"the actor's mini-batch {mini} is larger than the batch {batch}: veRL pads it, and "
-            f"{100 * padding:.0f} % of every update is padding"
-        )
-        fix = f"use a mini-batch size of {batch} or less"
-        yield warning("V3", message, fix, [BATCH, MINI], {"actor.ppo_mini_batch_size": batch})
+        yield found("V3.padded", mini=mini, batch=batch, padding=100 * padding)
 
 
 def mini_of_critic_in_batch(subject: Subject) -> Findings:
@@ -90,9 +64,7 @@ def mini_of_critic_in_batch(subject: Subject) -> Findings:
         return
     # The critic's size follows the actor's: one cause is reported once, by V3.
     if not subject.get(f"{CRITIC}.use_dynamic_bsz", False) and subject.is_set(CRITIC_MINI):
-        message = f"the critic's mini-batch {mini} is larger than the batch {batch}"
-        fix = f"use a mini-batch size of {batch} or less"
-        yield error("V9", message, fix, [BATCH, CRITIC_MINI], {"critic.ppo_mini_batch_size": batch})
+        yield found("V9", mini=mini, batch=batch)
 
 
 def micro_of_all_gpus(subject: Subject) -> Findings:
@@ -103,11 +75,9 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
         if micro is None or mini is None or subject.dynamic or (block == CRITIC and not subject.has_critic):
             continue
         if mini % micro:
-            fix = f"set {key}_per_gpu instead, or set {key} to {one_of(dividing(mini, micro))}"
-            yield error("V4", f"mini-batch {mini} is not divisible by {key} = {micro}", fix, [mini_key, key])
+            yield found("V4.uneven", mini=mini, key=key, micro=micro, better=dividing(mini, micro), mini_key=mini_key)
         elif micro * subject.sequence_parallel() < subject.gpus:
-            message = f"{key} = {micro} leaves some of the {counted(subject.gpus, 'GPU')} without a row"
-            yield error("V4", message, f"set {key}_per_gpu instead, which applies to each GPU", [key, GPUS])
+            yield found("V4.small", key=key, micro=micro, gpus=subject.gpus)
 
 
 def validation_batch(subject: Subject) -> Findings:
@@ -117,8 +87,7 @@ def validation_batch(subject: Subject) -> Findings:
     """
     key = f"{DATA}.val_batch_size"
     if subject.get(key) == 0 and not subject.is_v1:
-        message = f"{key} is 0, which this trainer refuses when it opens the validation data"
-        yield error("BATCH-2", message, f"set {key} to null, for all prompts at once", [key])
+        yield found("BATCH-2")
 
 
 def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> Findings:
@@ -128,25 +97,11 @@ def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> 
     old, new = f"{block}.{name}", f"{block}.{name}_per_gpu"
     older, newer = subject.get(old), subject.get(new)
     if older is not None and newer is not None:
-        message = f"{old} and {new} are both set; veRL accepts only one"
-        yield error(rule, message, f"remove {old}, the older key, which counts over all GPUs", [old, new])
+        yield found(f"{rule}.both", old=old, new=new)
     elif older is None and newer is None:
-        size = _suggested(subject, mini_key)
-        field = {
-            MICRO: "actor.ppo_micro_batch_size_per_gpu",
-            CRITIC_MICRO: "critic.ppo_micro_batch_size_per_gpu",
-            LOG_PROB: "rollout.log_prob_micro_batch_size_per_gpu",
-            REF_LOG_PROB: "ref.log_prob_micro_batch_size_per_gpu",
-        }[new]
-        message = f"{new} is not set; veRL requires it unless micro-batches are dynamic"
-        fix = f"set it to {size}, or set {DYNAMIC} to true, which requires no micro-batch sizes"
-        yield error(rule, message, fix, [new, DYNAMIC], {field: size})
+        yield found(f"{rule}.unset", new=new, size=_suggested(subject, mini_key))
     elif newer is None and block in (ACTOR, ROLLOUT) and subject.at_least("0.8.0"):
-        message = (
-            f"{old} is set without {new}: veRL {subject.version} accepts it and fails with a bare AssertionError at "
-            "model load"
-        )
-        yield error(rule, message, f"set {new} to {_suggested(subject, mini_key)} instead", [old, new])
+        yield found(f"{rule}.old", old=old, new=new, version=subject.version, size=_suggested(subject, mini_key))
 
 
 def _suggested(subject: Subject, mini_key: str) -> int:

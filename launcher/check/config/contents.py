@@ -4,8 +4,9 @@ veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `ver
 DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
 """
 
-from launcher.check.config.base import Findings, error, of_trainer, warning
+from launcher.check.config.base import Findings, of_trainer
 from launcher.check.facts import known_names
+from launcher.check.finding import Level, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
 from launcher.verl import defaults, hydra
@@ -33,8 +34,8 @@ def checkpoints(subject: Subject) -> Findings:
                 continue
             what = f"has '{strange[0]}'{did_you_mean(strange[0], parts)}" if strange else f"is {value}"
             then = "no weights are saved" if lost else f"veRL ignores {'it' if strange else 'the weights'}"
-            report = error if lost and saves else warning
-            yield report("CKPT-1", f"{key} {what}: {then}", f"set {key} to names of {', '.join(parts)}", [key])
+            level: Level = "error" if lost and saves else "warning"
+            yield found("CKPT-1", key=key, what=what, then=then, parts=parts, level=level)
 
 
 def profiler(subject: Subject) -> Findings:
@@ -43,8 +44,7 @@ def profiler(subject: Subject) -> Findings:
     for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
         value = subject.text(key)
         if value is not None and value not in tools and subject.is_set(key):
-            message = f"{key}: veRL has no profiler '{value}'{did_you_mean(value, tools)}: nothing is profiled"
-            yield warning("PROF-1", message, f"set {key} to one of {', '.join(tools)}", [key])
+            yield found("PROF-1", key=key, value=value, near=did_you_mean(value, tools), tools=tools)
 
 
 @of_trainer
@@ -55,8 +55,7 @@ def ray_arguments(subject: Subject) -> Findings:
         block, _, name = key.rpartition(".")
         unknown = block == RAY and name not in arguments and not name.startswith("_")
         if unknown and setting.prefix and setting.source == "override":
-            message = f"ray.init has no argument '{name}'{did_you_mean(name, arguments)}: veRL fails at its start"
-            yield error("RAY-1", message, f"remove +{key}", [key])
+            yield found("RAY-1.argument", name=name, near=did_you_mean(name, arguments), key=key)
 
 
 def ray_environment(subject: Subject) -> Findings:
@@ -70,10 +69,7 @@ def ray_environment(subject: Subject) -> Findings:
         if value is None or isinstance(value, str):
             continue
         plain = str(value).lower() if isinstance(value, bool) else str(value)
-        message = (
-            f"{key} is the {_KINDS.get(type(value), 'value')} {plain}, and Ray takes only text: veRL fails at its start"
-        )
-        yield error("RAY-1", message, f"set env.{name} to {plain} instead, or +{key}='\"{plain}\"'", [key])
+        yield found("RAY-1.environment", key=key, kind=_KINDS.get(type(value), "value"), plain=plain, name=name)
 
 
 def log_levels(subject: Subject) -> Findings:
@@ -85,8 +81,7 @@ def log_levels(subject: Subject) -> Findings:
     levels = known_names().logging_levels
     if value is not None and value not in levels:
         right = value.upper() if value.upper() in levels else "INFO"
-        message = f"{LEVEL} is '{clean(value)}', which is not a logging level: importing veRL fails"
-        yield error("ENV-1", message, f"set env.{LEVEL} to {right}", [f"env.{LEVEL}"])
+        yield found("ENV-1", value=clean(value), right=right)
 
 
 def references(subject: Subject) -> Findings:
@@ -98,8 +93,7 @@ def references(subject: Subject) -> Findings:
         name = key.rpartition(".")[0] + name if name.startswith(".") else name
         if name not in subject.settings and not defaults.leaf(subject.defaults, name)[0]:
             near = did_you_mean(name, list(defaults.leaves(subject.defaults)))
-            message = f"{key} refers to {name}, which veRL {subject.version} does not have{near}"
-            yield error("REF-1", message, f"refer to a key that exists, or set {key} to a value", [key])
+            yield found("REF-1", key=key, name=name, version=subject.version, near=near)
 
 
 RULES = (checkpoints, profiler, ray_arguments, ray_environment, log_levels, references)

@@ -6,9 +6,9 @@ apply_bypass_mode`, `verl/trainer/ppo/v1/trainer_base.py: _compute_advantage`.
 
 from typing import Any
 
-from launcher.check.config.base import Findings, error, of_keys, warning
+from launcher.check.config.base import Findings, of_keys
+from launcher.check.finding import found
 from launcher.check.subject import Subject
-from launcher.core.format import counted
 from launcher.core.text import did_you_mean
 from launcher.verl.config import ACTOR, CORRECTION, LOSS_MODE, ROLLOUT
 
@@ -28,32 +28,25 @@ def limits(subject: Subject) -> Findings:
     """CORR-1: rejection has known measures and a limit for each; veRL reads them in the first step."""
     value = subject.get(WEIGHT_LIMIT)
     if subject.get(WEIGHTS) is not None and not _ordered(value):
-        message = f"{WEIGHT_LIMIT} is {value!r}; veRL reads a number above 0, or two as '0.5_5'"
-        yield error("CORR-1", message, "set correction.rollout_is_threshold to 2.0", [WEIGHT_LIMIT, WEIGHTS])
+        yield found("CORR-1.threshold", value=value)
     if subject.get(REJECTION) is None or not subject.at_least("0.7.1"):
         return
     measures = [each.strip() for each in str(subject.get(REJECTION)).split(",") if each.strip()]
     for name in measures:
         if name not in OPTIONS:
-            message = f"{REJECTION} has no measure '{name}'{did_you_mean(name, OPTIONS)}"
-            yield error("CORR-1", message, f"use any of {', '.join(OPTIONS)}", [REJECTION])
+            yield found("CORR-1.measure", name=name, near=did_you_mean(name, OPTIONS))
     given = subject.get(REJECTION_LIMIT)
     if given is None:
-        message = f"{REJECTION} is set, but {REJECTION_LIMIT} is not"
-        yield error("CORR-1", message, "set correction.rollout_rs_threshold, such as 2.0", [REJECTION, REJECTION_LIMIT])
+        yield found("CORR-1.no-limit")
         return
     parts = [each.strip() for each in str(given).split(",") if each.strip()]
     if len(parts) not in (1, len(measures)):
-        message = (
-            f"{REJECTION} has {counted(len(measures), 'measure')}, and {REJECTION_LIMIT} {counted(len(parts), 'limit')}"
-        )
-        yield error("CORR-1", message, "give one limit for all, or one for each", [REJECTION, REJECTION_LIMIT])
+        yield found("CORR-1.limits", measures=len(measures), parts=len(parts))
         return
     for name, part in zip(measures, parts * (len(measures) if len(parts) == 1 else 1), strict=True):
         if not _ordered(part) or ("_" in part and not name.endswith("k1")):
             form = "a number above 0, or two as '0.5_2'" if name.endswith("k1") else "a number above 0"
-            message = f"{REJECTION_LIMIT} is {part!r} for {name}; veRL reads {form}"
-            yield error("CORR-1", message, "set correction.rollout_rs_threshold to 2.0", [REJECTION_LIMIT])
+            yield found("CORR-1.limit", part=part, name=name, form=form)
 
 
 @of_keys
@@ -62,11 +55,7 @@ def log_probs(subject: Subject) -> Findings:
     wanted = [key for key in (BYPASS, WEIGHTS, REJECTION) if subject.get(key) not in (None, False)]
     if not wanted or subject.flag(LOG_PROBS, False):
         return
-    what = "fails in the first step" if wanted[0] == BYPASS else f"ignores {' and '.join(wanted)}"
-    message = f"{LOG_PROBS} is false: veRL {what}"
-    make = error if wanted[0] == BYPASS else warning
-    change = {"rollout.calculate_log_probs": True}
-    yield make("CORR-2", message, "set rollout.calculate_log_probs to true", [LOG_PROBS, *wanted], change)
+    yield found(f"CORR-2.{'fails' if wanted[0] == BYPASS else 'ignored'}", wanted=wanted, keys=[LOG_PROBS, *wanted])
 
 
 def in_bypass_mode(subject: Subject) -> Findings:
@@ -79,13 +68,10 @@ def in_bypass_mode(subject: Subject) -> Findings:
         wanted.append(f"{CORRECTION}.loss_type")
     missing = [key for key in wanted if not subject.is_set(f"{block}.{key.rpartition('.')[2]}")]
     if wanted and subject.get(LOSS_MODE) == "bypass_mode" and missing and not subject.is_set(block):
-        message = f"the loss bypass_mode does not read {', '.join(missing)}, but the same names in {block}"
         names = ", ".join(f"+{block}.{key.rpartition('.')[2]}" for key in missing)
-        yield warning("CORR-3", message, f"set {names} under overrides", [*missing, LOSS_MODE])
+        yield found("CORR-3.loss", missing=missing, names=names, keys=[*missing, LOSS_MODE])
     elif wanted and subject.get(LOSS_MODE) != "bypass_mode":
-        message = f"in bypass mode the loss '{subject.get(LOSS_MODE)}' ignores {', '.join(wanted)}"
-        fix = "set correction.bypass_mode to false, or trainer.use_v1 to false"
-        yield warning("CORR-3", message, fix, [*wanted, BYPASS], {"correction.bypass_mode": False})
+        yield found("CORR-3.ignored", value=subject.get(LOSS_MODE), wanted=wanted, keys=[*wanted, BYPASS])
 
 
 def _ordered(value: Any) -> bool:

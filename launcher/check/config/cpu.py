@@ -1,6 +1,7 @@
 """Requirements of ppo-tui's CPU platform (`trainer.device=cpu`)."""
 
-from launcher.check.config.base import Findings, error
+from launcher.check.config.base import Findings
+from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.verl.config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
@@ -9,8 +10,7 @@ from launcher.verl.config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
 def version(subject: Subject) -> Findings:
     """CPU-1: it supports one version of veRL."""
     if subject.on_cpu and subject.version != SUPPORTED:
-        message = f"the CPU platform supports only veRL {SUPPORTED}; this is veRL {subject.version}"
-        yield error("CPU-1", message, f"run `{subject.python} -m pip install verl=={SUPPORTED}`", ["trainer.device"])
+        yield found("CPU-1", version=subject.version, python=subject.python)
 
 
 def sharding(subject: Subject) -> Findings:
@@ -21,17 +21,14 @@ def sharding(subject: Subject) -> Findings:
     for block in blocks:
         key = f"{block}.strategy"
         if subject.get(key) == "fsdp":
-            message = f"{key} is fsdp, which does not work on a CPU"
-            fix = f"set {key} to fsdp2"
-            yield error("CPU-2", message, fix, [key], {f"{block.rpartition('.')[2]}.strategy": "fsdp2"})
+            yield found("CPU-2", key=key, group=block.rpartition(".")[2])
 
 
 def engine(subject: Subject) -> Findings:
     """CPU-3: the rollout engine is `hf`, ppo-tui's own; vLLM and SGLang require a GPU."""
     key = f"{ROLLOUT}.name"
     if subject.on_cpu and subject.get(key) in ("vllm", "sglang", "trtllm"):
-        message = f"the rollout engine {subject.get(key)} requires a GPU"
-        yield error("CPU-3", message, f"set {key} to hf", [key], {"rollout.engine": "hf"})
+        yield found("CPU-3", value=subject.get(key))
 
 
 def memory_savers(subject: Subject) -> Findings:
@@ -39,8 +36,7 @@ def memory_savers(subject: Subject) -> Findings:
     for name in ("use_fused_kernels", "enable_activation_offload"):
         key = f"{MODEL}.{name}"
         if subject.on_cpu and subject.get(key) is True:
-            message = f"{key} does not work on a CPU: veRL fails in the first step"
-            yield error("CPU-4", message, f"set {key} to false", [key], {f"model.{name}": False})
+            yield found("CPU-4", key=key, name=name)
 
 
 RULES = (version, sharding, engine, memory_savers)

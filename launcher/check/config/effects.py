@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.check.config.base import Findings, info, warning
+from launcher.check.config.base import Findings
+from launcher.check.finding import Level, Words, found, setting
 from launcher.check.subject import Subject
 from launcher.core.tables import read_tables, record
 from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.settle import shown_name
 from launcher.preset.yaml_text import text_of
+from launcher.record.fix import Change, Fix
 from launcher.verl import defaults
 from launcher.verl.algorithms import estimators, losses
 from launcher.verl.config import ESTIMATOR, LOSS_MODE
@@ -59,22 +62,22 @@ def without_effect(subject: Subject) -> Findings:
             continue
         left = {key: unusual for key, unusual in left.items() if key not in idle}
         names = ", ".join(list(idle)[:_SHOWN]) + (f" and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else "")
-        message = f"{names} {'have' if len(idle) > 1 else 'has'} no effect while {_state(row, subject)}"
-        others = [*row.needs, *row.replaced_by]
-        make = warning if row.level == "warning" and any(idle.values()) else info
-        yield make("KEY-7", message, f"{_remedy(row, subject)}, or remove {names}", [*idle, *others])
+        words: Words = {"names": names, "have": "have" if len(idle) > 1 else "has", "state": _state(row, subject)}
+        level: Level = "warning" if row.level == "warning" and any(idle.values()) else "info"
+        keys = [*idle, *row.needs, *row.replaced_by]
+        yield found("KEY-7", **words, keys=keys, level=level, fixes=[_remedy(row, subject), _left_out(idle)])
 
 
 def _chosen(subject: Subject) -> dict[str, bool]:
     """The veRL keys that the user set to more than null, 0 or a switch that is off; whether that is not the default."""
-    found = {}
+    chosen = {}
     for where, entry in subject.loaded.layer.items():
         spec = FIELDS.get(".".join(where))
         key = spec.key if spec else where[1].lstrip("+~") if where[0] == "overrides" else ""
         usual = defaults.leaf(subject.defaults, key)[1] if key else None
         if key and entry.own and (entry.value or (entry.value is False and usual is True)):
-            found[key] = (spec.to_verl(entry.value) if spec else entry.value) != usual
-    return found
+            chosen[key] = (spec.to_verl(entry.value) if spec else entry.value) != usual
+    return chosen
 
 
 def _has(now: Any, wanted: Any) -> bool:
@@ -95,16 +98,22 @@ def _state(row: Effect, subject: Subject) -> str:
     return " and ".join(f"{key} is {_shown(key, subject.get(key))}" for key in named or row.needs)
 
 
-def _remedy(row: Effect, subject: Subject) -> str:
+def _left_out(idle: Mapping[str, bool]) -> Fix:
+    return Fix(changes=tuple(Change(shown_name(key), "remove") for key in idle), alternative=True)
+
+
+def _remedy(row: Effect, subject: Subject) -> Fix:
     """How the settings get their effect, by the first of the conditions."""
     if row.replaced_by:
-        return f"set {' and '.join(row.replaced_by)} instead"
+        return Fix(f"set {' and '.join(map(shown_name, row.replaced_by))} instead")
     key, wanted = next(iter(row.needs.items()))
     first = wanted[0] if isinstance(wanted, list) else wanted
     now, spec = subject.get(key), BY_KEY.get(key)
     if isinstance(first, bool) and not (isinstance(now, bool) or (spec and bool in spec.types)):
-        return f"set {key}" if first else f"remove {key}"
-    return f"set {key} to {_shown(key, first)}"
+        return Fix(
+            changes=(Change(shown_name(key), "choose" if first else "remove", words="a value" if first else ""),)
+        )
+    return setting({shown_name(key): spec.from_verl(first) if spec else first})
 
 
 def _shown(key: str, value: Any) -> str:

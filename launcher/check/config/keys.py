@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from launcher.check.config.base import Findings, error, info, of_keys, of_trainer, warning
+from launcher.check.config.base import Findings, of_keys, of_trainer
+from launcher.check.finding import Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core.files import beside
 from launcher.core.text import did_you_mean, nearest, perhaps
@@ -49,16 +50,13 @@ def named_files(subject: Subject) -> Findings:
         path = path.removeprefix("file://") if isinstance(path, str) else path
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
+        near = did_you_mean(Path(path).name, beside(Path(path)))
         missing = "not a file, but a folder" if Path(path).is_dir() else "file not found"
-        message = f"{key}: {missing}: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
-        yield error("FILE-1", message, f"correct {key}, or remove it", [key])
+        yield found("FILE-1.missing", key=key, missing=missing, path=path, near=near)
     if subject.get(f"{MANAGER}.source") == "importlib" and not subject.get(f"{MANAGER}.module.path"):
-        fix = f"set {MANAGER}.module.path to the Python file with the class"
-        yield error("FILE-1", f"{MANAGER}.source is importlib, but no module is set", fix, [f"{MANAGER}.module.path"])
+        yield found("FILE-1.module")
     if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
-        message = f"{CLASS}.path is set, but {CLASS}.name is not"
-        fix = f"set {CLASS}.name to the name of the class in that file"
-        yield error("FILE-1", message, fix, [f"{CLASS}.name", f"{CLASS}.path"])
+        yield found("FILE-1.class")
 
 
 def unknown(subject: Subject) -> Findings:
@@ -71,17 +69,14 @@ def unknown(subject: Subject) -> Findings:
     if subject.config is None:  # the program may have any keys: no guess which ones were meant
         if lacking:
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-            message = f"veRL {subject.version} does not define {names}; they must be keys of {subject.program}"
-            yield warning("KEY-1", message, "compare them with its configuration", lacking)
+            yield found("KEY-1.program", version=subject.version, names=names, program=subject.program, keys=lacking)
         return
     for key in lacking:
         near = _nearest_key(subject, key)
-        fix = f"use {near}" if near else f"use +{key} to pass it anyway"
-        make, then = error, "Hydra rejects it"
-        if subject.verl is None:
-            make, then = warning, "it is passed on, and rejected unless this veRL has it"
-        found = make("KEY-1", f"{_source(subject)} has no key {key}{perhaps(near)}: {then}", fix, [key])
-        yield replace(found, rename=(key, near) if near else None)
+        then = "it is passed on, and rejected unless this veRL has it" if subject.verl is None else "Hydra rejects it"
+        words: Words = {"source": _source(subject), "key": key, "perhaps": perhaps(near), "then": then, "near": near}
+        level: Level = "warning" if subject.verl is None else "error"
+        yield found("KEY-1.near" if near else "KEY-1.unknown", **words, level=level)
 
 
 def appended(subject: Subject) -> Findings:
@@ -92,8 +87,7 @@ def appended(subject: Subject) -> Findings:
     for prefix, key in _free(subject):
         joined = isinstance(subject.settings[key].value, (dict, list))
         if prefix == "+" and not joined and defaults.leaf(subject.defaults, key)[1] is not None:
-            message = f"{key} already exists, and '+' only adds new keys: Hydra rejects it"
-            yield error("KEY-2", message, f"use {key} without '+'", [key])
+            yield found("KEY-2", key=key)
 
 
 @of_trainer
@@ -114,11 +108,10 @@ def strange(subject: Subject) -> Findings:
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
-            fix = f"remove +{key}" + (f", or use {block}.{near} if that is what you meant" if near else "")
-            yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL rejects it with a TypeError", fix, [key])
+            instead = f", or use {block}.{near} if that is what you meant" if near else ""
+            yield found("V18", block=block, name=name, near=perhaps(near), key=key, instead=instead)
         elif near and not subject.registering:
-            message = f"veRL has no key {key}{perhaps(near)}: it would have no effect"
-            yield warning("KEY-3", message, f"use {block}.{near}", [key])
+            yield found("KEY-3", key=key, near=perhaps(near), block=block, name=near)
 
 
 def unused(subject: Subject) -> Findings:
@@ -127,8 +120,8 @@ def unused(subject: Subject) -> Findings:
     for key, why in ignored(passed, subject.version):
         if subject.settings[key].source in ("ppo-tui", "derived") or key in DEMANDED:
             continue
-        make = warning if key.startswith(REWARDS) else info
-        yield make("KEY-4", f"veRL {subject.version} ignores {key}: {why}", f"remove {key}", [key])
+        level: Level = "warning" if key.startswith(REWARDS) else "info"
+        yield found("KEY-4", version=subject.version, key=key, why=why, level=level)
 
 
 @of_keys
@@ -141,9 +134,14 @@ def groups(subject: Subject) -> Findings:
         return
     if isinstance(own, str) and not (file := subject.verl / f"{own}.yaml").is_file():
         names = sorted(each.stem for each in file.parent.glob("*.yaml"))
-        message = f"veRL {subject.version} has no configuration '{file.stem}'{did_you_mean(file.stem, names)}"
-        known = f"set program.config_name to one of {', '.join(names)}" if names else "remove program.config_name"
-        yield error("KEY-5", f"{message}: Hydra rejects it", known, ["program.config_name"])
+        near = did_you_mean(file.stem, names)
+        yield found(
+            "KEY-5.config" if names else "KEY-5.no-config",
+            version=subject.version,
+            name=file.stem,
+            near=near,
+            names=names,
+        )
     for key, setting in subject.settings.items():
         if not hydra.is_group(key):
             continue
@@ -152,9 +150,9 @@ def groups(subject: Subject) -> Findings:
         files = sorted({file.stem for each in folders for file in (each / group).glob("*.yaml")})
         if str(setting.value) in files:
             continue
-        message = f"{_source(subject)} has no {group} '{setting.value}'{did_you_mean(str(setting.value), files)}"
-        known = f"set {key} to one of {', '.join(files)}" if files else f"remove {key}"
-        yield error("KEY-5", f"{message}: Hydra rejects it", known, [key])
+        words: Words = {"source": _source(subject), "kind": group, "value": setting.value, "key": key, "files": files}
+        near = did_you_mean(str(setting.value), files)
+        yield found("KEY-5.choice" if files else "KEY-5.no-choice", **words, near=near)
 
 
 def of_other_engines(subject: Subject) -> Findings:
@@ -171,8 +169,7 @@ def of_other_engines(subject: Subject) -> Findings:
             each for each in defaults.leaves(subject.defaults) if each.startswith(block) and each.endswith(f".{last}")
         ]
         instead = f", and {there[0]} under overrides instead" if there else ""
-        message = f"{key} does not exist with {', '.join(subject.chosen)}: Hydra rejects it"
-        yield error("KEY-6", message, f"set {field} to null{instead}", [key], {field: None})
+        yield found("KEY-6", key=key, chosen=subject.chosen, field=field, instead=instead)
 
 
 def _in_own_verl(rule: Callable[[Subject], Findings]) -> Callable[[Subject], Findings]:

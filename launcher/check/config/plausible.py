@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from launcher.check.config.base import warning
-from launcher.check.finding import Finding
+from launcher.check.finding import Finding, found
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import BY_KEY
 from launcher.preset.usual import BY_VERL_KEY, DECLARED, RANGES, usual_of
@@ -35,8 +34,8 @@ def _outside(config: EffectiveConfig, id: str, key: str) -> Iterator[Unusual]:
     now = f"{text_of(int(value) if value.is_integer() else value)}, {side} the usual {range_.words}"
     name = BY_KEY[key].name
     own = f"correct usual.{name}" if key in config.usual else f"declare usual.{name} in the preset"
-    message = f"{key} is {now}" + (f": {happens}" if happens else "")
-    finding = warning(id, message, f"set {key} to {text_of(nearest)}, or {own}", [key], {name: nearest})
+    effect = f": {happens}" if happens else ""
+    finding = found(f"{id}.range", key=key, now=now, effect=effect, nearest=nearest, own=own)
     yield Unusual(**vars(finding), now=now)
 
 

@@ -4,11 +4,10 @@ veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_a
 `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
 """
 
-from launcher.check.config.base import Findings, dividing, error, gpu_count, machines, one_of
-from launcher.check.finding import of_hardware
+from launcher.check.config.base import Findings, dividing, gpu_count
+from launcher.check.finding import Words, found
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
-from launcher.core.format import counted
 from launcher.machine import ray_jobs as jobs
 from launcher.verl.config import ENGINE_GPUS, GPUS, NODES, TENSOR
 
@@ -26,28 +25,24 @@ def gpus(subject: Subject) -> Findings:
     own = subject.engine_gpus
     wanted, nodes = subject.gpus + own, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
-        message = f"the run requires {machines(nodes)}, but Ray is started only on this one: veRL fails"
-        fix = "set trainer.nodes to 1, or set cluster.address to a Ray cluster"
-        yield of_hardware.error("P1", message, fix, (NODES, "ray_kwargs.ray_init.address"), {"trainer.nodes": 1})
+        yield found("P1.nodes", nodes=nodes)
         return
     there = len(subject.machine.gpus)
     if subject.on_cpu or wanted <= there:
         return
-    found = gpu_count(there) if there else "no GPU"
-    where = "the assumed machine has" if subject.machine.assumed else "this machine has"
-    fix, change = "run it on a machine with a GPU; the preset toy-cpu needs none", {}
-    if own and there > own:
-        change = {"trainer.gpus": there - own}
-        fix = f"set trainer.gpus to {there - own}, with {gpu_count(own)} for the engine alone; or trainer.mode to sync"
-    elif own and there:
-        fix = "set trainer.mode to sync or colocate_async, which share the GPUs"
-    elif there:
-        each = there // nodes or there
-        change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
-        fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
     engine = f" ({subject.gpus} to train, {own} for the engine alone)" if own else ""
-    message = f"the run requires {gpu_count(wanted)}{engine}, and {where} {found}"
-    yield of_hardware.error("P1", message, fix, (GPUS, NODES), change or None)
+    words: Words = {
+        "wanted": wanted,
+        "engine": engine,
+        "where": "the assumed machine has" if subject.machine.assumed else "this machine has",
+        "have": gpu_count(there) if there else "no GPU",
+    }
+    if own and there:
+        yield found("P1.apart" if there > own else "P1.shared", **words, left=there - own, own=own)
+    elif there >= nodes:
+        yield found("P1.fewer", **words, each=there // nodes)
+    else:
+        yield found("P1.one" if there else "P1.none", **words, there=there)
 
 
 def _over_nodes(subject: Subject, there: int) -> Findings:
@@ -58,18 +53,10 @@ def _over_nodes(subject: Subject, there: int) -> Findings:
     gpus, nodes, own = subject.whole(GPUS) or 1, subject.whole(NODES) or 1, subject.engine_gpus
     each = len(subject.machine.gpus) // there
     if there * (each // gpus) < nodes or subject.gpus + own > there * each:
-        change = {"trainer.nodes": there, "trainer.gpus": each} if not own else None
         extra = f" and {gpu_count(own)} for the engine alone" if own else ""
-        message = (
-            f"the run requires {machines(nodes)} with {gpu_count(gpus)} each{extra}, and the assumed cluster has "
-            f"{machines(there)} with {gpu_count(each)} each"
-        )
-        fix = f"set trainer.nodes to {there} and trainer.gpus to {each}" if change else "use fewer, or add machines"
-        yield of_hardware.error("P1", message, fix, (GPUS, NODES), change)
+        yield found("P1.few" if own else "P1.machines", nodes=nodes, gpus=gpus, extra=extra, there=there, each=each)
     elif nodes > 1 and not subject.joins_cluster:
-        message = f"a run over {machines(nodes)} joins a Ray cluster, and cluster.address is not set"
-        fix = "set cluster.address to auto on the head of the cluster, or to its address; or use preset export --slurm"
-        yield of_hardware.warning("P1", message, fix, (NODES, "cluster.address"), {"cluster.address": "auto"})
+        yield found("P1.address", nodes=nodes)
 
 
 def engines_over_gpus(subject: Subject) -> Findings:
@@ -79,12 +66,7 @@ def engines_over_gpus(subject: Subject) -> Findings:
         return
     others = engine // tensor
     better = [size for size in dividing(total, tensor) if total % (size * others) == 0] or [1]
-    message = (
-        f"an engine spans {counted(engine, 'GPU')}, which does not divide the {counted(total, 'GPU')} of the run: "
-        "veRL fails after loading the models"
-    )
-    fix = f"set {TENSOR} to {one_of(better)}"
-    yield error("P2", message, fix, [TENSOR, GPUS, NODES], {"rollout.tensor_model_parallel_size": better[0]})
+    yield found("P2", engine=engine, total=total, better=better)
 
 
 def cpus(subject: Subject) -> Findings:
@@ -106,13 +88,20 @@ def cpus(subject: Subject) -> Findings:
     apart = f" + 2 x {gpu_count(own)} for engines" if own else ""
     queue = "its controller" if units else "the trainer"
     source = f"{RAY_CPUS} allows" if said is not None else "this machine has"
-    message = (
-        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)}{apart} = {need} CPUs, and {source} "
-        f"{have}: veRL would hang without a message"
+    least = need - units + 1
+    variant = "storage" if units > 1 and have >= least else "count" if have >= 2 or said is not None else "one"
+    yield found(
+        f"P3.{variant}",
+        storage=storage,
+        queue=queue,
+        each=each,
+        gpus=workers // each,
+        apart=apart,
+        need=need,
+        source=source,
+        have=have,
+        units=have - least + 1,
     )
-    fix = _room(units, need, have)
-    change = {"cluster.cpus": need} if have >= 2 or said is not None else None
-    yield error("P3", message, fix, [RAY_CPUS, UNITS, GPUS], change)
 
 
 def cpus_a_gpu(subject: Subject) -> int:
@@ -125,22 +114,13 @@ def addresses(subject: Subject) -> Findings:
     cluster = subject.loaded.preset.cluster
     address = cluster.address
     if address is not None and address.startswith("ray://"):
-        message = "cluster.address is a Ray Client address (ray://), which veRL does not support"
-        fix = "set cluster.address to host:6379 of the head; with cluster.submit to its dashboard, host:8265"
-        yield error("CLUSTER-1", message, fix, ["cluster.address"])
+        yield found("CLUSTER-1.client")
     elif cluster.submit:
         try:
             jobs.url_of(address)
         except UserError as problem:
             fix = problem.hint or "set cluster.address to host:8265"
-            yield error("CLUSTER-1", problem.message, fix, ["cluster.address"])
-
-
-def _room(units: int, need: int, have: int) -> str:
-    least = need - units + 1
-    if units > 1 and have >= least:
-        return f"set {UNITS} to {have - least + 1} or less"
-    return f"set cluster.cpus to {need}: Ray only counts them, and two real CPUs are enough to start"
+            yield found("CLUSTER-1.url", message=problem.message, fix=fix)
 
 
 RULES = (gpus, engines_over_gpus, cpus, addresses)

@@ -5,8 +5,10 @@ veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_mana
 
 import math
 
-from launcher.check.config.base import Findings, error, gpu_count, of_registry, of_trainer, unknown_name, warning
+from launcher.check.config.base import Findings, of_registry, of_trainer
+from launcher.check.finding import found
 from launcher.check.subject import Subject
+from launcher.core.text import did_you_mean
 from launcher.preset.effective import BUILT_IN_REWARDS
 from launcher.verl.config import GPUS, NODES, REWARD_MODEL
 
@@ -17,15 +19,9 @@ MANAGER, SOURCE = "reward.reward_manager.name", "reward.reward_manager.source"
 @of_registry
 def manager(subject: Subject) -> Findings:
     """P30: the reward manager has a known name; a custom one has a file."""
-    if subject.get(SOURCE, "register") == "register":
-        yield from unknown_name(
-            subject,
-            "P30",
-            MANAGER,
-            subject.facts.names.get("managers", []),
-            "a reward manager",
-            "fails after loading the models",
-        )
+    name, known = subject.get(MANAGER), subject.facts.names.get("managers", [])
+    if subject.get(SOURCE, "register") == "register" and name is not None and known and name not in known:
+        yield found("P30.manager", name=name, near=did_you_mean(str(name), known), version=subject.version, known=known)
 
 
 def function(subject: Subject) -> Findings:
@@ -33,8 +29,7 @@ def function(subject: Subject) -> Findings:
     name = subject.loaded.preset.reward.function
     if subject.get(PATH) or name in (None, "compute_score", *BUILT_IN_REWARDS):
         return
-    message = f"reward.function is '{name}', but no reward.path is set: veRL ignores it and scores by data_source"
-    yield warning("REWARD-2", message, "set reward.path to the file with the function", [FUNCTION, PATH])
+    yield found("REWARD-2", name=name)
 
 
 @of_trainer
@@ -43,13 +38,9 @@ def model(subject: Subject) -> Findings:
     if subject.get(f"{REWARD_MODEL}.enable") is not True or not subject.at_least("0.9.0"):
         return
     if not subject.get(f"{REWARD_MODEL}.model_path"):
-        message = "reward.use_model is true, but no reward model is set"
-        fix = "set reward.model_path, or set reward.use_model to false"
-        change = {"reward.use_model": False}
-        yield error("REWARD-1", message, fix, [f"{REWARD_MODEL}.enable", f"{REWARD_MODEL}.model_path"], change)
+        yield found("REWARD-1.unset")
     if not subject.get(f"{REWARD_MODEL}.rollout.name"):
-        message = "the reward model's engine is not set, and veRL has no default"
-        yield error("REWARD-1", message, f"set {REWARD_MODEL}.rollout.name to vllm", [f"{REWARD_MODEL}.rollout.name"])
+        yield found("REWARD-1.engine")
     own = bool(subject.get(f"{REWARD_MODEL}.enable_resource_pool"))
     nodes = subject.get(f"{REWARD_MODEL}.nnodes", 0) if own else subject.get(NODES, 1)
     each = subject.get(f"{REWARD_MODEL}.n_gpus_per_node", 8) if own else subject.get(GPUS, 8)
@@ -59,10 +50,14 @@ def model(subject: Subject) -> Findings:
     ]
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each < math.prod(spans):
         keys = [f"{REWARD_MODEL}.{name}" for name in ("nnodes", "n_gpus_per_node")] if own else [NODES, GPUS]
-        message = f"the reward model's engine spans {gpu_count(math.prod(spans))}, but has {gpu_count(nodes * each)}"
         tensor, none = f"{REWARD_MODEL}.rollout.tensor_model_parallel_size", own and not nodes
-        fix = f"set {keys[0] if none else tensor} to 1"
-        yield error("REWARD-1", message, fix, [tensor, *keys], {"reward.model_nodes": 1} if none else None)
+        yield found(
+            "REWARD-1.gpus",
+            spans=math.prod(spans),
+            gpus=nodes * each,
+            key=keys[0] if none else tensor,
+            keys=[tensor, *keys],
+        )
 
 
 RULES = (manager, function, model)

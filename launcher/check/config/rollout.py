@@ -4,22 +4,12 @@ veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/worke
 `verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
 """
 
-from launcher.check.config.base import (
-    Findings,
-    dividing,
-    error,
-    gpu_count,
-    of_keys,
-    of_registry,
-    of_trainer,
-    one_of,
-    warning,
-)
+from launcher.check.config.base import Findings, dividing, of_keys, of_registry, of_trainer
 from launcher.check.facts import known_names
+from launcher.check.finding import Words, found
 from launcher.check.subject import Subject
-from launcher.core.format import counted
 from launcher.core.text import did_you_mean, nearest, perhaps
-from launcher.verl.config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES
+from launcher.verl.config import CRITIC, ENGINE, MODEL, ROLLOUT
 
 MODE = f"{ROLLOUT}.mode"
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
@@ -32,19 +22,15 @@ def engine(subject: Subject) -> Findings:
     known = subject.facts.names.get("engines", [])
     if name is None and known:
         usual = "hf" if subject.on_cpu else "vllm"
-        message = "no rollout engine is set, and veRL has no default"
-        yield error("V16", message, f"set {ENGINE} to {usual}", [ENGINE], {"rollout.engine": usual})
+        yield found("V16", usual=usual)
         return
     if not known or name in known or (name == "hf" and (subject.on_cpu or not subject.at_least("0.7.0"))):
         return
     if name == "hf":
-        message = "the engine 'hf' is ppo-tui's own and works only on the CPU platform"
-        yield error("V17", message, f"set {ENGINE} to vllm", [ENGINE], {"rollout.engine": "vllm"})
+        yield found("V17.cpu-only")
         return
-    usable = ["hf"] if subject.on_cpu else known
-    message = f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL fails after loading the critic"
-    fix = f"set {ENGINE} to {one_of(usable)}"
-    yield error("V17", message, fix, [ENGINE], {"rollout.engine": "hf" if subject.on_cpu else "vllm"})
+    usable = ["hf"] if subject.on_cpu else sorted(known, key=lambda each: str(each) != "vllm")
+    yield found("V17.unknown", name=name, near=did_you_mean(str(name), known), usable=usable)
 
 
 @of_trainer
@@ -52,8 +38,7 @@ def mode(subject: Subject) -> Findings:
     """V14: from 0.7 on, the only rollout mode is async."""
     value = subject.get(MODE)
     if value not in (None, "async") and subject.at_least("0.7.0"):
-        message = f"the rollout mode '{value}' was removed in veRL 0.7: veRL fails after loading the critic"
-        yield error("V14", message, f"remove {MODE}", [MODE])
+        yield found("V14", value=value)
 
 
 def parallel_engine(subject: Subject) -> Findings:
@@ -63,36 +48,34 @@ def parallel_engine(subject: Subject) -> Findings:
     key = f"{ROLLOUT}.pipeline_model_parallel_size"
     pipeline, experts = subject.whole(key), subject.whole(f"{ROLLOUT}.expert_parallel_size")
     if pipeline is not None and pipeline > 1:
-        yield error("V17", f"{key} is {pipeline}; no engine supports that yet", f"set {key} to 1", [key])
+        yield found("V17.pipeline", pipeline=pipeline)
     tensor = subject.whole(f"{ROLLOUT}.tensor_model_parallel_size") or 1
     data = subject.whole(f"{ROLLOUT}.data_parallel_size") or 1
     if experts is not None and experts > 1 and experts != tensor * data:
         keys = [f"{ROLLOUT}.{name}_parallel_size" for name in ("expert", "tensor_model", "data")]
-        message = f"expert parallel size {experts} is not tensor {tensor} x data {data} = {tensor * data}"
-        yield error("V17", message, f"set {keys[0]} to {one_of(sorted({1, tensor * data}))}", keys)
+        yield found(
+            "V17.experts",
+            experts=experts,
+            tensor=tensor,
+            data=data,
+            engine=tensor * data,
+            keys=keys,
+            better=sorted({1, tensor * data}),
+        )
 
 
 def sequences_over_gpus(subject: Subject) -> Findings:
     """V10: sequence parallelism requires a size that divides the GPUs, and packed sequences."""
     size = subject.sequence_parallel()
     if subject.gpus % size:
-        message = f"{ULYSSES} = {size} does not divide the {gpu_count(subject.gpus)}"
-        fix = f"set {ULYSSES} to {one_of(dividing(subject.gpus, size))}"
-        yield error("V10", message, fix, [ULYSSES, GPUS, NODES], {"actor.ulysses_sequence_parallel_size": 1})
+        yield found("V10.size", size=size, gpus=subject.gpus, better=dividing(subject.gpus, size))
     elif size > 1 and not subject.get(f"{MODEL}.use_remove_padding", True):
-        message = f"{ULYSSES} = {size} requires packed sequences, and use_remove_padding is false"
-        fix = "set model.use_remove_padding to true"
-        yield error("V10", message, fix, [ULYSSES, f"{MODEL}.use_remove_padding"], {"model.use_remove_padding": True})
+        yield found("V10.padding", size=size)
     own = subject.sequence_parallel(CRITIC)
     if subject.has_critic and subject.gpus % own:
-        message = f"{CRITIC_ULYSSES} = {own} does not divide the {gpu_count(subject.gpus)}"
-        fix = f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}"
-        yield error("V10", message, fix, [CRITIC_ULYSSES, GPUS, NODES])
+        yield found("V10.critic-size", own=own, gpus=subject.gpus, better=dividing(subject.gpus, own))
     elif subject.has_critic and own > 1 and not subject.get(f"{CRITIC}.model.use_remove_padding", True):
-        message = f"the critic splits sequences over {counted(own, 'GPU')}, but its use_remove_padding is false"
-        fix = "set critic.use_remove_padding to true"
-        change = {"critic.use_remove_padding": True}
-        yield error("V10", message, fix, [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"], change)
+        yield found("V10.critic-padding", own=own)
 
 
 @of_trainer
@@ -102,11 +85,9 @@ def conversations(subject: Subject) -> Findings:
         return
     tools = [f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.interaction_config_path"]
     if all(subject.get(key) is None for key in tools):
-        message = "multi-turn rollouts require tools or an interaction, and neither is set"
-        yield error("V15", message, f"set {tools[0]}", [f"{MULTI_TURN}.enable", *tools])
+        yield found("V15.tools", tools=tools[0], keys=[f"{MULTI_TURN}.enable", *tools])
     if subject.get("algorithm.adv_estimator") != "grpo":
-        message = f"veRL {subject.version} supports multi-turn rollouts only with GRPO"
-        yield error("V15", message, "set algorithm to grpo", [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"])
+        yield found("V15.grpo", version=subject.version)
 
 
 @of_keys
@@ -117,20 +98,17 @@ def engine_words(subject: Subject) -> Findings:
         return
     dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
     if isinstance(dtype, str) and dtype not in known_names().engine_types:
-        message = f"{engine} has no dtype '{dtype}'"
-        fix = f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}"
-        yield error("ENGINE-2", message, fix, [f"{ROLLOUT}.dtype"], {"rollout.dtype": "bfloat16"})
+        yield found("ENGINE-2.dtype", engine=engine, dtype=dtype)
     if engine != "vLLM":
         return
     if isinstance(form, str) and form not in known_names().load_formats and subject.at_least("0.9.0"):
-        message = f"vLLM has no load_format '{form}'{did_you_mean(form, known_names().load_formats)}"
-        fix = f"set {ROLLOUT}.load_format to safetensors"
-        yield warning("ENGINE-2", message, fix, [f"{ROLLOUT}.load_format"], {"rollout.load_format": "safetensors"})
+        yield found("ENGINE-2.load-format", form=form, near=did_you_mean(form, known_names().load_formats))
     for name, known in known_names().vllm.items():
         value = subject.get(key := f"{ROLLOUT}.{name}")
         if isinstance(value, str) and value not in known:
-            message = f"vLLM has no {name} '{value}'{did_you_mean(value, known)}"
-            yield error("ENGINE-2", message, f"set {key} to {one_of(known)}", [key])
+            yield found(
+                "ENGINE-2.option", name=name, value=value, near=did_you_mean(value, known), key=key, known=known
+            )
 
 
 OPTIONS = f"{ROLLOUT}.engine_kwargs.sglang"
@@ -155,12 +133,12 @@ def server_options(subject: Subject) -> Findings:
         value, allowed = subject.get(key), known.get(name)
         if allowed is None:
             near = nearest(name, known) if key.startswith(OPTIONS) else None  # other keys are veRL's own
-            message = f"SGLang's server has no option '{name}'{perhaps(near)}: it fails at its start"
-            fix = f"rename it to {OPTIONS}.{near}" if near else f"remove {key}"
-            yield error("ENGINE-5", message, fix, [key])
+            words: Words = {"name": name, "perhaps": perhaps(near), "near": near, "key": key}
+            yield found("ENGINE-5.near" if near else "ENGINE-5.unknown", **words)
         elif name in COMPARED and isinstance(value, str) and allowed and value not in allowed:
-            message = f"SGLang has no {name} '{value}'{did_you_mean(value, allowed)}: it fails at its start"
-            yield error("ENGINE-5", message, f"set {key} to one of {', '.join(allowed)}", [key])
+            yield found(
+                "ENGINE-5.value", name=name, value=value, near=did_you_mean(value, allowed), key=key, allowed=allowed
+            )
 
 
 RULES = (engine, mode, parallel_engine, sequences_over_gpus, conversations, engine_words, server_options)

@@ -4,7 +4,8 @@ veRL: `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`,
 `verl/utils/seqlen_balancing.py: rearrange_micro_batches`.
 """
 
-from launcher.check.config.base import Findings, error, warning
+from launcher.check.config.base import Findings
+from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.core.format import counted
 from launcher.verl.config import ACTOR, CRITIC, DYNAMIC, LOG_PROB_DYNAMIC, MODEL_LENGTH, PROMPT, REF, RESPONSE, ROLLOUT
@@ -16,11 +17,7 @@ def dynamic_everywhere(subject: Subject) -> Findings:
     """P15: micro-batches are dynamic for the actor's update and its log-probabilities, or for neither (0.8 on)."""
     actor, rollout = subject.get(DYNAMIC), subject.get(LOG_PROB_DYNAMIC)
     if isinstance(actor, bool) and isinstance(rollout, bool) and actor != rollout and subject.at_least("0.8.0"):
-        message = (
-            f"{DYNAMIC} is {str(actor).lower()} and {LOG_PROB_DYNAMIC} is {str(rollout).lower()}: veRL requires equal "
-            "values and fails with a bare AssertionError at model load"
-        )
-        yield error("P15", message, f"remove {LOG_PROB_DYNAMIC}; it follows the actor", [DYNAMIC, LOG_PROB_DYNAMIC])
+        yield found("P15", actor=actor, rollout=rollout)
 
 
 def budgets(subject: Subject) -> Findings:
@@ -59,12 +56,18 @@ def budgets(subject: Subject) -> Findings:
             continue
         need = -(-(prompt + response) // gpus)
         over = f" x {counted(gpus, 'GPU')} per sequence" if gpus > 1 else ""
-        message = (
-            f"{key} = {budget} tokens{over} is less than prompt {prompt} + response {response} = "
-            f"{prompt + response} tokens: veRL fails at the first sequence that does not fit"
+        yield found(
+            "P16",
+            key=key,
+            budget=budget,
+            over=over,
+            prompt=prompt,
+            response=response,
+            longest=prompt + response,
+            need=need,
+            field=field,
+            fast=max(2 * need, 4096),
         )
-        fix = f"set it to {need} or more; {2 * need} or more is faster"
-        yield error("P16", message, fix, [key, PROMPT, RESPONSE], {field: max(2 * need, 4096)})
 
 
 def context(subject: Subject) -> Findings:
@@ -76,9 +79,7 @@ def context(subject: Subject) -> Findings:
         message = f"leaves no room for a response to a prompt of {prompt} tokens, which {PROMPT} allows"
     else:
         message = f"cuts responses to a prompt of {prompt} tokens at {limit - prompt} of {response} tokens"
-    message = f"{MODEL_LENGTH} = {limit} {message}"
-    fix = f"set it to {prompt + response}"
-    yield warning("P18", message, fix, [MODEL_LENGTH, PROMPT, RESPONSE], {"rollout.max_model_len": prompt + response})
+    yield found("P18", limit=limit, effect=message, longest=prompt + response)
 
 
 def engine_batches(subject: Subject) -> Findings:
@@ -88,15 +89,10 @@ def engine_batches(subject: Subject) -> Findings:
     if batched is None or subject.get(f"{ROLLOUT}.name") != "vllm":
         return
     if sequences is not None and batched < sequences:
-        message = f"{BATCHED} = {batched} is below {SEQS} = {sequences}, which vLLM rejects"
-        fix = f"set {BATCHED} to {max(8192, sequences)}"
-        yield error("ENGINE-1", message, fix, [BATCHED, SEQS], {"rollout.max_num_batched_tokens": max(8192, sequences)})
+        yield found("ENGINE-1.sequences", batched=batched, sequences=sequences, enough=max(8192, sequences))
     chunked = subject.get(f"{ROLLOUT}.enable_chunked_prefill", True)
     if limit is not None and not chunked and batched < limit:
-        message = f"{BATCHED} = {batched} is below {MODEL_LENGTH} = {limit}, which vLLM rejects without chunked prefill"
-        fix = f"set {ROLLOUT}.enable_chunked_prefill to true, or set {BATCHED} to {limit}"
-        change = {"rollout.enable_chunked_prefill": True}
-        yield error("ENGINE-1", message, fix, [BATCHED, MODEL_LENGTH, f"{ROLLOUT}.enable_chunked_prefill"], change)
+        yield found("ENGINE-1.chunks", batched=batched, limit=limit)
 
 
 RULES = (dynamic_everywhere, budgets, context, engine_batches)

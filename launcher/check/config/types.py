@@ -5,7 +5,8 @@ veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
 
 from typing import Any
 
-from launcher.check.config.base import Findings, error, warning
+from launcher.check.config.base import Findings
+from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.verl import defaults, hydra
 
@@ -29,25 +30,20 @@ def types(subject: Subject) -> Findings:
             continue  # what OmegaConf computes is not known here
         if value is None or setting.source != "override" or not subject.knows_keys:
             continue  # a field's type was checked when the preset was read
-        found, default = defaults.leaf(subject.defaults, key)
-        if not found:
+        known, default = defaults.leaf(subject.defaults, key)
+        if not known:
             continue
         if isinstance(default, dict) and default and not isinstance(value, dict):
-            message = f"{key} is a block of keys, but is set to {value!r}: veRL fails when it reads the block"
-            fix = f"set its keys, such as {key}.{next(name for name in default if name[0] != '_')}"
-            yield error("P24", message, fix, [key])
+            yield found("P24.block", key=key, value=value, name=next(name for name in default if name[0] != "_"))
             continue
         want = _type(subject, key, default)
         if want in (int, float) and not isinstance(value, (int, float)):
             usual = default if isinstance(default, (int, float)) else 1
-            message = f"{key} is {value!r}, which is not a number: veRL fails with an error that does not name the key"
-            yield error("P24", message, f"set {key} to a number, such as {usual}", [key])
+            yield found("P24.number", key=key, value=value, usual=usual)
         elif want is int and isinstance(value, float) and not value.is_integer():
-            message = f"{key} is {value}; veRL expects a whole number"
-            yield warning("P24", message, f"set {key} to {round(value)}", [key])
+            yield found("P24.whole", key=key, value=value, near=round(value))
         elif want is bool and not isinstance(value, (bool, int)):
-            message = f"{key} is {value!r}, which veRL reads as true, whatever the text is"
-            yield warning("P24", message, f"set {key} to true or false", [key])
+            yield found("P24.switch", key=key, value=value)
 
 
 def _type(subject: Subject, key: str, default: Any) -> type | None:

@@ -7,7 +7,8 @@ prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batc
 
 import math
 
-from launcher.check.config.base import Findings, dividing, error, info, multiples, one_of
+from launcher.check.config.base import Findings, dividing, multiples
+from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.core.format import counted
 from launcher.verl.config import (
@@ -17,11 +18,9 @@ from launcher.verl.config import (
     CRITIC_MICRO,
     CRITIC_MINI,
     DATA,
-    GPUS,
     LOG_PROB,
     MICRO,
     MINI,
-    NODES,
     REF_LOG_PROB,
     ROLLOUT,
     TRAINER,
@@ -36,18 +35,13 @@ def mini_over_gpus(subject: Subject) -> Findings:
     if not subject.at_least("0.8.0"):
         return
     n, shares = subject.whole(N), subject.data_parallel()
-    for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
+    for key in (MINI, CRITIC_MINI):
         mini = subject.whole(key)
         follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
         if mini is None or n is None or follows or mini * n % shares == 0:
             continue
         better = multiples(shares, mini)
-        message = (
-            f"mini-batch {mini} x {counted(n, 'response')} = {mini * n} is not divisible by {counted(shares, 'GPU')}"
-        )
-        yield error(
-            "P11", message, f"use a mini-batch size of {one_of(better)}", [key, N, GPUS, NODES], {field: better[0]}
-        )
+        yield found("P11", mini=mini, n=n, total=mini * n, shares=shares, better=better, key=key)
 
 
 def micro_in_mini(subject: Subject) -> Findings:
@@ -60,25 +54,23 @@ def micro_in_mini(subject: Subject) -> Findings:
         return
     share = mini * n // shares
     better = dividing(share, micro)
-    message = f"{_share('mini-batch', mini, n, shares)} is not divisible by micro-batch {micro}"
-    fix = f"use a micro-batch size of {one_of(better)}"
-    yield error("P10", message, fix, [MINI, MICRO, N, GPUS], {"actor.ppo_micro_batch_size_per_gpu": better[0]})
+    yield found("P10", share=_share("mini-batch", mini, n, shares), micro=micro, better=better)
 
 
 def log_probs_in_batch(subject: Subject) -> Findings:
     """P8: a GPU's share of the batch divides evenly into micro-batches for the log-probabilities (0.8 on)."""
     bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)
     if not (bypass and not (subject.has_lora and subject.has_reference)):
-        yield from _passes(subject, "P8", LOG_PROB, "rollout.log_prob_micro_batch_size_per_gpu")
+        yield from _passes(subject, "P8", LOG_PROB)
 
 
 def reference_in_batch(subject: Subject) -> Findings:
     """P9: the same for the reference, unless it is the actor without its adapter (0.8 on)."""
     if subject.has_reference and not subject.has_lora:
-        yield from _passes(subject, "P9", REF_LOG_PROB, "ref.log_prob_micro_batch_size_per_gpu")
+        yield from _passes(subject, "P9", REF_LOG_PROB)
 
 
-def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
+def _passes(subject: Subject, rule: str, key: str) -> Findings:
     micro, shares, sizes = subject.whole(key), subject.data_parallel(), _padded(subject)
     if micro is None or subject.dynamic or not subject.at_least("0.8.0"):
         return
@@ -90,10 +82,8 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
     filled = f", padded to {wrong * shares}," if wrong * shares != batch * n else ""
     gpus = f" over {counted(shares, 'GPU')}" if shares > 1 else ""
     better = dividing(math.gcd(*cut), micro)
-    whose = "the log-probabilities'" if rule == "P8" else "the reference's"
     what = "batch" if subject.updates_a_step == 1 else "mini-batch"
-    message = f"{_share(what, batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}"
-    yield error(rule, message, f"set {key} to {one_of(better)}", [key, BATCH, N, GPUS], {field: better[0]})
+    yield found(rule, share=f"{_share(what, batch, n, 1)}{filled}{gpus}", micro=micro, better=better)
 
 
 def _padded(subject: Subject) -> list[int]:
@@ -119,12 +109,7 @@ def same_micro(subject: Subject) -> Findings:
     bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)
     if subject.dynamic or bypass or not once or micro is None or other is None or micro == other:
         return
-    message = (
-        f"{MICRO} is {micro} and {LOG_PROB} {other}: sums over different micro-batches differ in the last digits, so "
-        "the ratio of a first update is not exactly 1"
-    )
-    fix = f"set rollout.log_prob_micro_batch_size_per_gpu to {micro} to compare them"
-    yield info("RATIO-1", message, fix, [MICRO, LOG_PROB])
+    yield found("RATIO-1", micro=micro, other=other)
 
 
 def minis_in_batch(subject: Subject) -> Findings:
@@ -132,23 +117,24 @@ def minis_in_batch(subject: Subject) -> Findings:
     batch, n = subject.whole(BATCH), subject.whole(N)
     if batch is None or n is None or not subject.at_least("0.8.0"):
         return
-    for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
+    for key in (MINI, CRITIC_MINI):
         mini = subject.whole(key)
         follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
         if mini is None or follows or mini > batch or batch % mini == 0:
             continue
         better, padded = dividing(batch, mini), -(-batch // mini) * mini
         if subject.is_v1:
-            message = (
-                f"batch {batch} is not a multiple of mini-batch {mini}: veRL adds "
-                f"{counted((padded - batch) * n, 'empty response')} to every step, "
-                f"{100 * (1 - batch / padded):.0f} % of its work"
+            yield found(
+                "P12.padded",
+                batch=batch,
+                mini=mini,
+                padding=(padded - batch) * n,
+                share=100 * (1 - batch / padded),
+                better=better,
+                key=key,
             )
-            fix = f"use a mini-batch size of {one_of(better)} to avoid padding"
-            yield info("P12", message, fix, [BATCH, key], {field: better[0]})
         else:
-            message = f"batch {batch} is not divisible by mini-batch {mini}"
-            yield error("P12", message, f"use a mini-batch size of {one_of(better)}", [BATCH, key], {field: better[0]})
+            yield found("P12.uneven", batch=batch, mini=mini, better=better, key=key)
 
 
 def fetches_in_batch(subject: Subject) -> Findings:
@@ -162,9 +148,7 @@ def fetches_in_batch(subject: Subject) -> Findings:
     if alone or subject.get("algorithm.filter_groups.enable") is True:
         return  # veRL takes 1 then, whatever is set
     better = dividing(batch, portion)
-    message = f"batch {batch} is not divisible by {key} = {portion}: veRL fails in the first step"
-    fix = f"set {key} to {one_of(better)}, or remove it"
-    yield error("BATCH-1", message, fix, [key, BATCH], {"data.gen_batch_size": better[0]})
+    yield found("BATCH-1", batch=batch, portion=portion, better=better)
 
 
 def normalised_micro(subject: Subject) -> Findings:
@@ -172,25 +156,26 @@ def normalised_micro(subject: Subject) -> Findings:
     if subject.at_least("0.8.0") or subject.dynamic:
         return
     n, gpus = subject.whole(N), subject.gpus
-    pairs = [(MINI, MICRO, "actor", subject.sequence_parallel())]
+    pairs = [(MINI, MICRO, subject.sequence_parallel())]
     if subject.has_critic:
-        pairs.append((CRITIC_MINI, CRITIC_MICRO, "critic", subject.sequence_parallel(CRITIC)))
-    for mini_key, micro_key, group, parallel in pairs:
+        pairs.append((CRITIC_MINI, CRITIC_MICRO, subject.sequence_parallel(CRITIC)))
+    for mini_key, micro_key, parallel in pairs:
         mini, micro = subject.whole(mini_key), subject.whole(micro_key)
         if mini is None or micro is None or n is None:
             continue
         share = mini * n * parallel // gpus
         if share == 0:
-            responses = f"mini-batch {mini} x {counted(n, 'response')}"
-            message = f"{responses} leaves some of the {counted(gpus, 'GPU')} without a response"
-            fix = f"use a mini-batch size of {gpus} or more"
-            yield error("P13", message, fix, [mini_key, N, GPUS], {f"{group}.ppo_mini_batch_size": gpus})
+            yield found("P13.none", mini=mini, n=n, gpus=gpus, mini_key=mini_key)
         elif share % micro:
             better = dividing(share, micro)
-            message = f"{_share('mini-batch', mini, n, gpus // parallel)} is not divisible by micro-batch {micro}"
-            fix = f"use a micro-batch size of {one_of(better)}"
-            change = {f"{group}.ppo_micro_batch_size_per_gpu": better[0]}
-            yield error("P13", message, fix, [mini_key, micro_key, N, GPUS], change)
+            yield found(
+                "P13.uneven",
+                share=_share("mini-batch", mini, n, gpus // parallel),
+                micro=micro,
+                better=better,
+                mini_key=mini_key,
+                micro_key=micro_key,
+            )
 
 
 def responses_over_workers(subject: Subject) -> Findings:
@@ -201,11 +186,7 @@ def responses_over_workers(subject: Subject) -> Findings:
     if not subject.at_least("0.7.0") and subject.get(f"{ROLLOUT}.mode") != "async":
         return
     better = dividing(batch * n, workers)
-    message = (
-        f"batch {batch} x {counted(n, 'response')} = {batch * n} is not divisible by {counted(workers, 'agent worker')}"
-    )
-    fix = f"set {WORKERS} to {one_of(better)}"
-    yield error("P14", message, fix, [WORKERS, BATCH, N], {"rollout.agent_workers": better[0]})
+    yield found("P14", batch=batch, n=n, total=batch * n, workers=workers, better=better)
 
 
 def _share(what: str, size: int, n: int, shares: int) -> str:

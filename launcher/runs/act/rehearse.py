@@ -4,12 +4,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from launcher.check import worker
 from launcher.check.checks import quick
-from launcher.check.finding import REHEARSAL, Finding, of_config
+from launcher.check.finding import Finding, found
 from launcher.check.subject import subject
 from launcher.console.phases import PHASES
 from launcher.core import paths
@@ -68,7 +68,7 @@ def rehearse(
             smaller = _smaller(loaded, Path(folder), narrate)
             run = start(smaller, narrate=narrate, preflight=Preflight(False, ()))
         except (UserError, OSError) as why:
-            return of_config.warning(REHEARSAL, f"no rehearsal: {why}", "")
+            return found("REHEARSAL.none", why=why)
         # follows the run and judges its end
         try:
             state = _followed(run, narrate, cancelled, poll)
@@ -80,8 +80,7 @@ def rehearse(
             return None
         if state.state == "finished":
             delete(run)
-            message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
-            return of_config.info(REHEARSAL, message, "")
+            return found("REHEARSAL.finished", steps=rehearsal.STEPS, untried=rehearsal.UNTRIED)
         return _failure(run, state)
 
 
@@ -121,22 +120,24 @@ def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll
 
 def _failure(run: RunDir, state: RunState) -> Finding | None:
     """Why a rehearsal did not finish; a slow one is stopped. None if somebody else stopped it."""
-    look = f"'ppo-tui attach {run.id}' shows it"
     if state.state in ALIVE:
         stop(run, by="rehearsal: it took too long", wait=True)
-        minutes = f"{PATIENCE / 60:.0f} minutes"
-        message = f"a rehearsal was stopped after {minutes}, while {PHASES[state.phase or 'config'].label}"
-        return of_config.warning(REHEARSAL, message, look)
+        phase = PHASES[state.phase or "config"].label
+        return found("REHEARSAL.stopped", minutes=PATIENCE / 60, phase=phase, run=run.id)
     if state.state == "stopped":
         return None
     result = diagnosis(run)
     evidence = result.evidence[0].text if result.evidence else ""
     detail = f": {evidence}" if evidence and evidence not in result.title else ""
-    message = f"a rehearsal on the CPU fails in veRL: {result.title}{detail}"
-    known = result.fixes and result.cause != "unknown"
-    fix = f"{result.fixes[0].text}; {look}" if known else look
-    finding = of_config.warning if result.cause in OF_MACHINE else of_config.error
-    return finding(REHEARSAL, message, fix)
+    failed = found(
+        "REHEARSAL.failed",
+        title=result.title,
+        detail=detail,
+        run=run.id,
+        level="warning" if result.cause in OF_MACHINE else "error",
+    )
+    known = result.fixes[:1] if result.cause != "unknown" else ()
+    return replace(failed, fixes=(*known, *failed.fixes))
 
 
 def _removed(run: RunDir) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from launcher.check.finding import Change
+from launcher.check.finding import Settings
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
 from launcher.core.files import write_atomic
@@ -35,7 +35,7 @@ from launcher.verl import hydra
 
 PROBES, STEPS = 6, 3
 POLL = 1.0
-COURSE: Change = {
+COURSE: Settings = {
     "rollout.ignore_eos": True,
     "trainer.save_every": -1,
     "trainer.validate_every": -1,
@@ -55,7 +55,7 @@ class Tuned:
 
     probes: tuple[Measured, ...]
     best: Measured
-    change: Change
+    change: Settings
     path: Path
 
 
@@ -118,7 +118,9 @@ def told(probe: Measured) -> str:
     return ", ".join(filter(None, (speed, memory, f"run {probe.run}")))
 
 
-def preset_text(loaded: LoadedPreset, change: Change, probes: Sequence[Measured], best: Measured, space: Space) -> str:
+def preset_text(
+    loaded: LoadedPreset, change: Settings, probes: Sequence[Measured], best: Measured, space: Space
+) -> str:
     """The text of the new preset: its parent, the settings, and the measurements as comments."""
     base = loaded.name if loaded.path is None or loaded.origin == "shipped" else str(loaded.path)
     gpus = space.subject.machine.gpus[: space.subject.gpus]
@@ -159,12 +161,12 @@ def _probe(
     return found
 
 
-def _words(change: Change, count: int) -> list[str]:
+def _words(change: Settings, count: int) -> list[str]:
     values = {**COURSE, "trainer.steps": count, **change}
     return [f"{name}={hydra.quote(value)}" for name, value in values.items()]
 
 
-def _shown(change: Change) -> str:
+def _shown(change: Settings) -> str:
     return " ".join(f"{name}={text_of(value)}" for name, value in change.items()) or "the preset as it is"
 
 

@@ -112,7 +112,7 @@ class EditorSide(Vertical):
     def _on_reply(self, reply: dict[str, Any]) -> None:
         self._reply |= reply
         if "findings" in reply:
-            self.findings = [_finding(each) for each in reply["findings"]]
+            self.findings = [Finding.from_json(each) for each in reply["findings"]]
         if self.is_mounted and self.query(Findings):  # a screen that closes loses them first
             self._draw()
             self.post_message(self.Checked())
@@ -149,9 +149,3 @@ class EditorSide(Vertical):
             rows += [[], *memory_rows(self._reply["memory"], self._reply["machine"], columns)]
         self._highest = max(self._highest, len(rows))
         return [*rows, *([] for _ in range(self._highest - len(rows)))]
-
-
-def _finding(reply: dict[str, Any]) -> Finding:
-    """A finding as the process that checks drafts sends it."""
-    rename = reply.get("rename")
-    return Finding(**{**reply, "keys": tuple(reply["keys"]), "rename": tuple(rename) if rename else None})
