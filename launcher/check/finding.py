@@ -19,6 +19,8 @@ Settings = Mapping[str, Any]
 
 Words = dict[str, Any]
 """Values for the words of a finding, where a rule has several with the same ones."""
+Row = Words
+"""A row of findings.toml."""
 
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
@@ -111,14 +113,14 @@ def found(
 
 
 @cache
-def rows() -> dict[str, dict[str, Any]]:
+def rows() -> dict[str, Row]:
     """The variants of all findings by their names."""
     return dict(_variants())
 
 
-def variants() -> dict[str, list[dict[str, Any]]]:
+def variants() -> dict[str, list[Row]]:
     """The variants of each finding by its id."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Row]] = {}
     for name, row in rows().items():
         found.setdefault(name.partition(".")[0], []).append(row)
     return found
@@ -134,7 +136,7 @@ def setting(change: Settings) -> Fix:
     return Fix(changes=tuple(Change(name, "set", (value,)) for name, value in change.items()))
 
 
-def _variants() -> Iterator[tuple[str, dict[str, Any]]]:
+def _variants() -> Iterator[tuple[str, Row]]:
     for section in read_tables(TABLE).values():
         group, _ = section.pop("group", "config"), section.pop("about")
         for id, table in section.items():

@@ -122,7 +122,7 @@ def test_an_engine_that_veRL_refuses(judged: Callable[..., list[Finding]]) -> No
 
 def test_flash_attn_is_an_error_where_nothing_replaces_it(judged: Callable[..., list[Finding]]) -> None:
     (only,) = [each for each in judged(verl="0.8.0", flash_attn=None) if each.id == "SW-7"]
-    assert only.level == "error" and "algorithm=grpo" in only.fix
+    assert only.level == "error" and "algorithm.adv_estimator=grpo" in only.fix
     grpo = dataclasses.replace(USE, critic=False, attention="sdpa")
     assert not [each for each in judged(grpo, verl="0.8.0", flash_attn=None) if each.id == "SW-7"]
 

@@ -126,7 +126,7 @@ def test_an_import_warns_of_keys_that_verl_does_not_have(ppo_tui, tmp_path):
     script.write_text("python3 -m verl.trainer.main_ppo trainer.totl_epochs=3 data.train_files=x.parquet\n")
     done = ppo_tui("preset", "import", str(script))
     assert done.returncode == 0 and "warning: veRL 0.9.1 has no key trainer.totl_epochs" in done.stderr
-    assert "hint: use trainer.total_epochs\n" in done.stderr
+    assert "rename trainer.totl_epochs to trainer.epochs" in done.stderr
 
 
 def test_deleting_tells_what_shows_again(write):
