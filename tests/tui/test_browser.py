@@ -215,7 +215,7 @@ def test_tabs_are_limited_and_end_with_the_page(serving: subprocess.Popen[str], 
     tab.shows("Start a new run")
     third = tab.context.new_page()
     assert third.goto(tab.page.url).status == 503  # type: ignore[union-attr]
-    assert "2 tabs are open" in third.content()
+    assert "open already: 2 tabs" in third.content()
     second.close()
     for _ in range(100):
         if (answer := third.goto(tab.page.url)) is not None and answer.ok:
