@@ -190,4 +190,6 @@ def _moved(change: Change, name: Names, moves: Moves) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{','.join(map(_plain, value))}]"
+    if isinstance(value, float):
+        return str(value).replace("e-0", "e-")  # 5e-6, as a preset has it
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Formatter
 
 import launcher
-from launcher.check.finding import GROUPS, LEVELS, found, rows
+from launcher.check.finding import GROUPS, LEVELS, found, rows, setting
 
 HOME = Path(launcher.__path__[0])
 OWN = {"keys", "level", "fixes"}
@@ -88,6 +88,9 @@ def test_words_join_lists_and_count() -> None:
     assert count.change == {"trainer.gpus": 1}
     several = found("V1", batch=10, n=1, total=10, gpus=8, better=[8, 16])
     assert several.fix == "set data.train_batch_size=8 or 16" and several.change == {"data.train_batch_size": 8}
+    assert setting({"actor.lr": 5e-6, "actor.betas": [0.9, None], "trainer.use_v1": False}).text == (
+        "set actor.lr=5e-6 and actor.betas=[0.9,null] and trainer.use_v1=false"
+    )
     misspelled = found(
         "KEY-1.near", source="veRL", key="data.sed", perhaps="", then="", near="data.seed", level="error"
     )
