@@ -25,7 +25,7 @@ VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
-BENCHES := $(filter-out bench/health% bench/rivals%,$(wildcard bench/*.py))
+BENCHES := $(filter-out bench/health%,$(wildcard bench/*.py))
 SCRIPT := PYTHONPATH=tests/support:tools:campaigns:. $(PYTHON)
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture faults clean
+.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-million corpus fuzz pictures strings torture faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -120,15 +120,12 @@ matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS=
 	@$(SCRIPT) campaigns/matrix.py $(ARGS)
 
 bench: setup
-	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
+	@for script in $(BENCHES); do echo "== $$script"; $(PYTHON) $$script; done
 
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
 	@$(PYTHON) bench/health_bank.py $(ARGS)
 	@$(SCRIPT) bench/health_limits.py
-
-bench-rivals: setup  # other programs on the same logs, in a scratch environment that pip fills
-	@$(PYTHON) bench/rivals.py $(ARGS)
 
 bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(os.environ.get("CURE") or ROOT / "tests" / "data" / "cure.json")
-REWARDS = ROOT / "tests" / "cpu-host" / "rewards.py"
+REWARDS = ROOT / "campaigns" / "cpu-host" / "rewards.py"
 FORK, STEPS, MOST = 24, 14, 4  # the step at which a fault is planted, the steps with it, the number of tried fixes
 EARLY, SAVE = 8, 8  # the step at which a fault is planted that only harms what still learns; steps between checkpoints
 HEALTHY = "healthy"

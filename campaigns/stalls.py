@@ -1,14 +1,12 @@
-"""Planted hangs and slow but healthy waits under the real supervisor: docs/evidence/stalls.md.
+"""Planted hangs under the real supervisor: docs/evidence/stalls.md.
 
     python campaigns/stalls.py hangs [NAME ...]     # record each in tests/data/stalls/
-    python campaigns/stalls.py waits [COUNT]        # no reason may be given
     python campaigns/stalls.py toy [NAME ...]       # hangs of the whole veRL toy, under flock /tmp/toy.lock
 
 Needs root for the file systems (`disk_full`, `disk_wait`).
 """
 
 import contextlib
-import itertools
 import json
 import os
 import signal
@@ -32,7 +30,7 @@ from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests/data/stalls"
-FAULTS, SLOW = (Path(__file__).with_name(name) for name in ("stalls_faults.py", "stalls_waits.py"))
+FAULTS = Path(__file__).with_name("stalls_faults.py")
 AT_ONCE = 4  # hangs
 LIMIT = 300.0  # seconds for a hang to be named
 
@@ -77,18 +75,16 @@ TOY = {  # hang of the toy: the right reason, and its settings
     "toy_cpus": ("ray-cpus", ["cluster.cpus=3"]),
     "toy_stopped": ("process-stopped", []),
 }
-WAITS = ("cpu", "duty", "download", "progress", "child", "late", "step", "first", "data", "judge")
 
 
 def started(name: str, folder: Path) -> RunDir:
-    """A run whose driver is a function of stalls_faults.py, or with `slow_` of stalls_waits.py."""
+    """A run whose driver is a function of stalls_faults.py."""
     run, now = create(name.replace("_", "-")), time.time()
     RunInfo(run.id, name, now).write(run.run_yaml)
     attempt = run.add_attempt()
     env = {"VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()), "PYTHONPATH": str(inside.FOLDER)}
     env |= {"PYTHONUNBUFFERED": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-    script = SLOW if name.startswith("slow_") else FAULTS
-    launch = Launch(argv=[sys.executable, str(script), name, str(folder)], env=env, unset=[], keys={})
+    launch = Launch(argv=[sys.executable, str(FAULTS), name, str(folder)], env=env, unset=[], keys={})
     launch.keys.update({"ray_kwargs.ray_init.address": "local"})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
@@ -187,21 +183,6 @@ def recorded(run: RunDir, name: str, right: str, found: Standstill | None) -> di
     return row
 
 
-def wait(name: str) -> dict[str, object]:
-    """A healthy wait; every reason that was given is wrong."""
-    with tempfile.TemporaryDirectory(prefix="stalls-") as made:
-        run = started(f"slow_{name}", Path(made))
-        given, begun = set[str](), time.monotonic()
-        while current(run).live:
-            if (found := current(run).standstill) is not None:
-                given.add(f"{found.reason}: {found.title}")
-            time.sleep(0.5)
-        row: dict[str, object] = {"name": name, "given": sorted(given), "seconds": round(time.monotonic() - begun)}
-        row["ended"] = current(run).state
-        print(json.dumps(row), flush=True)
-        return row
-
-
 def main() -> None:
     what, *names = sys.argv[1:]
     os.environ.setdefault("PPO_TUI_HOME", tempfile.mkdtemp(prefix="stalls-home-"))
@@ -212,11 +193,6 @@ def main() -> None:
     elif what == "toy":
         rows = [toy(name) for name in names or TOY]
         print(f"{sum(row['reason'] == row['right'] for row in rows)} of {len(rows)} right")
-    elif what == "waits":
-        count = int(names[0]) if names else 200
-        with ThreadPoolExecutor(int(names[1]) if len(names) > 1 else 8) as pool:
-            rows = list(pool.map(wait, itertools.islice(itertools.cycle(WAITS), count)))
-        print(f"{sum(bool(row['given']) for row in rows)} of {len(rows)} healthy waits were given a reason")
 
 
 if __name__ == "__main__":

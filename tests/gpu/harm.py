@@ -4,44 +4,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from conduct import CAPTURES, RESULTS, Hook, left
+from conduct import CAPTURES, Hook, left
 from host import ENDED, PPO_TUI, Lane, look, members, memory_free, ppo_tui, processes, status, told, wait
-from measure import lines
-
-PYTHON = os.environ.get("PPO_TUI_PYTHON", sys.executable)  # the one that has torch
-HOLD = Path(__file__).with_name("hold.py")
 
 
-def supervisor_killed(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """The next command adopts the run, and reads what was missed."""
-    before = status(lane, run)["supervisor"]["pid"]
-    os.kill(before, signal.SIGKILL)
-    time.sleep(15)  # nobody reads in the meantime
-    began, state = time.monotonic(), status(lane, run)
-    found = {"what": "supervisor", "step": state.get("step"), "state": state["state"]}
-    while state["supervisor"]["pid"] == before and time.monotonic() - began < 60:
-        time.sleep(0.5)
-        state = status(lane, run)
-    found["adopted_after"] = round(time.monotonic() - began, 1)
-    found["adopted"] = state["supervisor"]["pid"] != before
-    result["killed"] = found
-
-
-def every_step_once(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """After the end: whether steps.jsonl has each step, once and in order."""
-    numbers = [each["step"] for each in lines(Path(result["dir"]) / "attempts/1/steps.jsonl") if each["step"]]
-    result["killed"]["every_step_once"] = numbers == list(range(1, len(numbers) + 1))
-
-
-def killed(part: str, *, retried: bool = False) -> Hook:
+def killed(part: str) -> Hook:
     """SIGKILL, as when the host has no memory left, to the last process with this in its command line."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
@@ -52,8 +26,6 @@ def killed(part: str, *, retried: bool = False) -> Hook:
         os.kill(pid, signal.SIGKILL)
         result["killed"] = {"what": found[pid][:80], "of": len(found), "step": step}
         _until_it_failed(lane, run, result["killed"])
-        if retried:
-            _until_it_is_retried(lane, run, result["killed"])
 
     return act
 
@@ -65,17 +37,6 @@ def _until_it_failed(lane: Lane, run: str, found: dict[str, Any], patience: floa
     found |= {"state": state["state"], "memory_after": memory_free(lane, run), "processes_after": processes(run)}
     told_cause = told(lane, "diagnose", run)
     found |= {name: told_cause.get(name) for name in ("cause", "title", "evidence")}
-
-
-def _until_it_is_retried(lane: Lane, run: str, found: dict[str, Any]) -> None:
-    began, step = time.monotonic(), found["step"]
-    while left() > 0 and time.monotonic() - began < 330:
-        state = status(lane, run)
-        if state.get("attempt") == 2 and (state["state"] in ENDED or (state.get("step") or 0) > step):
-            break
-        time.sleep(3)
-    found["retried"] = {key: state.get(key) for key in ("attempt", "state", "step", "cause")}
-    found["retried"]["seconds"] = round(time.monotonic() - began, 1)
 
 
 RANK, NOTICED = "WorkerDict", 270.0  # in the command line of a rank; seconds in which a hang is waited for
@@ -139,55 +100,6 @@ def _until_it_moves(lane: Lane, run: str, found: dict[str, Any]) -> None:
     found["moved"]["seconds"] = round(time.monotonic() - began, 1)
 
 
-def timed(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """What `ppo-tui time` advises."""
-    result["time"] = told(lane, "time", run)
-
-
-def faster(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """The same, and what `try --faster` proves."""
-    timed(lane, run, result)
-    began = time.monotonic()
-    found, said = _until(lane, ["try", run, "--faster", "--at", "0", "--yes", "--force", "--json"], left())
-    result["faster"] = {"seconds": round(time.monotonic() - began), "said": said[-3000:], "told": found}
-
-
-def reported(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """What a person would look at."""
-    ppo_tui(lane, "report", run, "--to", str(RESULTS / f"{result['name']}.html"), patience=60)
-    for kind in ("rollout", "validation"):
-        done = ppo_tui(lane, "samples", run, "--kind", kind, "--count", "20", "--json")
-        (RESULTS / f"{result['name']}-{kind}.jsonl").write_text(done.stdout)
-
-
-def memory_taken(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """Another process takes all memory of the GPU that is free, and what becomes free."""
-    result["killed"] = {"what": "GPU memory", "step": status(lane, run).get("step")}
-    with holding(64, on=True)(lane):
-        _until_it_failed(lane, run, result["killed"])
-    result["killed"]["memory_after"] = memory_free(lane, run)
-
-
-def holding(leave: int, *, on: bool = False) -> Callable[[Lane], AbstractContextManager[object]]:
-    """Another process that holds all but so many MiB of the lane's GPU."""
-
-    @contextmanager
-    def beside(lane: Lane) -> Iterator[None]:
-        if not lane.gpus:
-            yield
-            return
-        words = [PYTHON, str(HOLD), str(lane.gpus[0]), str(leave), *(["--on"] if on else [])]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
-            try:
-                assert holder.stdout is not None
-                holder.stdout.readline()
-                yield
-            finally:
-                holder.kill()
-
-    return beside
-
-
 def disk_full(size: str) -> Hook:
     """The folder of the checkpoints is a file system of this size from now on."""
 
@@ -205,14 +117,7 @@ def unmounted(lane: Lane, run: str, result: dict[str, Any]) -> None:
     subprocess.run(["umount", "-l", str(Path(result["dir"]) / "checkpoints")], check=False)
 
 
-def evaluated(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """`eval` of the newest checkpoint; the model before training was validated by the run itself."""
-    began = time.monotonic()
-    done = _until(lane, ["eval", run, "--force", "--json"], left())
-    result["eval"] = {"seconds": round(time.monotonic() - began), "said": done[1][-2000:], "told": done[0]}
-
-
-def tried(*, by: float = float("inf"), most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
+def tried(*, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
     """`try` of the run's first CRITICAL: a control run and the `most` fixes advised first, all at once on its GPU."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
@@ -223,7 +128,7 @@ def tried(*, by: float = float("inf"), most: int = 1, settings: tuple[str, ...] 
         for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
             if not told_of and (not start or "no checkpoint" in said):
                 told_of, more = _until(
-                    lane, ["try", run, "--yes", "--force", "--most", str(most), *settings, *start, "--json"], left(by)
+                    lane, ["try", run, "--yes", "--force", "--most", str(most), *settings, *start, "--json"], left()
                 )
                 said += more
         seconds = round(time.monotonic() - began)

@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,6 @@ class Lane:
                 if mib.isdecimal() and not belongs(Path(f"/proc/{pid}"), run):
                     others[at[uuid]] += int(mib)
         return [used[gpu] - others[gpu] for gpu in self.gpus]
-
-
-def on_cores(cores: Collection[int], work: Callable[[], None]) -> None:
-    """Does the work on these cores: those of this thread, and of all that it starts."""
-    os.sched_setaffinity(0, cores)
-    work()
 
 
 def ppo_tui(lane: Lane, *words: str, patience: float = 120) -> "subprocess.CompletedProcess[str]":

@@ -3,8 +3,6 @@
 Each is the exact command of ppo-tui with its plugin, without a supervisor, so that nothing raises a flag. What comes
 home of one, in $KIT/results/judged/NAME: command.json (its argv, which names all veRL keys), metrics.jsonl, the
 console, and the answers.
-
-    judged.py     rehearses two at a time with toy-cpu
 """
 
 import gzip
@@ -19,12 +17,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import psutil
-from campaign import FEW, GROUPS, SMALL
 from conduct import KIT, RESULTS, left, mark
-from experiments import REWARDED
+from experiments import BASE, GROUPS, REWARDED
 from host import PPO_TUI, Lane, members
 
-REWARDS = f"reward.path={KIT}/repo/tests/gpu/rewards.py"
 PLACES, LEAST = 12, 16  # runs at once; steps without which no run makes room for the next one
 GROUPED_GIB, CRITIC_GIB, MOST_GIB = 6.1, 7.4, 76.0  # GiB of the GPU that a run takes, with a critic, and all of them
 HOST_GB, SPARE_GB, YOUNG = 16, 36, 200.0  # GB of the host: of a run, left to others; seconds in which it takes them
@@ -50,32 +46,20 @@ class Row:
     preset: str = REWARDED
 
 
-BASE = (
-    SMALL,
-    f"data.train={KIT}/sums-train.parquet",
-    f"data.val={KIT}/sums-test.parquet",
-    REWARDS,
+SHARED = (
+    *BASE,
+    f"reward.path={KIT}/repo/tests/gpu/rewards.py",
     "reward.function=sums",
-    *FEW,
-    "trainer.validate_every=-1",
-    "trainer.validate_first=false",
-    "trainer.save_every=-1",
     "trainer.steps=80",
-    "rollout.gpu_memory_utilization=0.02",
     "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=301989888",
-    "rollout.enforce_eager=true",
     "rollout.max_num_seqs=96",  # vLLM tries out so many at its start, with all their logits
     "rollout.max_num_batched_tokens=2048",
     "rollout.update_weights_bucket_megabytes=256",
-    "rollout.free_cache_engine=false",  # vLLM's sleep fails when another run takes memory at that moment
-    "model.use_remove_padding=false",  # there is no flash-attn on the host
-    "data.max_prompt_length=128",
-    "data.max_response_length=96",
     "actor.ppo_max_token_len_per_gpu=1024",
 )
-GROUPED = (*BASE, "recipe=grpo", *GROUPS, "actor.lr=1.5e-5")
+GROUPED = (*SHARED, "recipe=grpo", *GROUPS, "actor.lr=1.5e-5")
 WITH_CRITIC = (
-    *BASE,
+    *SHARED,
     "data.train_batch_size=32",
     "actor.ppo_mini_batch_size=8",
     "actor.lr=2e-5",
@@ -191,7 +175,7 @@ ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
     _odd("ceiling", "reward at its ceiling from the start", _reward("ceiling"), steps=20),
 )
 TOY = (
-    REWARDS,
+    f"reward.path={KIT}/repo/tests/gpu/rewards.py",
     "trainer.steps=20",
     "trainer.validate_first=false",
     "trainer.validate_every=-1",
@@ -327,7 +311,3 @@ def _room(row: Row, going: Sequence[Run], lane: Lane) -> bool:
     with suppress(OSError, subprocess.SubprocessError, ValueError):
         taken = max(taken, lane.memory()[0] / 1024)
     return free > HOST_GB + young + SPARE_GB and row.gib + taken <= MOST_GIB
-
-
-if __name__ == "__main__":
-    judged(None, REHEARSED, places=2)

@@ -1,42 +1,22 @@
-"""Models of the presets' sizes with random weights, for their memory, and data for steps of equal work.
+"""Data that a model of 135M can learn from within minutes, for experiments on a GPU.
 
-    PYTHONPATH=$KIT/site python3 models.py $KIT [NAME]   the models, or one of them
-    python3 models.py $KIT tasks                         sums and lists of numbers, for a model of 135M
+    python3 models.py $KIT
 
-Makes $KIT/qwen-0.5b and $KIT/qwen-1.5b, the shapes of Qwen2.5-0.5B and 1.5B with the tokenizer of $KIT/model.
-A random model never ends an answer, so each has the full length: the worst case for the memory. In
-$KIT/one-question.parquet is the first row of train.parquet again and again. What a model of 135M can learn within
-minutes: sums-*.parquet, same-*.parquet with one question of them, and lists-*.parquet, which ask for the numbers in
+Makes sums-*.parquet, same-*.parquet with one question of them, and lists-*.parquet, which ask for the numbers in
 questions of GSM8K.
 """
 
 import gzip
 import json
 import random
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas
-from list_numbers import numbers
 
-SHAPES = {
-    "qwen-0.5b": {
-        "hidden_size": 896,
-        "intermediate_size": 4864,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 14,
-        "num_key_value_heads": 2,
-    },
-    "qwen-1.5b": {
-        "hidden_size": 1536,
-        "intermediate_size": 8960,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 12,
-        "num_key_value_heads": 2,
-    },
-}
-
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 ASKED = 'Write the sum on one line and then the number after "####".'
 LIST = "List every number in this text, in order."
 SHOWN = (  # two examples before each question: a model of this size follows them, not the words
@@ -81,34 +61,11 @@ def _write(kit: Path, name: str, split: str, asked: Iterable[tuple[list[str], st
     pandas.DataFrame(rows).to_parquet(kit / f"{name}-{split}.parquet")
 
 
-def main(kit: Path, names: Sequence[str]) -> None:
-    import torch
-    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
-
-    tokenizer = AutoTokenizer.from_pretrained(kit / "model")
-    for name in names or SHAPES:
-        config = Qwen2Config(
-            vocab_size=151936,
-            max_position_embeddings=32768,
-            tie_word_embeddings=True,
-            rope_theta=1e6,
-            eos_token_id=tokenizer.eos_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            dtype="bfloat16",
-            **SHAPES[name],
-        )
-        with torch.device("cuda"):
-            model = Qwen2ForCausalLM(config).to(torch.bfloat16)
-        model.save_pretrained(kit / name)
-        tokenizer.save_pretrained(kit / name)
-        del model
-    question = pandas.read_parquet(kit / "train.parquet").head(1)
-    pandas.concat([question] * 4096, ignore_index=True).to_parquet(kit / "one-question.parquet")
+def numbers(text: str) -> list[str]:
+    """The numbers of a text, without the commas of thousands: `1,200` is 1200, `3, 4` are two numbers."""
+    return [found.replace(",", "") for found in NUMBER.findall(text)]
 
 
 if __name__ == "__main__":
-    if "tasks" in sys.argv[2:]:  # needs no GPU and no model
-        sums(Path(sys.argv[1]))
-        lists(Path(sys.argv[1]))
-    else:
-        main(Path(sys.argv[1]), sys.argv[2:])
+    sums(Path(sys.argv[1]))
+    lists(Path(sys.argv[1]))

@@ -25,11 +25,6 @@ rm -rf build
 # shellcheck disable=SC2086
 $pip download --only-binary=:all: --python-version 3.12 --implementation cp $platforms --platform any \
     --find-links .cw -d .cw .cw/ppo_tui-*.whl pyte py-spy
-# flash-attn's Python part; flash_attn_2_cuda.py stands in for its compiled one
-sources=https://files.pythonhosted.org/packages/3b/b2/8d76c41ad7974ee264754709c22963447f7f8134613fd9ce80984ed0dab7
-curl -sf "$sources/flash_attn-2.8.3.tar.gz" |
-    tar -xz --strip-components=1 -C .cw --exclude '*/cute' --exclude '*_amd' flash_attn-2.8.3/flash_attn
-tar -C .cw -czf .cw/flash.tgz flash_attn && rm -r .cw/flash_attn
 du -sm .c[0-9abw]
 for part in .c[0-9abw]; do
     size=$({ git ls-files -z --cached --others --exclude-standard && find "$part" -type f -print0; } | tar -c --null -T - | wc -c)

@@ -1,4 +1,4 @@
-"""The GPU suite: the phase of a step that a sample of memory belongs to, and what watching costs."""
+"""The GPU suite: the phase of a step that a sample of memory belongs to."""
 
 import importlib
 import json
@@ -14,18 +14,9 @@ GIB = 2**30
 
 @pytest.fixture
 def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    return of_the_suite("measure", monkeypatch)
-
-
-@pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    return of_the_suite("report", monkeypatch)
-
-
-def of_the_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for folder in ("tests/support", "tests/gpu"):
         monkeypatch.syspath_prepend(str(ROOT / folder))
-    return importlib.import_module(name)
+    return importlib.import_module("measure")
 
 
 def write(file: Path, records: list[dict[str, Any]]) -> None:
@@ -68,35 +59,3 @@ def test_samples_within_a_step_go_to_the_phase_that_verl_timed(measure: ModuleTy
         "validate": 45,
     }
     assert found["verl_peaks"] == {"max_memory_allocated_gb": 4.13}
-
-
-@pytest.mark.slow
-def test_the_documentation_says_what_was_measured_of_watching(report: ModuleType) -> None:
-    page = (ROOT / "docs/evidence/gpus.md").read_text()
-    for line in (ROOT / "tests/data/gpu/watching.jsonl").read_text().splitlines():
-        assert "| " + " | ".join(map(str, report.watching(json.loads(line)))) + " |" in page
-
-
-def test_watching_costs_an_update_less_than_a_hundredth(report: ModuleType) -> None:
-    first = (ROOT / "tests/data/gpu/watching.jsonl").read_text().splitlines()[0]
-    rates = json.loads(first)["watching"]["rates"]
-    low, high = report.interval(rates["watched"], rates["alone"])
-    assert -1 < low < high < 1
-
-
-def test_a_difference_that_is_there_is_seen(report: ModuleType) -> None:
-    """Two per cent fewer tokens in steps that differ by one, each block with a drift of its own."""
-    alone = [[100 + drift + step % 3 - 1 for step in range(8)] for drift in (-1, 0, 1, 0) * 5]
-    watched = [[rate * 0.98 for rate in block] for block in alone]
-    low, high = report.interval(watched, alone)
-    assert low < -2 < high < 0
-
-
-def test_a_gpu_that_stands_idle_between_two_queued_runs_is_seen(report: ModuleType) -> None:
-    spans = [((0,), 10, 100), ((1,), 12, 90), ((0, 1), 130, 200), ((0,), 205, 260)]
-    runs = [{"gpus": list(gpus), "begun": 5, "waited": begun - 5, "ended": ended} for gpus, begun, ended in spans]
-    skipped = {"gpus": [], "begun": 5, "skipped": "V1"}
-    assert report.gaps([*runs[::-1], skipped]) == [
-        "GPU 0: 3 runs, seconds between them [30, 5]",
-        "GPU 1: 2 runs, seconds between them [40]",
-    ]

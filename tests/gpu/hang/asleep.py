@@ -2,8 +2,7 @@
 `env.VERL_USE_EXTERNAL_MODULES`.
 
 While the attempt has a file `asleep-reward`, the reward function does not return, and while it has `asleep-rank`, the
-last rank does not come to its next pass. With `env.ENDS_AFTER=SECONDS` the driver holds 2 GiB of its GPU so long and
-ends: a run for the queue.
+last rank does not come to its next pass.
 """
 
 import os
@@ -35,12 +34,6 @@ def ask_judge() -> None:
     _wait_while("reward")
 
 
-def slow(*args: Any, **kwargs: Any) -> dict[str, float]:
-    """The same from a judge that takes three seconds."""
-    time.sleep(3)
-    return score(*args, **kwargs)
-
-
 def load_shard() -> None:
     _wait_while("rank")
 
@@ -56,20 +49,7 @@ def _with_a_late_rank(module: ModuleType) -> None:
     module.FSDPEngine.forward_backward_batch = forward_backward_batch
 
 
-def _end_soon(seconds: float) -> None:
-    import torch
+if __name__ == "asleep" and "ppo_tui_inside.plugin" in sys.modules:
+    from ppo_tui_inside.plugin.late import after_import
 
-    on_gpu = torch.cuda.is_available()
-    held = torch.ones(1 << 29, device="cuda") if on_gpu else None
-    time.sleep(seconds)
-    del held
-    os._exit(3)
-
-
-if __name__ == "asleep":
-    if (seconds := os.environ.get("ENDS_AFTER")) and any("main_ppo" in word for word in sys.orig_argv):
-        _end_soon(float(seconds))
-    if "ppo_tui_inside.plugin" in sys.modules:
-        from ppo_tui_inside.plugin.late import after_import
-
-        after_import("verl.workers.engine.fsdp.transformer_impl", _with_a_late_rank)
+    after_import("verl.workers.engine.fsdp.transformer_impl", _with_a_late_rank)
