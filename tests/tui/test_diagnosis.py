@@ -183,8 +183,11 @@ async def test_what_a_log_says_cannot_act_on_the_terminal(make: SimpleNamespace)
         assert "[bold] over" in said and "\x1b" not in said and "\x07" not in said
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-@pytest.mark.parametrize("which", ["failed", "imported"])
+@pytest.mark.parametrize(
+    ("which", "size"),
+    [("failed", (80, 24)), ("failed", (160, 48)), ("imported", (80, 24))],
+    ids=["failed-80x24", "failed-160x48", "imported-80x24"],
+)
 def test_looks(
     snap_compare: Compare, make: SimpleNamespace, request: pytest.FixtureRequest, which: str, size: tuple[int, int]
 ) -> None:

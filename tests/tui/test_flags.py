@@ -334,9 +334,10 @@ async def test_a_thousand_events_are_bounded(make: SimpleNamespace, eventful: Pa
 Compare = Any
 
 
-@pytest.mark.parametrize("size", [HOME, LARGE], ids=["80x24", "160x48"])
 @pytest.mark.parametrize(
-    "keys", [["enter"], ["enter", "right_square_bracket"], ["h", "down"]], ids=["KL-4", "KL-1", "list"]
+    ("keys", "size"),
+    [(["enter", "right_square_bracket"], HOME), (["h", "down"], HOME), (["h", "down"], LARGE)],
+    ids=["KL-1-80x24", "list-80x24", "list-160x48"],
 )
 def test_looks_of_checks(
     snap_compare: Compare, make: SimpleNamespace, blown: Path, size: tuple[int, int], keys: list[str]

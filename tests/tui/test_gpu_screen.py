@@ -210,8 +210,11 @@ def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> N
     assert util_plot(history, store, state, GpuSample(1)) is None
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-@pytest.mark.parametrize("kind", ["worst", "eight", "host"])
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [("worst", (80, 24)), ("eight", (80, 24)), ("eight", (160, 48)), ("host", (80, 24))],
+    ids=["worst-80x24", "eight-80x24", "eight-160x48", "host-80x24"],
+)
 def test_looks(snap_compare: Callable[..., bool], make: SimpleNamespace, kind: str, size: tuple[int, int]) -> None:
     if kind == "worst":
         run = worst(make)

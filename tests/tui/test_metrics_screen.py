@@ -251,15 +251,14 @@ def test_the_large_chart_looks(
     assert snap_compare(make.app(warned), terminal_size=size, run_before=show)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_pins_look(snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int]) -> None:
+def test_pins_look(snap_compare: Compare, make: SimpleNamespace, warned: Path) -> None:
     for key in ("actor/grad_norm", "critic/vf_explained_var", "response_length/mean", "timing_s/gen"):
         toggle(key)
 
     async def show(pilot: Pilot[Any]) -> None:
         await opened(pilot, "tab")
 
-    assert snap_compare(make.app(warned), terminal_size=size, run_before=show)
+    assert snap_compare(make.app(warned), terminal_size=HOME, run_before=show)
 
 
 def test_the_table_in_ascii(snap_compare: Compare, make: SimpleNamespace, warned: Path) -> None:

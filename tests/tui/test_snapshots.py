@@ -1,5 +1,6 @@
 """How the screens look. After a wanted change: pytest tests/tui/test_snapshots.py --snapshot-update."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,42 @@ Compare = Callable[..., bool]
 async def ready(pilot: Pilot[Any]) -> None:
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
+
+
+def long(make: SimpleNamespace) -> Path:
+    """10,000 steps."""
+    steps = make.made_up(
+        10_000,
+        critic__score__mean=lambda step: 1 - math.exp(-step / 2500) + math.sin(step) / 20,
+        actor__kl_loss=lambda step: step / 50_000,
+        actor__entropy=lambda step: 0.5 * math.exp(-step / 8000),
+        perf__throughput=lambda step: 1700 + 100 * math.sin(step / 37),
+    )
+    state = make.running(step=10_000, total=20_000, checks=make.checks())
+    return Path(make.run(attempts=[steps], state=state, machine=[make.gpus(1)], log=make.log))
+
+
+def diverged(make: SimpleNamespace) -> Path:
+    """Nothing but NaN."""
+    names = ("critic__score__mean", "actor__kl_loss", "actor__entropy", "perf__throughput")
+    found = ("CRITICAL", "critic/score/mean is nan since step 1")
+    state = make.running(step=30, verdict="CRITICAL", flags=("NUM-1",), checks=make.checks(NUM_1=found))
+    steps = make.made_up(30, **dict.fromkeys(names, math.nan))
+    return Path(make.run(attempts=[steps], state=state, machine=[make.gpus(1)], log=make.log))
+
+
+def empty(make: SimpleNamespace) -> Path:
+    """Queued: nothing has been written but that."""
+    nothing = dict.fromkeys(("phase", "step", "total", "eta", "rollout", "step_seconds"))
+    return Path(make.run(state=make.running(state="queued", checks=(), verdict="WARM", **nothing)))
+
+
+def refused(make: SimpleNamespace) -> Path:
+    """Ended before the first step."""
+    why = "the model Qwen/Qwen2.5-0.5B-Instruct was not found: download it, or give a folder in model.path"
+    log = "(TaskRunnerV1) loading\nTraceback (most recent call last):\nOSError: not found\n"
+    state = make.ended("failed", step=None, error=why, checks=(), verdict="WARM")
+    return Path(make.run(state=state, machine=[make.host()], log=log))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -90,7 +127,9 @@ def test_without_kl(snap_compare: Compare, make: SimpleNamespace) -> None:
     assert snap_compare(make.app(run), terminal_size=(80, 24), run_before=ready)
 
 
-@pytest.mark.parametrize("look", [{"theme": "light"}, {"ascii": True}], ids=["light", "ascii"])
+@pytest.mark.parametrize(
+    "look", [{"theme": "light"}, {"theme": "terminal"}, {"ascii": True}], ids=["light", "terminal", "ascii"]
+)
 def test_looks(snap_compare: Compare, make: SimpleNamespace, warned: Path, look: dict[str, Any]) -> None:
     assert snap_compare(make.app(warned, **look), terminal_size=(80, 24), run_before=ready)
 
@@ -100,17 +139,7 @@ def test_small(snap_compare: Compare, make: SimpleNamespace, warned: Path, size:
     assert snap_compare(make.app(warned), terminal_size=size, run_before=ready)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_reference(snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int]) -> None:
-    async def asked(pilot: Pilot[Any]) -> None:
-        await ready(pilot)
-        await pilot.press("K")
-        await pilot.pause(0.2)
-
-    assert snap_compare(make.app(warned), terminal_size=size, run_before=asked)
-
-
-@pytest.mark.parametrize("key", ["h", "question_mark", "x"], ids=["checks", "help", "stop"])
+@pytest.mark.parametrize("key", ["question_mark", "x", "K"], ids=["help", "stop", "reference"])
 def test_over_the_dashboard(snap_compare: Compare, make: SimpleNamespace, warned: Path, key: str) -> None:
     async def pressed(pilot: Pilot[Any]) -> None:
         await ready(pilot)
@@ -118,3 +147,14 @@ def test_over_the_dashboard(snap_compare: Compare, make: SimpleNamespace, warned
         await pilot.pause(0.2)
 
     assert snap_compare(make.app(warned), terminal_size=(80, 24), run_before=pressed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [*((kind, SIZES[0]) for kind in (long, diverged, empty, refused)), (long, SIZES[1]), (empty, SIZES[1])],
+    ids=lambda each: each.__name__ if callable(each) else f"{each[0]}x{each[1]}",
+)
+def test_unusual(
+    snap_compare: Compare, make: SimpleNamespace, kind: Callable[..., Path], size: tuple[int, int]
+) -> None:
+    assert snap_compare(make.app(kind(make)), terminal_size=size, run_before=ready)
