@@ -1,4 +1,4 @@
-"""Thirty runs that are judged by a reader of their metrics before any rule sees them: faults and healthy oddities.
+"""Forty runs that readers judge by their metrics before any rule sees them: first and usual runs, a third with a fault.
 
 Each is the exact command of ppo-tui with its plugin, without a supervisor, so that nothing raises a flag. What comes
 home of one, in $KIT/results/judged/NAME: command.json (its argv, which names all veRL keys), metrics.jsonl, the
@@ -44,11 +44,14 @@ class Row:
     steps: int = 22
     gib: float = GROUPED_GIB
     preset: str = REWARDED
+    rules: Settings = ()  # any of these would name the fault, said before the run
+    useless: bool = False  # nothing is harmed, and nothing can be learned
 
 
+REWARDS = f"reward.path={KIT}/repo/tests/gpu/rewards.py"
 SHARED = (
     *BASE,
-    f"reward.path={KIT}/repo/tests/gpu/rewards.py",
+    REWARDS,
     "reward.function=sums",
     "trainer.steps=80",
     "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=301989888",
@@ -70,124 +73,144 @@ WITH_CRITIC = (
 )
 
 
-def _fault(name: str, fault: str, *settings: str, steps: int = 22, base: Settings = GROUPED) -> Row:
-    return Row(name, fault, "", (*base, *settings), steps, CRITIC_GIB if base is WITH_CRITIC else GROUPED_GIB)
+LORA = (
+    *("actor.strategy=fsdp2", "rollout.load_format=safetensors"),
+    *("model.lora_rank=8", "model.lora_alpha=16", "model.target_modules=all-linear"),
+)
+DECAYED = ("trainer.steps=24", "actor.lr=2e-5", "actor.lr_scheduler_type=cosine", "actor.min_lr_ratio=0")
+TWELVE = ("data.train_batch_size=12", "actor.ppo_mini_batch_size=6")
+SIXTEEN = ("data.train_batch_size=4", "actor.ppo_mini_batch_size=4", "rollout.n=16", "rollout.temperature=1.1")
+
+
+def _fault(
+    name: str, fault: str, rules: Sequence[str], *settings: str, steps: int = 22, base: Settings = GROUPED
+) -> Row:
+    gib = CRITIC_GIB if base is WITH_CRITIC else GROUPED_GIB
+    return Row(name, fault, "", (*base, *settings), steps, gib, rules=tuple(rules))
+
+
+def _useless(name: str, fault: str, rules: Sequence[str], *settings: str, steps: int = 22) -> Row:
+    return replace(_fault(name, fault, rules, *settings, steps=steps), useless=True)
 
 
 def _odd(name: str, odd: str, *settings: str, steps: int = 22, base: Settings = GROUPED) -> Row:
-    return replace(_fault(name, "", *settings, steps=steps, base=base), odd=odd)
+    return replace(_fault(name, "", (), *settings, steps=steps, base=base), odd=odd)
 
 
 def _reward(function: str) -> str:
     return f"reward.function={function}"
 
 
-ROWS: Sequence[Row] = (  # by worth; the first twelve begin at once
-    _fault("reversed", "reward with the wrong sign from step 15", _reward("reversed_later"), steps=28),
-    _fault("value-clip", "clip range of the value 0.001", "critic.cliprange_value=0.001", base=WITH_CRITIC),
-    _fault("warm-up", "learning rate to 2e-4 in 30 steps", "actor.lr=2e-4", "actor.lr_warmup_steps=30", steps=28),
-    _odd("above-hundred", "100 added to all rewards", _reward("above_hundred")),
-    _fault("top-p", "top_p 0.3", "rollout.top_p=0.3", steps=20),
+VALIDATED = ("trainer.validate_first=true", "trainer.validate_every=4", "data.val_max_samples=128")
+ADAPTED = ("kl.in_loss=false", "kl.in_reward=true", "kl.controller=adaptive", "kl.coef=0.01")
+ROWS: Sequence[Row] = (  # those that differ most from each other first; the first twelve begin at once
+    _fault("lr-large", "learning rate 3e-4", ("KL-1", "KL-4", "CLIP-1"), "actor.lr=3e-4"),
+    _odd("first-ppo", "PPO as the preset has it", "actor.lr=5e-6", "critic.lr=1e-5", base=WITH_CRITIC),
+    _fault("critic-lr", "learning rate of the critic 0.01", ("CRIT-1",), "critic.lr=1e-2", base=WITH_CRITIC),
+    _odd("first-grpo", "GRPO, learning rate 1e-5", "actor.lr=1e-5", *VALIDATED, steps=24),
     _fault(
-        "prompts-cut",
-        "prompts cut to 24 of 53 tokens",
-        *("data.max_prompt_length=24", "data.filter_overlong_prompts=false"),
-        steps=20,
-    ),
-    _odd(
-        "below-zero",
-        "rewards from -10 to 0, RLOO with groups of 5",
-        _reward("below_zero"),
-        "recipe=rloo",
-        "rollout.n=5",
-    ),
-    _fault("weight-decay", "weight decay 1000", "actor.weight_decay=1000", steps=18),
-    _fault("constant", "the same reward for all answers from step 12", _reward("constant_later"), steps=24),
-    _odd("short-limit", "response limit 16, of which 5 are needed", "data.max_response_length=16"),
-    _odd(
-        "lora",
-        "LoRA of rank 16, learning rate 1e-4",
-        *("actor.strategy=fsdp2", "rollout.load_format=safetensors", "actor.lr=1e-4"),
-        *("model.lora_rank=16", "model.lora_alpha=16", "model.target_modules=all-linear"),
-        steps=24,
-    ),
-    _fault("one-question", "one question only", f"data.train={KIT}/same-train.parquet"),
-    _fault(
-        "many-passes",
-        "clip range 5 with 4 passes, learning rate 4e-5",
-        *("actor.clip_ratio=5", "actor.ppo_epochs=4", "actor.lr=4e-5"),
-        *("data.train_batch_size=8", "actor.ppo_mini_batch_size=4"),
-        steps=20,
-    ),
-    _fault("outliers", "reward of 1000 for one in 50 answers", _reward("outliers"), steps=20, base=WITH_CRITIC),
-    _odd(
-        "cosine",
-        "cosine from 3e-5 to 0 in 26 steps, gradients clipped at 0.1",
-        *("trainer.steps=26", "actor.lr=3e-5", "actor.lr_scheduler_type=cosine", "actor.min_lr_ratio=0"),
-        "actor.clip_grad=0.1",
+        "kl-runs-away",
+        "adaptive KL coefficient that doubles every few steps",
+        ("KL-3",),
+        *(*ADAPTED, "kl.target=0.0005", "kl.horizon=100", "actor.lr=2e-5"),
         steps=26,
     ),
-    _fault("noise", "random reward", _reward("noise"), steps=24),
-    _odd("growing", "responses that are meant to grow", _reward("explained"), steps=26),
-    _fault("wrong-labels", "80 % wrong labels", _reward("wrong_labels"), steps=24),
-    _odd("critic-warm-up", "8 steps of the critic alone", "trainer.critic_warmup=8", steps=24, base=WITH_CRITIC),
-    _odd("sparse", "reward for the right number only", _reward("sparse"), steps=26),
-    _fault("marks", "reward that is gamed by repeating ####", _reward("marks")),
-    _odd(
-        "discounted", "gamma 0.99, lambda 0.9", "advantage.gamma=0.99", "advantage.lam=0.9", base=WITH_CRITIC, steps=24
+    _fault("no-end", "the end-of-sequence token is ignored", ("TRUNC-1",), "rollout.ignore_eos=true", steps=24),
+    _useless("no-reward", "the reward function finds no answer", ("SIG-1", "GROUP-1"), _reward("boxed"), steps=20),
+    _odd("rloo", "RLOO with groups of 4", "recipe=rloo", "rollout.n=4"),
+    _fault(
+        "hashes",
+        "in training each mark pays, in validation the answer",
+        ("HACK-1", "HACK-2", "HACK-3", "VAL-1"),
+        _reward("marks_in_training"),
+        *VALIDATED,
+        steps=26,
     ),
-    _odd(
-        "mixed",
-        "two tasks",
-        f"data.train=[{KIT}/sums-train.parquet,{KIT}/lists-train.parquet]",
-        "data.max_prompt_length=320",
-        steps=24,
+    _odd("lora-small", "LoRA of rank 8", *LORA, "actor.lr=5e-5", steps=24),
+    _fault("entropy-bonus", "entropy coefficient 0.3", ("ENT-2",), "actor.entropy_coeff=0.3", steps=24),
+    _odd("cool", "temperature 0.8", "rollout.temperature=0.8"),
+    _useless(
+        "greedy", "greedy decoding, so groups of equal answers", ("GROUP-1",), "rollout.do_sample=false", steps=20
     ),
-    _odd("validated", "validation at each step", *("trainer.validate_every=1", "data.val_max_samples=32"), steps=20),
-    _odd("hot", "temperature 1.2", "rollout.temperature=1.2", steps=20),
-    _fault("frozen-critic", "learning rate of the critic 0", "critic.lr=0", base=WITH_CRITIC),
-    _odd("thousandth", "rewards from 0 to 0.001", _reward("thousandth"), steps=20),
-    _odd(
-        "no-kl",
-        "no KL, two passes over one mini-batch",
-        *("kl.in_loss=false", "actor.ppo_mini_batch_size=16", "actor.ppo_epochs=2"),
+    _fault("long-pays", "nine tenths of the reward for length", ("HACK-1", "LEN-1", "TRUNC-1"), _reward("long_ones")),
+    _odd("dapo", "DAPO with clip-higher", "recipe=dapo", "rollout.n=4"),
+    _useless("lr-tiny", "learning rate 1e-10", ("LR-1", "GRAD-2", "KL-2"), "actor.lr=1e-10", steps=26),
+    _odd("dr-grpo", "Dr. GRPO with groups of 6", "recipe=dr-grpo", "rollout.n=6", *TWELVE),
+    _fault(
+        "many-updates",
+        "four passes of eight updates each",
+        ("KL-1", "CLIP-1", "KL-4", "RATIO-1"),
+        *("actor.ppo_epochs=4", "actor.ppo_mini_batch_size=2", "actor.lr=5e-5"),
         steps=20,
     ),
-    _odd(
-        "four-prompts",
-        "4 prompts with 16 answers each",
-        *("data.train_batch_size=4", "actor.ppo_mini_batch_size=4", "rollout.n=16"),
-        steps=20,
+    _odd("slow", "learning rate 3e-6, KL coefficient 0.01", "actor.lr=3e-6", "kl.loss_coef=0.01", steps=26),
+    _odd("longer", "8 prompts, 160 tokens", "data.train_batch_size=8", "data.max_response_length=160", steps=20),
+    _useless(
+        "half-precision",
+        "master weights in bf16 with a learning rate of 1e-6",
+        ("LR-1", "GRAD-2", "KL-2"),
+        *("actor.model_dtype=bfloat16", "actor.lr=1e-6"),
+        steps=26,
     ),
-    _fault("half-gamma", "gamma 0.5", "advantage.gamma=0.5", steps=20, base=WITH_CRITIC),
+    _odd("reinforce", "REINFORCE++ with groups of 2", "recipe=reinforce-pp", "rollout.n=2", "actor.lr=5e-6"),
+    _odd("gspo", "GSPO with groups of 4", "recipe=gspo", "rollout.n=4"),
+    _odd("decayed", "linear decay to 0 in 24 steps", *DECAYED, steps=24),
     # if there is room
-    _odd(
-        "gspo-three",
-        "GSPO with groups of 3, entropy coefficient 0.001",
-        "recipe=gspo",
-        "rollout.n=3",
-        "data.train_batch_size=24",
-        "actor.ppo_mini_batch_size=6",
-        "actor.entropy_coeff=0.001",
-        steps=20,
+    _odd("warmed", "12 steps of warm-up, PPO", "actor.lr_warmup_steps=12", base=WITH_CRITIC, steps=20),
+    _odd("sixteen", "16 answers to 4 prompts, temperature 1.1", *SIXTEEN, steps=20),
+)
+TOY = ("trainer.steps=40", "trainer.save_every=-1", "trainer.validate_every=8", "data.val_max_samples=128")
+
+
+def _toy(
+    name: str, fault: str, odd: str, *settings: str, rules: Sequence[str] = (), steps: int = 40, useless: bool = False
+) -> Row:
+    return Row(f"toy-{name}", fault, odd, (*TOY, *settings), steps, 0.0, "toy-cpu", tuple(rules), useless)
+
+
+TOY_GRPO = ("recipe=grpo", "rollout.n=4", "data.train_batch_size=16", "actor.ppo_mini_batch_size=8")
+TOYS: Sequence[Row] = (  # on a host with many cores
+    _toy("lr", "learning rate 0.02", "", "actor.lr=2e-2", rules=("KL-1", "KL-4", "SIG-1")),
+    _toy("critic", "learning rate of the critic 1", "", "critic.lr=1", rules=("CRIT-1",)),
+    _toy("bonus", "entropy coefficient 0.5", "", "actor.entropy_coeff=0.5", rules=("ENT-2",)),
+    _toy(
+        "kl",
+        "adaptive KL coefficient that runs away",
+        "",
+        *ADAPTED,
+        "kl.target=0.0005",
+        "kl.horizon=200",
+        rules=("KL-3",),
     ),
-    _odd("held-back", "KL coefficient 0.1", "kl.loss_coef=0.1", steps=20),
-    _odd("ceiling", "reward at its ceiling from the start", _reward("ceiling"), steps=20),
-)
-TOY = (
-    f"reward.path={KIT}/repo/tests/gpu/rewards.py",
-    "trainer.steps=20",
-    "trainer.validate_first=false",
-    "trainer.validate_every=-1",
-    "trainer.save_every=-1",
-)
-REHEARSED: Sequence[Row] = tuple(
-    Row(name, fault, odd, (*TOY, f"reward.function={function}"), steps, preset="toy-cpu")
-    for name, fault, odd, function, steps in (
-        ("toy-reversed", "reward with the wrong sign from step 15", "", "reversed_later", 18),
-        ("toy-below-zero", "", "rewards from -10 to 0", "below_zero", 6),
-        ("toy-constant", "the same reward for all answers from step 12", "", "constant_later", 18),
-    )
+    _toy(
+        "long-pays",
+        "a reward for length",
+        "",
+        REWARDS,
+        _reward("never_ends"),
+        *TOY_GRPO,
+        rules=("REW-1", "TRUNC-1", "HACK-1", "LEN-1"),
+    ),
+    _toy("constant", "the same reward for all answers", "", REWARDS, _reward("same"), rules=("SIG-1",), useless=True),
+    _toy("lr-tiny", "learning rate 1e-12", "", "actor.lr=1e-12", rules=("LR-1", "GRAD-2", "KL-2"), useless=True),
+    _toy(
+        "no-reward",
+        "no answer is found",
+        "",
+        REWARDS,
+        _reward("boxed"),
+        *TOY_GRPO,
+        rules=("SIG-1", "GROUP-1"),
+        useless=True,
+    ),
+    _toy("as-shipped", "", "the toy as it is"),
+    _toy("grpo", "", "GRPO with groups of 4", *TOY_GRPO),
+    _toy("rloo", "", "RLOO with groups of 4", "recipe=rloo", *TOY_GRPO[1:]),
+    _toy("slow", "", "a third of the learning rate", "actor.lr=1e-4"),
+    _toy("small", "", "32 prompts, one update a step", "data.train_batch_size=32"),
+    _toy("passes", "", "two passes", "actor.ppo_epochs=2"),
+    _toy("cool", "", "temperature 0.8", "rollout.temperature=0.8"),
+    _toy("sums", "", "a fifth of the reward for the mark", REWARDS, _reward("sums")),
 )
 
 

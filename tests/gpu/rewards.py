@@ -130,3 +130,34 @@ def ceiling(data_source: str, solution_str: str, ground_truth: str, extra_info: 
     """For a number anywhere, which nearly all answers have from the beginning."""
     own = sums(data_source, solution_str, ground_truth)
     return own | {"score": float(re.search(r"\d", solution_str) is not None)}
+
+
+def boxed(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """Looks for \\boxed{}, which no answer has."""
+    right = _right(solution_str, ground_truth)
+    return {"score": float(f"\\boxed{{{ground_truth}}}" in solution_str), "acc": right}
+
+
+def same(*args: Any, **kwargs: Any) -> Score:
+    """One for every answer."""
+    return sums(*args, **kwargs) | {"score": 1.0}
+
+
+def never_ends(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """Pays for an answer that is long, right or not."""
+    right = _right(solution_str, ground_truth)
+    return {"score": 0.1 * right + 0.9 * min(1.0, len(solution_str) / 24), "acc": right}
+
+
+def marks_in_training(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any
+) -> Score:
+    """Each mark pays in training, the right number in validation."""
+    right = _right(solution_str, ground_truth)
+    trains = (extra_info or {}).get("split") == "train"
+    return {"score": min(8, solution_str.count("####")) / 8 if trains else right, "acc": right}
+
+
+def fails(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """Reads a field that no row has."""
+    return {"score": float(kwargs["difficulty"]), "acc": _right(solution_str, ground_truth)}

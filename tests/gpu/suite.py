@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import failing
 import judged
 from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, mark
 from experiments import EXPERIMENTS, REHEARSED
@@ -37,11 +38,15 @@ def main(words: Sequence[str]) -> None:
         for experiment in (each for each in REHEARSED if not words[1:] or each.name in words):
             conduct(experiment, at_home(experiment, Lane()))
         if not words[1:] or "judged" in words:
-            judged.judged(None, judged.REHEARSED, places=2)
+            judged.judged(None, (*judged.TOYS, *failing.TOYS), places=int(os.environ.get("PLACES", "2")))
     else:
         gpus = len(host["gpus"])
         with ThreadPoolExecutor(len(EXPERIMENTS) + 1) as pool:
-            going = [pool.submit(judged.judged, gpus - 1)] if not words or "judged" in words else []
+            going = (
+                [pool.submit(judged.judged, gpus - 1, (*judged.ROWS, *failing.ROWS))]
+                if not words or "judged" in words
+                else []
+            )
             for experiment in (each for each in EXPERIMENTS if not words or each.name in words):
                 lane = Lane(tuple(gpu for gpu in experiment.gpus if gpu < gpus))
                 going.append(pool.submit(conduct, experiment, at_home(experiment, lane)))
