@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-million corpus fuzz pictures strings torture faults clean
+.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -133,6 +133,9 @@ bench-million: setup
 corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
 	@$(SCRIPT) campaigns/corpus_run.py $(ARGS)
 
+corpus-answers: setup  # ask the real veRL about the corpus again, after a change of a preset, a translation or the probe
+	@$(SCRIPT) campaigns/corpus_answers.py
+
 pictures: setup  # draw pictures and animations of the docs, and every page into .pictures/; ARGS="queue --size 80x24" selects
 	@PPO_TUI_HOME=$$(mktemp -d) tools/pictures.sh
 	@$(SCRIPT) tools/casts.py docs/casts
@@ -141,14 +144,10 @@ pictures: setup  # draw pictures and animations of the docs, and every page into
 strings: setup  # print every string that users read, file by file
 	@$(SCRIPT) tools/strings.py
 
-torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="stops --seed 7" selects
-	@$(SCRIPT) campaigns/torture.py $(ARGS)
-
 faults: setup  # fail every change of the disk, and die there; 15 minutes; ARGS="fork" selects
 	@$(SCRIPT) campaigns/faults.py $(ARGS)
 
 fuzz: setup
-	@$(SCRIPT) campaigns/fuzz_console.py --edits 1000000 $(ARGS)
 	@$(SCRIPT) campaigns/fuzz_runs.py --edits 1000 $(ARGS)
 	@$(SCRIPT) campaigns/fuzz_keys.py --presses 20000 $(ARGS)
 

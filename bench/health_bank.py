@@ -3,8 +3,8 @@
 .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
-of a model of 135M on GPUs. `--write` puts the tables into docs/evidence/health.md. campaigns/cpu-host/bank.py
-describes the runs.
+of a model of 135M on GPUs. `--write` puts the tables into docs/evidence/health.md. `git show
+f2aff946:campaigns/cpu-host/bank.py` describes the runs.
 """
 
 import argparse

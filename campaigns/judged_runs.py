@@ -26,15 +26,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from launcher.metrics.records import parse_object, read_metrics, trains
 from launcher.metrics.responses import PREFIX, ResponseFigures
 
-sys.path.append(str(Path(__file__).parent / "cpu-host"))
-from bank import VOCABULARY, rounded, write
-
-HALF, LEAST_STEPS = "judged", 5
+HALF, LEAST_STEPS, VOCABULARY = "judged", 5, 49152
 SHOWN, LONGEST = 6, 400  # answers of a step, characters of one
 NUMBER = re.compile(r"-?\d+")
 
@@ -218,6 +217,27 @@ def add(results: Path, to: Path) -> None:
             "alone": True,  # nothing of what the toy's runs have in common holds for it
         }
     write(rows, kept, to)
+
+
+def write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> None:
+    """Adds these runs to the bank; its other runs stay."""
+    manifest = json.loads((to / "manifest.json").read_text())
+    manifest["runs"] = dict(sorted((manifest["runs"] | kept).items()))
+    (to / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    before = [row for row in pq.read_table(to / "metrics.parquet").to_pylist() if row["run"] not in kept]
+    rows += [{key: value for key, value in row.items() if value is not None} for row in before]
+    rows.sort(key=lambda row: (row["run"], row["step"]))
+    names = sorted({name for row in rows for name in row} - {"run", "step", "t"})
+    schema = pa.schema(
+        [("run", pa.string()), ("step", pa.int32()), ("t", pa.float64()), *((name, pa.float64()) for name in names)]
+    )
+    table = pa.Table.from_pylist(rows, schema=schema)  # null: not logged; nan: logged as nan
+    pq.write_table(table, to / "metrics.parquet", compression="zstd", compression_level=19)
+
+
+def rounded(data: Mapping[str, float]) -> dict[str, float]:
+    """Rounds to six digits, which halves the file."""
+    return {key: float(f"{value:.6g}") for key, value in data.items()}
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {

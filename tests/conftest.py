@@ -4,6 +4,7 @@ import fcntl
 import gc
 import inspect
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,11 @@ def toy_build(shared: Path) -> ToyBuild:
             both = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(2)]
             told.write_text(json.dumps([process.communicate(timeout=PATIENCE)[0].splitlines() for process in both]))
     return ToyBuild(home / "cache", json.loads(told.read_text()))
+
+
+def pytest_configure() -> None:
+    """A shell lets its background processes ignore SIGINT, and what they start does, too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

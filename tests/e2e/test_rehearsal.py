@@ -16,6 +16,7 @@ PPO_TUI = str(Path(sys.executable).parent / "ppo-tui")
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.nightly("launcher/runs/act/rehearse.py", "launcher/preset/rehearsal", "launcher/inside/"),
     pytest.mark.xdist_group("toy run"),  # as the other real runs, one after the other
     pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]

@@ -186,6 +186,7 @@ def test_a_checkpoint_is_scored_next_to_the_model_before_and_nothing_is_trained(
     assert not any(key.startswith("actor/") for key in steps[0])
 
 
+@pytest.mark.nightly("launcher/inside/ppo_tui_inside/plugin/")
 def test_with_adapters_actor_and_critic_learn(env: dict[str, str]) -> None:
     """LoRA: the reference is the actor without its adapter."""
     adapters = ["model.lora_rank=4", "critic.lora_rank=4"]

@@ -1,6 +1,7 @@
 """Which tests marked `nightly("launcher/check/", ...)` are due: those of whose inputs one changed.
 
-The names in the mark are beginnings of paths. The file of the test is one of its inputs, and so is what is listed here.
+The names in the mark are beginnings of paths: what the test is about, and its helpers in tests/support. The file of the
+test is one of its inputs, and so is what is listed here.
 """
 
 import functools
@@ -9,7 +10,12 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OF_ALL = ("pyproject.toml", "launcher/verl/requirements-cpu.txt", "tests/conftest.py", "tests/support/")
+OF_ALL = (
+    "launcher/verl/requirements-cpu.txt",
+    "tests/conftest.py",
+    "tests/unit/conftest.py",
+    "tests/support/nightly.py",
+)
 
 
 def due(inputs: Iterable[str], changed: Collection[str] | None) -> bool:

@@ -220,7 +220,8 @@ def test_memory_is_bounded_however_many_processes_and_errors_there_are() -> None
         tracemalloc.stop()
         return size
 
-    assert peak(9_000) < 1.3 * peak(4_000)
+    peak(2)  # reads the causes
+    assert peak(4_000) < 1.5 * peak(2_000)
 
 
 LINES = """ray::A.b() (pid=1)

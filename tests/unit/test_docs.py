@@ -28,7 +28,11 @@ from launcher.preset.schema import FIELDS
 from launcher.settings import _NAMES
 
 WITH_CONSOLE = [page for page in PAGES if any(each.language == "console" and not each.marked for each in blocks(page))]
-ON_THE_TOY = [page for page in PAGES if any(each.before == MINUTES for each in blocks(page))]
+ON_THE_TOY = [
+    pytest.param(page, marks=pytest.mark.nightly(str(page.relative_to(ROOT))))
+    for page in PAGES
+    if any(each.before == MINUTES for each in blocks(page))
+]
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
 GROUPS = {"data", "preset", "queue", "reward"}
 
@@ -151,7 +155,6 @@ def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None
     _follow(page, tmp_path, lambda block: not block.marked)
 
 
-@pytest.mark.nightly("docs/tutorials/", "docs/howto/")
 @pytest.mark.e2e
 @pytest.mark.parametrize("page", ON_THE_TOY, ids=name)
 def test_blocks_on_the_toy(page: Path, tmp_path: Path, toy_build: Any) -> None:

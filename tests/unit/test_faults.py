@@ -12,6 +12,7 @@ from waiting import PATIENCE
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.nightly(*(f"launcher/{room}/" for room in ("core", "preset", "record", "runs")), "campaigns/fault")
 @pytest.mark.slow
 @pytest.mark.skipif(not POSSIBLE, reason="traces the system calls of Linux on x86-64")
 @pytest.mark.parametrize("part", [0, 1])

@@ -16,6 +16,7 @@ from launcher.check.subject import subject
 from launcher.preset.files import load
 
 pytestmark = pytest.mark.slow
+nightly = pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/inside/ppo_tui_inside/probes/")
 
 
 def ask(*items: dict[str, Any]) -> list[str | None]:
@@ -31,7 +32,7 @@ def changed(model: Path, to: Path, **config: Any) -> dict[str, Any]:
     return {"model": str(to), "trust": False, "override": {}}
 
 
-@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/preset/")
+@nightly
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs veRL's packages")
 def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tmp_path: Path):
     model = toy_build.cache / "toy" / "model"
@@ -49,7 +50,7 @@ def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tm
     assert "qwen99" in str(unknown) and "shape" in str(wide) and "num_hidden_layers" in str(deep) and "JSON" in str(cut)
 
 
-@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/preset/")
+@nightly
 def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
     (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
     (tmp_path / "score.py").write_text("class Mine:\n    def __init__(self, config, tokenizer, **more): ...\n")
@@ -71,7 +72,7 @@ def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_p
     assert none is None and "data_files" in str(given)
 
 
-@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/preset/")
+@nightly
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own function loads the tools")
 def test_classes_behind_names_of_callbacks_agent_loops_and_tools_are_loaded(tmp_path: Path):
     loop = "verl.experimental.agent_loop.single_turn_agent_loop"
@@ -95,7 +96,7 @@ def test_classes_behind_names_of_callbacks_agent_loops_and_tools_are_loaded(tmp_
     assert "json.Nosuch cannot be loaded" in callback and "Nosuch" in of_loop and "nosuch" in tools
 
 
-@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/preset/")
+@nightly
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="derives from veRL's data set")
 def test_rows_of_a_data_set_of_the_users_own_have_a_prompt(toy_build: Any, tmp_path: Path):
     (tmp_path / "rows.py").write_text(
@@ -113,7 +114,7 @@ def test_rows_of_a_data_set_of_the_users_own_have_a_prompt(toy_build: Any, tmp_p
         assert [each.id for each in found] == said and all("raw_prompt" in each.message for each in found)
 
 
-@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/preset/")
+@nightly
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own classes are made")
 def test_values_that_an_optimizer_or_a_class_of_veRL_refuses_are_told(tmp_path: Path):
     block = "actor_rollout_ref.actor.optim.override_optimizer_config"
@@ -130,7 +131,7 @@ def test_values_that_an_optimizer_or_a_class_of_veRL_refuses_are_told(tmp_path: 
     assert not list(loading.checks(subject(load("toy-cpu", right), on=machine("1x24"))))
 
 
-@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/preset/")
+@nightly
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own agent loop takes them")
 def test_an_agent_loop_takes_what_veRL_passes(tmp_path: Path):
     file = tmp_path / "loops.yaml"

@@ -17,7 +17,10 @@ from launcher.preset.translate import RunFolders, build
 from launcher.verl import hydra, versions
 from launcher.verl.defaults import bundled
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.nightly("launcher/preset/", "launcher/verl/", "presets/", "tests/support/verl_wheels.py"),
+]
 
 FOLDERS = RunFolders(*(Path(f"/runs/it's (1)/{name}") for name in "abcde"))
 GPU_PRESETS = [name for name in shipped() if name != "toy-cpu"]

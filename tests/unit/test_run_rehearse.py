@@ -78,7 +78,8 @@ def test_one_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
     assert list(all_runs()) == []
 
 
-def test_what_cannot_be_rehearsed_says_why(monkeypatch: pytest.MonkeyPatch):
+def test_what_cannot_be_rehearsed_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toy_build: Any):
+    (tmp_path / "cache").symlink_to(toy_build.cache)
     monkeypatch.setattr(rehearse, "_smaller", SMALLER)
     found = rehearse.rehearse(load("toy-cpu", ["actor.strategy=megatron"]), lambda _: None)
     assert found is not None and found.level == "warning"

@@ -21,7 +21,10 @@ from tui.kit.charts.figures import plot
 pytestmark = pytest.mark.slow
 
 BENCH = Path(__file__).parents[2] / "bench"
-HALVES = ("calibration", "unseen", "gpu", "judged")
+BIG = pytest.mark.nightly(
+    "launcher/health/", "launcher/metrics/", "tui/kit/charts/", "bench/health_bank.py", "tests/support/said_"
+)
+HALVES = [*(pytest.param(half, marks=BIG) for half in ("calibration", "unseen")), "gpu", "judged"]
 
 
 @pytest.fixture
@@ -42,44 +45,43 @@ def judged(bank: Any, half: str) -> Iterator[tuple[str, Past, SeriesStore, Check
             yield f"{run.name}, step {step}", past, store, checklist
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_every_number_of_every_message_follows_from_the_metrics(bank: Any, half: str) -> None:
-    """The length is read first, as other messages say × its usual value."""
-    found, read = list[str](), 0
-    for place, past, _, checklist in judged(bank, half):
-        for row in sorted(checklist.checks(), key=lambda row: row.rule != "LEN-1"):
-            if row.level >= Level.OK:
-                read += 1
-                found += [f"{place}, {row.level}: {each}" for each in wrong(row.rule, row.message, past)]
-    assert read > 10_000
-    assert not found[:20]
-
-
 _HEAD = re.compile(r"(\S+) (?:([↑↓])|\s) ?\s*(?:(best|usual|start) (\S+))?.*")
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_arrows_of_charts_point_away_from_the_number_beside_them(bank: Any, half: str) -> None:
-    """And the usual value and the start are those that the messages at the same step name."""
-    read, arrows = 0, 0
+def test_every_number_of_every_message_and_chart_follows_from_the_metrics(bank: Any, half: str) -> None:
+    """The length is read first, as other messages say × its usual value."""
+    found, read, headings, arrows = list[str](), 0, 0, 0
     for place, past, store, checklist in judged(bank, half):
-        if len(past.steps) % 5:
+        for row in sorted(checklist.checks(), key=lambda row: row.rule != "LEN-1"):
+            if row.level >= Level.OK:
+                read += 1
+                found += [f"{place}, {row.level}: {each}" for each in wrong(row.rule, row.message, past)]
+        if len(past.steps) % 5 == 0:
+            for heading, arrow in headings_of(place, past, store, checklist):
+                headings, arrows = headings + heading, arrows + arrow
+    assert read > 10_000
+    assert not found[:20]
+    assert headings > 500 and arrows > 100
+
+
+def headings_of(place: str, past: Past, store: SeriesStore, checklist: Checklist) -> Iterator[tuple[bool, bool]]:
+    """Arrows of charts point away from the number beside them; the usual value and the start are those that the
+    messages of the same step name. Yields whether a heading has such a number, and an arrow."""
+    state = RunState(state="running", checks=tuple(checklist.checks()))
+    for figure in charts(store):
+        shown = plot(figure, store, state, [])
+        text = " ".join("".join(part for part, _ in row) for row in shown.headline)
+        if not shown.curves or (found := _HEAD.fullmatch(text)) is None or found[3] is None:
             continue
-        state = RunState(state="running", checks=tuple(checklist.checks()))
-        for figure in charts(store):
-            shown = plot(figure, store, state, [])
-            text = " ".join("".join(part for part, _ in row) for row in shown.headline)
-            if not shown.curves or (found := _HEAD.fullmatch(text)) is None or found[3] is None:
-                continue
-            value, arrow, word, other = Shown.of(found[1]), found[2], found[3], Shown.of(found[4])
-            where, read = f"{place}, {figure.title}: {text}", read + 1
-            arrows += arrow is not None
-            if arrow == "↓":
-                assert value.low < other.low, where
-            if arrow == "↑" and word != "best":
-                assert value.low > other.low, where
-            if word == "best":
-                assert value.low <= other.low, where
-            if word == "start":
-                assert other.is_(past.values(*figure.keys)[0]), where
-    assert read > 500 and arrows > 100
+        value, arrow, word, other = Shown.of(found[1]), found[2], found[3], Shown.of(found[4])
+        where = f"{place}, {figure.title}: {text}"
+        if arrow == "↓":
+            assert value.low < other.low, where
+        if arrow == "↑" and word != "best":
+            assert value.low > other.low, where
+        if word == "best":
+            assert value.low <= other.low, where
+        if word == "start":
+            assert other.is_(past.values(*figure.keys)[0]), where
+        yield True, arrow is not None
