@@ -243,9 +243,7 @@ class PpoTui(App[None]):
         self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
-        """Waits until a screen has opened: if the program ended before, it would look for widgets that it never
-        gets.
-        """
+        """Waits until a screen has opened: a program that ended before would look for widgets that it never gets."""
         while not self.screen.is_mounted:
             await asyncio.sleep(0.01)
 

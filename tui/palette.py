@@ -126,9 +126,7 @@ class MetricPlaces(_Places):
 
 
 class TopicPlaces(_Places):
-    """Topics of the reference; choosing one opens its text. There are hundreds, so none is listed before the user
-    types.
-    """
+    """Topics of the reference; choosing one opens its text. None of the hundreds is listed before the user types."""
 
     def places(self) -> Iterator[_Place]:
         from launcher.topics import topics

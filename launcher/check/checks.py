@@ -157,9 +157,7 @@ def wrong_keys(preset: str) -> list[Finding]:
 def refused(
     wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
 ) -> Finding:
-    """The finding of a preset, or of a setting, that could not be read or launched at all; only values that `works`
-    accepts are offered.
-    """
+    """The finding of a preset or setting that could not be read or launched; `works` accepts the offered values."""
     fix = Fix(wrong.hint or "remove it, or set it to an allowed value")
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:

@@ -131,9 +131,7 @@ def _short(plan: MemoryInputs, total: int, room: int, row: str) -> str:
 
 
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> Fix:
-    """The first change with which everything is likely to fit; if `certain`, or else may fit at all; or else two
-    changes.
-    """
+    """The first change with which everything is likely to fit, or if `certain` may fit; or else two changes."""
     if worst.name == "reward model":
         return Fix(f"lower {_SCORING}, or use separate GPUs for the reward model (reward.model_own_gpus=true)")
     possible = list(_possible(subject, now))

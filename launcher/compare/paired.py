@@ -42,9 +42,7 @@ class Paired(NamedTuple):
     around: tuple[int, int]
 
     def question(self, change: Change) -> str:
-        """The lines of its prompt without the lines `around` it that all prompts share, such as roles and a system
-        prompt.
-        """
+        """The lines of its prompt without those `around` it that all prompts share, as roles and a system prompt."""
         lines = change.prompt.splitlines()
         before, after = self.around
         return " ".join(lines[before : len(lines) - after] or lines)

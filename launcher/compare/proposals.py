@@ -124,9 +124,7 @@ def _usual_values(strange: Sequence[Unusual], config: EffectiveConfig) -> list[P
 
 
 def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
-    """The changes of the run that a trial can undo, and the configuration without them; None for both if there are
-    none.
-    """
+    """The changes of the run that a trial can undo, and the configuration without them; both None if there are none."""
     change = last_change(run, onset)
     if change is not None:
         with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it

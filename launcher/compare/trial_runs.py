@@ -225,9 +225,7 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
 
 
 def skipped(run: RunDir) -> str | None:
-    """Why a run of the queue will not start, in which case it is removed; None while it waits or once it has
-    started.
-    """
+    """Why a run of the queue will not start, in which case it is removed; None while it waits or once it started."""
     entry = next((each for each in queued.entries() if each.id == run.id), None)
     if run.path.exists() or (entry is not None and entry.skipped is None):
         return None

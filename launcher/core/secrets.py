@@ -52,9 +52,7 @@ _VARIABLE_HINTS = (*_CREDENTIAL_HINTS, "PAT", "AUTH", "BEARER", "DSN", "SAS")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of that name is likely to hold a secret: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS,
-    PWD.
-    """
+    """Whether a variable of that name probably holds a secret: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS, PWD."""
     parts = re.findall("[A-Z]+", name.upper())
     if not parts or parts == ["PWD"] or not _HARMLESS.isdisjoint(parts):
         return False

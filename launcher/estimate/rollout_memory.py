@@ -31,9 +31,7 @@ def kv_bytes(plan: MemoryInputs) -> int:
 
 
 def profiled(plan: MemoryInputs) -> int:
-    """Memory that vLLM's profile run finds: the intermediate values of one layer for a full batch, or the logits of
-    every row.
-    """
+    """Memory that vLLM's profile run finds: intermediate values of one layer for a full batch, or all rows' logits."""
     shape = plan.facts.sizes
     rows = min(plan.max_num_seqs, plan.max_num_batched_tokens)
     return max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED) // plan.tensor_parallel

@@ -79,9 +79,7 @@ def trained(subject: EffectiveConfig, block: str, facts: ModelFacts, parameters:
 
 
 def copied(subject: EffectiveConfig, actor: Trained, facts: ModelFacts) -> int:
-    """A copy of the weights, with the gathered embedding; for an adapter that is sent alone, the parts that contain
-    it.
-    """
+    """A copy of the weights, with the gathered embedding; of an adapter sent alone, the parts that contain it."""
     if actor.fsdp2:
         return 0
     if subject.has_lora and not subject.get(f"{MODEL}.lora.merge", False):

@@ -88,9 +88,7 @@ class Space:
         return {name: value for name, value in wanted.items() if value != self.subject.get(FIELDS[name].key)}
 
     def first(self) -> Point:
-        """The first point, at which everything is likely to fit: the least offloading, then the largest batches, then
-        the share.
-        """
+        """The first point, where all is likely to fit: least offloading, then the largest batches, then the share."""
         for offload, batch in product(range(len(_OFFLOADS)), range(_BOLD, -_FAR - 1, -1)):
             point = Point(batch, self.origin.share, offload)
             if not self._possible(point) or not self._fits(point):

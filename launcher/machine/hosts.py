@@ -40,10 +40,7 @@ class NotReached(UserError):
 
 
 def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
-    """Runs the ppo-tui of another machine; returns its exit code.
-
-    Raises UserError for an invalid host or a missing ssh, and NotReached.
-    """
+    """Runs the ppo-tui of another machine; returns its exit code. Raises UserError (host, no ssh) and NotReached."""
     try:
         ssh = subprocess.Popen(there(host, words, ["-t"] if terminal else []))
     except OSError as error:

@@ -1,6 +1,4 @@
-"""The values that a form offers for a field: choices, divisors of the batch, files, presets; and the next number on its
-scale.
-"""
+"""The values that a form offers for a field: choices, divisors of the batch, files, presets; and its next number."""
 
 import contextlib
 import functools

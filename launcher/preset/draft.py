@@ -96,9 +96,7 @@ class Draft:
         return self._on_disk is None
 
     def changed_fields(self) -> set[Where]:
-        """Values that differ from the file (from the opened text while there is no file); empty if the file cannot be
-        read.
-        """
+        """Values that differ from the file, or without one from the opened text; empty if the file cannot be read."""
         before = _read(self.path, self._before)
         if before.problem is not None:
             return set()

@@ -180,9 +180,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def updates_a_step(self) -> int:
-        """Number of portions of a batch that the trainer takes one after the other: separate_async streams
-        mini-batches.
-        """
+        """Number of portions of a batch that the trainer takes one by one: separate_async streams mini-batches."""
         return (self.whole(SYNC_STEP) or 1) if self.is_separate else 1
 
     @property

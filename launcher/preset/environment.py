@@ -67,9 +67,7 @@ def check(name: str, value: str, source: str) -> None:
 
 
 def check_setting(key: str, value: Any, source: str) -> None:
-    """Raises UserError, whose place is `source`, for a setting that would store a secret; the error does not repeat the
-    value.
-    """
+    """Raises UserError with the place `source` for a setting that would store a secret, without the value."""
     if in_setting(key, value):
         raise SecretValue(
             f"{key} looks like a secret, and settings are stored with every run",

@@ -168,9 +168,7 @@ def extended_layer(path: Path, data: Mapping[Any, Any], place: Place) -> Layer:
 
 
 def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
-    """The preset that a preset extends, and the values that it changes; empty where it extends none. Raises
-    UserError.
-    """
+    """The preset that a preset extends, and the values that it changes; empty if it extends none. Raises UserError."""
     path, _ = find(name_or_path)
     data, place = parse(path)
     base, own = extended_layer(path, data, place), load(name_or_path).layer
@@ -219,9 +217,7 @@ def _load(
 
 
 def _chain(path: Path, text: str | None = None, below: tuple[Path, ...] = ()) -> Iterator[Layer]:
-    """The layers of a file, its recipe and the presets that it extends, top first. `below` are the files that led here,
-    links resolved.
-    """
+    """The layers of a file, its recipe and the presets it extends, top first; `below` are the files that led here."""
     real = path.resolve()
     if real in below:
         chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))

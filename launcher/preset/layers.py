@@ -60,9 +60,7 @@ Place = Callable[[tuple[Any, ...]], str]
 
 @dataclass(frozen=True)
 class LayerReading:
-    """The values that a file sets, the places of each (two for a key in both spellings), and the reasons of refused
-    values by place.
-    """
+    """The values of a file, the places of each (two for a key in both spellings), and the refusals by place."""
 
     layer: Layer = field(default_factory=dict)
     places: dict[Where, list[Where]] = field(default_factory=dict)

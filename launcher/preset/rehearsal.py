@@ -36,9 +36,7 @@ def models(loaded: LoadedPreset) -> list[str]:
 
 
 def rehearsed(loaded: LoadedPreset, small: Mapping[str, str], cpus: int) -> LoadedPreset:
-    """The rehearsal of a preset on a machine with so many CPUs. `small` has a small model for each of
-    `models`. Raises UserError.
-    """
+    """The rehearsal of a preset on so many CPUs; `small` has a small model for each of `models`. Raises UserError."""
     snapshot = {name: value for name, value in loaded.snapshot().items() if name not in _UNHEARD}
     config = configuration(snapshot)
     settings = {

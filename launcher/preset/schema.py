@@ -181,9 +181,7 @@ class Preset(Group):
 
     @property
     def own_verl(self) -> Path | None:
-        """The folder of a veRL that Python takes before the installed one: in the program's folder, or on the
-        preset's PYTHONPATH.
-        """
+        """The folder of a veRL that Python takes before the installed one: in the program's folder or on PYTHONPATH."""
         first = self.program.imports_from
         path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
         found = (each / "verl" for each in ([first, *path] if first else path))

@@ -219,9 +219,7 @@ def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
 
 
 def _ray(preset: Preset, env: Mapping[str, str], run: str | None) -> Settings:
-    """Settings for Ray: our own; or, for a running cluster, the environment of its workers, which only a job passes
-    on.
-    """
+    """Settings for Ray: our own; for a running cluster, the environment of its workers, which only a job passes on."""
     if preset.cluster.submit:
         return {}
     if preset.cluster.address:

@@ -52,9 +52,7 @@ def take(run: RunDir) -> list[Request]:
 
 @contextlib.contextmanager
 def alone(run: RunDir) -> Iterator[None]:
-    """Prevents two processes from resuming or deleting an ended run at once. UserError for the second one, and for a
-    run of a later ppo-tui.
-    """
+    """Keeps two processes from changing an ended run at once. UserError for the second, and for a newer run."""
     refuse_later(run)
     with contextlib.ExitStack() as held:
         try:

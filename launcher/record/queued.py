@@ -193,9 +193,7 @@ def change(entry: Queued, *, recheck: bool = False, **values: Any) -> None:
 
 
 def decide(entry: Queued, **values: Any) -> bool:
-    """Replaces fields of an entry, if neither it nor the pause of the queue was changed since it was read; returns
-    whether. Raises OSError.
-    """
+    """Replaces fields of an entry if neither it nor the pause changed since; returns whether. Raises OSError."""
     with _changing():
         if same := get(entry.id) == entry and not paused():
             dataclasses.replace(entry, **values).write(_file(entry.id))
@@ -203,9 +201,7 @@ def decide(entry: Queued, **values: Any) -> bool:
 
 
 def leave(entry: Queued, patience: float = _PATIENCE) -> None:
-    """Removes the file of an entry that has been started. Raises OSError, also if the lock is held for so many
-    seconds.
-    """
+    """Removes the file of a started entry. Raises OSError, also if the lock is held for so many seconds."""
     with _changing(patience):
         _remove(entry.id)
 

@@ -42,9 +42,7 @@ class Rollout(Record):
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun(Record):
-    """The run in a tracker: its address, or for an offline run the folder and the `command` that uploads or shows
-    it.
-    """
+    """The run in a tracker: its address, or for an offline run the folder and the `command` that uploads it."""
 
     tracker: str
     url: str | None = field(default=None, metadata=RARE)

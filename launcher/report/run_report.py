@@ -40,9 +40,7 @@ class Samples(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The cost of a run: GPU hours, kWh of its GPUs (None where they do not report power), and the price of the
-    hours.
-    """
+    """The cost of a run: GPU hours, kWh of its GPUs (None if they do not report power), and the price of the hours."""
 
     gpus: int
     gpu_hours: float | None = None

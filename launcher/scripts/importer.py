@@ -54,9 +54,7 @@ class Lossy(UserError):
 
 @dataclass(frozen=True)
 class Imported:
-    """The text of a preset, and the parts of the source that it lacks; `cut` are settings that a shell would not
-    pass.
-    """
+    """The text of a preset, and the parts of the source that it lacks; `cut` are settings that no shell passes."""
 
     text: str
     notes: tuple[str, ...]
@@ -267,9 +265,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
-    """Sets veRL's defaults for fields that the script does not set and for which ppo-tui has another default; `given`
-    are the fields that it sets.
-    """
+    """Sets veRL's defaults for fields that the script does not set (not in `given`) and that ppo-tui sets."""
     values = restore("", layers.nest(layer)).values()
     seen = of_draft(values)
     theirs = EffectiveConfig(settings={key: s for key, s in seen.settings.items() if s.source in ("field", "override")})

@@ -65,9 +65,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig | None) -> tuple[Advice, ...]:
-    """What could shorten steps with these seconds per stage, the largest stage first; without values where the
-    configuration is unknown.
-    """
+    """What could shorten steps with these seconds per stage, the largest first; no values without a configuration."""
     whole = sum(sum(step.values()) for step in stages)
     if whole <= 0:
         return ()

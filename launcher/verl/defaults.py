@@ -54,9 +54,7 @@ def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), c
 
 @functools.cache
 def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str | Found = PPO) -> Tree | None:
-    """The installed veRL's configuration, or a program's, as Hydra composes it; None if there is none, or Hydra
-    refuses a choice.
-    """
+    """The configuration of the installed veRL or a program, as Hydra composes it; None if there is none."""
     if verl is None:
         return None
     usual = verl / "trainer" / "config"

@@ -70,9 +70,7 @@ class GuardedServer(Server):
         return app
 
     async def handle_index(self, request: web.Request) -> Any:
-        """The page with the terminal. Its addresses repeat the one that the browser used, because a tunnel may change
-        the port.
-        """
+        """The page with the terminal. Its addresses repeat the browser's own, because a tunnel may change the port."""
         self.public_url = f"{request.scheme}://{request.host}"
         return await super().handle_index(request)
 

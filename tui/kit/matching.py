@@ -24,9 +24,7 @@ def _score(key: str, words: list[str]) -> int:
 
 
 def _fit(key: str, word: str) -> int:
-    """How well one word fits; 0 if it does not. Prose must contain the whole word, because its letters occur
-    everywhere.
-    """
+    """How well one word fits; 0 if it does not. Prose must contain the whole word: its letters occur everywhere."""
     metric = describe(key)
     meaning = metric.meaning.lower()
     best = letters(key.lower(), word)

@@ -1,6 +1,4 @@
-"""Ways from one screen to another, so that screens and actions need not import each other. `tui.routes` opens the
-screens.
-"""
+"""Ways from one screen to another, so that screens and actions need not import each other; `tui.routes` opens them."""
 
 from __future__ import annotations
 
@@ -45,14 +43,10 @@ class Navigation(Protocol):
         """Opens a comparison of runs over the present screen."""
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
-        """Opens the form of a draft over the present screen, at a field or veRL key, with KEY=VALUE as first
-        changes.
-        """
+        """Opens the form of a draft over the screen, at a field or veRL key, with KEY=VALUE as first changes."""
 
     def show(self, page: str, run: RunView, at: str | int | None = None) -> None:
-        """Opens a page of a run (a name of `tui.routes`) over the present screen; `at` is the rule of a check, or a
-        line of the log.
-        """
+        """Opens a page of a run (named by `tui.routes`) over the screen; `at` is the rule of a check or a log line."""
 
     def explain(self, topic: str) -> None:
         """Opens the reference text of a topic of `ppo-tui help` over the present screen."""

@@ -90,9 +90,7 @@ class Page(Offers, Screen[ResultT]):
 
     @property
     def whole(self) -> bool:
-        """False while the page closes: its widgets are removed one by one, and work that ends now may find some
-        missing.
-        """
+        """False while the page closes: its widgets are removed one by one, and work that ends now may miss some."""
         return all(self.query(part) for part in self.PARTS)
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:

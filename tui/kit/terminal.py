@@ -52,10 +52,7 @@ class CutDriver(LinuxDriver):
 
 
 class InertFilter(LineFilter):
-    """Filters all text of the screen: no text controls the terminal or contains a secret.
-
-    Each text keeps its width, so no layout changes.
-    """
+    """Filters all text of the screen: none controls the terminal or has a secret. Each text keeps its width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [segment if segment.control else segment._replace(text=_inert(segment.text)) for segment in segments]
@@ -145,9 +142,7 @@ def given_back() -> Iterator[None]:
 
 
 def leave_soon(code: int, farewell: str = "", patience: float = 0.8) -> None:
-    """Ends this process after so many seconds, so that a thread that waits for a disk does not keep the user
-    waiting.
-    """
+    """Ends this process after so many seconds, so that a thread that waits for a disk keeps nobody waiting."""
     timer = threading.Timer(patience, _leave, (code, farewell))
     timer.daemon = True
     timer.start()

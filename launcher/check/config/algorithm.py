@@ -65,9 +65,7 @@ def estimator(subject: Subject) -> Findings:
 def _registered(
     subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str]
 ) -> Findings:
-    """An error for a name of another version and for one that nobody registers; a note for what a module of the user's
-    may register.
-    """
+    """An error for a name of another version or that nobody registers; a note for what a user's module may register."""
     name = subject.text(key)
     if name is None or name in known:
         return

@@ -83,10 +83,7 @@ def number_types(subject: Subject) -> Findings:
 
 
 def sharding(subject: Subject) -> Findings:
-    """FSDP-1: the shard group size divides the GPUs, and is not 0.
-
-    veRL: `verl/workers/engine/fsdp/utils.py: create_device_mesh`.
-    """
+    """FSDP-1: the shard group size divides the GPUs and is not 0 (`verl/workers/engine/fsdp/utils.py`)."""
     blocks = [("actor", f"{ACTOR}.fsdp_config"), *([("critic", f"{CRITIC}.fsdp")] if subject.has_critic else [])]
     for group, config in blocks:
         size = subject.whole(f"{config}.fsdp_size", 0)

@@ -1,7 +1,4 @@
-"""The course of the run: P21, and contradicting settings.
-
-veRL: `verl/utils/tracking.py: Tracking`.
-"""
+"""The course of the run: P21, and contradicting settings. veRL: `verl/utils/tracking.py: Tracking`."""
 
 from launcher.check.config.base import Findings, of_registry
 from launcher.check.finding import found

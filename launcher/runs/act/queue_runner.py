@@ -122,9 +122,7 @@ class _Work:
     starts: dict[str, Future[None]] = field(default_factory=dict)  # by the id of the entry
 
     def step(self) -> float:
-        """Starts due entries and checks unchecked ones. Returns the seconds until the next poll, 0 if none is
-        needed.
-        """
+        """Starts due entries and checks unchecked ones. Returns the seconds until the next poll, 0 for none."""
         for id in [id for id, under_way in self.starts.items() if under_way.done()]:
             if error := self.starts.pop(id).exception():
                 traceback.print_exception(error)

@@ -67,9 +67,7 @@ def _finishes(run: RunDir, state: RunState) -> bool:
 
 
 def cancel_retry(run: RunDir, state: RunState) -> bool:
-    """Cancels the retry of a failed run, whose supervisor lives only while it waits. Returns whether there was a
-    retry.
-    """
+    """Cancels the retry of a failed run, whose supervisor only waits for it. Returns whether there was one."""
     if state.state != "failed" or state.supervisor is None or not state.supervisor.alive():
         return False
     control.request(run, "stop")

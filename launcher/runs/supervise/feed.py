@@ -142,9 +142,7 @@ class Feed:
                 self.monitor.mute(str(rule), verb == "mute")
 
     def read(self) -> None:
-        """Reads the output since the last poll, or only a part of it if a process prints without end, so that a stop is
-        noticed.
-        """
+        """Reads the output since the last poll, in part if a process prints without end, so that a stop is noticed."""
         now = self._past.since if self._past and self.catching_up else clock.now()
         for _ in range(_AT_ONCE):
             self.behind, passed = False, self._console.passed  # not behind either where reading fails

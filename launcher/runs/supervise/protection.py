@@ -28,9 +28,7 @@ class Keeper:
         self._scores: dict[int, float] = {}  # the mean of the headline scores by step
 
     def rose(self, change: LevelChange, checks: list[Check]) -> str | None:
-        """Keeps the checkpoint before a flag that rose, or asks veRL for one now; returns what it did. Raises
-        OSError.
-        """
+        """Keeps the checkpoint before a flag that rose, or asks veRL for one; returns what it did. Raises OSError."""
         if change.alarming and change.rule in self._asked_by:
             self._attempt.save_now.touch()
         step = protect(self._run, change, checks)

@@ -178,9 +178,7 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
 
 
 def retry(run: RunDir, folder: Path) -> None:
-    """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits for the end of this
-    process.
-    """
+    """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until this process ends."""
     words = ["launcher.cli.main", "resume", folder.name, *last_settings(run)[1], "--detach"]
     detached(words, run.supervisor_log)
 

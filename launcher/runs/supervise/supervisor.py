@@ -73,9 +73,7 @@ class Supervisor:
         self.events.add(Alert(text))
 
     def _messages(self, alerts: AlertSettings) -> AlertCommand:
-        """Sends alerts to the targets in config.yaml. A target that was removed since the preset was checked becomes an
-        event.
-        """
+        """Sends alerts to the targets in config.yaml; one that was removed since the preflight becomes an event."""
         try:
             found = alerts.targets()
         except UserError as error:
@@ -239,9 +237,7 @@ class Supervisor:
                 self.alert_command.send(told)
 
     def _finish(self) -> None:
-        """Handles the end of the driver, or the removal of the run: ends leftover processes, reads the rest, records
-        the exit.
-        """
+        """Handles the end of the driver or removal of the run: ends what is left, reads the rest, records the exit."""
         assert self.driver is not None
         if self.driver.running():
             self.driver.stop_orphan()

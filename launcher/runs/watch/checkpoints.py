@@ -16,10 +16,7 @@ TRACKER = "latest_checkpointed_iteration.txt"
 
 
 def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
-    """Step and folder of the newest complete checkpoint.
-
-    The tracker names it. A `global_step_<k>` beyond the tracker is incomplete.
-    """
+    """Step and folder of the newest complete checkpoint, which the tracker names; later folders are incomplete."""
     with contextlib.suppress(OSError, ValueError):
         step = int((run.checkpoints / TRACKER).read_text().strip())
         for path in _places(run, step):

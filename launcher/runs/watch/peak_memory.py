@@ -17,9 +17,7 @@ from launcher.runs.watch.source import records
 
 
 def peak_memory(run: RunDir, rows: Sequence[Mapping[str, float]]) -> Peak | None:
-    """The peak of a run with these metrics of its steps; without a GPU, that of the run's processes and of the host.
-    None without a sample.
-    """
+    """The peak of a run with these metrics; without a GPU, of its processes and the host. None without a sample."""
     gpus: list[Peak] = []
     host: list[Peak] = []
     cached, trained = _cached(rows), _trained(run)

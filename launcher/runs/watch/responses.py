@@ -63,9 +63,7 @@ def stamp(run: RunDir) -> tuple[int, ...]:
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:
-    """The responses of a step in the order of the file, and whether some were left out because there are too many.
-    Raises OSError.
-    """
+    """The responses of a step in the order of the file, and whether some are left out as too many. Raises OSError."""
     lines, cut = _lines(dump)
     return [_sample(row) for _, row in _rows(lines)], cut
 

@@ -117,9 +117,7 @@ def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
-    """The diagnosis with the folder of the run's own Ray session in its fixes: because the latest session may belong to
-    another run.
-    """
+    """The diagnosis with the folder of the run's own Ray session in its fixes; the latest may be of another run."""
     session = RaySession.read(attempt.ray)
     if session is None:
         return result

@@ -280,9 +280,7 @@ def _stage(phase: str | None) -> str | None:
 
 
 def _starts(events: Iterable[Event]) -> list[_Start]:
-    """The starts of all attempts, oldest first. The stage of the configuration begins with the process, long before its
-    first line.
-    """
+    """The starts of all attempts, oldest first; the configuration begins with the process, not its first line."""
     starts: list[_Start] = []
     for event in events:
         match event.what:

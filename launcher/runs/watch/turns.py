@@ -111,9 +111,7 @@ def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
 
 
 def _ending(run: RunDir, state: RunState) -> bool:
-    """Whether a run that has ended still has its GPUs: its supervisor still lives, which may retry it or has done
-    so.
-    """
+    """Whether an ended run still has its GPUs: its supervisor lives, which may retry it or has done so."""
     if state.supervisor is not None and state.supervisor.alive():
         return True
     with contextlib.suppress(OSError):
@@ -224,9 +222,7 @@ def _elsewhere(launch: LaunchRecord) -> bool:
 
 
 def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
-    """GPUs, each with its user in words, as far as NVML reports. MIG slices are left out, since CUDA takes no number
-    for them.
-    """
+    """GPUs, each with its user in words, as far as NVML reports; no MIG slices, for which CUDA takes no number."""
     sampler = Sampler(devices)
     try:
         gpus = sampler.sample().gpus

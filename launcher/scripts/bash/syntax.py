@@ -1,7 +1,4 @@
-"""Parses a bash script into the tree of its commands.
-
-It is tolerant: unclosed parts end with the text, and stray words are skipped.
-"""
+"""Parses a bash script into a tree; tolerant: unclosed parts end with the text, and stray words are skipped."""
 
 import re
 from collections.abc import Iterator

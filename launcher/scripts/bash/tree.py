@@ -25,9 +25,7 @@ class Redirection:
 
 @dataclass
 class Simple:
-    """Assignments, words and redirections. Arrays of `declare` are also assignments here. `above` is the line of text
-    before it.
-    """
+    """Assignments (also arrays of `declare`), words and redirections; `above` is the line of text before it."""
 
     assignments: list[Assignment] = field(default_factory=list)
     words: list[str] = field(default_factory=list)

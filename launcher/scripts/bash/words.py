@@ -17,9 +17,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 @dataclass(frozen=True)
 class _Piece:
-    """Text and its kind: "quoted"; "given" is literal text of the script; "value" is cut at blanks; "next" is the place
-    between two words.
-    """
+    """Text and its kind: "quoted", "given" (literal text), "value" (cut at blanks), "next" (between two words)."""
 
     text: str
     kind: str

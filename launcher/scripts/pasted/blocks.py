@@ -85,9 +85,7 @@ def blocks(lines: Sequence[str]) -> list[Block]:
 
 
 def without_prose(lines: Sequence[str]) -> list[str]:
-    """The lines with fences, and sentences between them, emptied; without fences, all lines stay, because sentences may
-    be output.
-    """
+    """The lines with fences, and sentences between them, emptied; all lines without fences: sentences may be output."""
     found = ["" if _FENCE.match(line) else line for line in lines]
     for block in blocks(lines) if found != list(lines) else ():
         if block.kind == "prose":

@@ -49,9 +49,7 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
 
 
 def compare_with_others(app: App[Any], run: Path) -> None:
-    """Compares a run with the marked ones. If none is marked, compares a fork with its parent, and other runs with the
-    one before.
-    """
+    """Compares a run with the marked ones; without any, a fork with its parent, others with the run before."""
     from launcher.compare.comparison import MOST
     from launcher.record.layout import RunDir, all_runs
     from launcher.runs.watch.steps import parent_of

@@ -22,9 +22,7 @@ _LONGEST = 30 * _DAY  # seconds that no step takes
 
 
 class SpentAxis:
-    """x is the time or the tokens spent until a step: `spent` grows with `steps`. Charts have no points between
-    steps.
-    """
+    """x is the time or the tokens until a step: `spent` grows with `steps`. Charts have no points between steps."""
 
     unit = 0.0
 

@@ -64,9 +64,7 @@ def _gpus(store: SeriesStore, seconds: float) -> int:
 
 
 def _longest(_: Sequence[float], store: SeriesStore) -> Context:
-    """A note that the share counts responses as long as the longest one: they are cut only if that is the limit
-    (TRUNC-1).
-    """
+    """A note that the share counts responses as long as the longest one, which are cut only if that is the limit."""
     last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
     found = [value for series in last if series for value in finite(series.values[-1:])]
     if len(found) < 2:

@@ -28,9 +28,7 @@ _RECENT = 40  # values whose trend the arrow shows
 def check_plot(
     key: str, store: SeriesStore, total: int | None, bounds: Sequence[Bound], changes: Sequence[LevelChange]
 ) -> Plot:
-    """The plot of one metric of a check. `bounds` are its limits, `changes` the events where the check rose or
-    cleared.
-    """
+    """The plot of one metric of a check, with its limits `bounds` and the `changes` where the check rose or cleared."""
     chart = Plot(key, last=step_limit(store.last_step or 0, total))
     series = store.get(key)
     if series is None or series.last is None:
@@ -82,9 +80,7 @@ class RunCharts:
         return self._look(drawn, *figure.keys)
 
     def metric(self, key: str, *, large: bool) -> Plot:
-        """The plot of any metric. The range of a `large` chart includes limits near its curve; that of a small one does
-        not.
-        """
+        """The plot of any metric. The range of a `large` chart includes limits near its curve."""
         reader = self.reader
         rules, bounds = {check.rule for check in reader.state.checks if key in check.keys}, self._bounds().get(key, ())
         drawn = check_plot(key, reader.series, self._plan, bounds if large else (), ())
@@ -109,9 +105,7 @@ class RunCharts:
         return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
-        """The limits that stay the same during the run, by metric. A limit of 0 is left out, because it equals the
-        axis.
-        """
+        """The limits that stay the same during the run, by metric. A limit of 0 is left out, as it equals the axis."""
         found: dict[str, list[Bound]] = {}
         for check in self.reader.state.checks:
             for bound in check.bounds:

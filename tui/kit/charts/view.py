@@ -37,9 +37,7 @@ class View:
     cursor: int | None = None
 
     def shown(self, whole: Whole) -> Stretch:
-        """The steps shown. A window that follows moves by half of its length, so that columns keep their place for a
-        while.
-        """
+        """The steps shown. A window that follows moves by half its length, so that columns seldom move."""
         if self.window is None:
             return whole.first, whole.last
         first, last = self.window

@@ -51,9 +51,7 @@ class Canvas:
             at = y
 
     def lay(self, other: "Canvas", dash: str) -> None:
-        """Lays the drawing of one curve over this one, except at blanks of the pattern `dash`; steep parts are drawn
-        whole.
-        """
+        """Lays the drawing of one curve over this one, except at blanks of the pattern `dash`, if not steep."""
         for row, found in enumerate(other._dots):
             for column, dots in enumerate(found):
                 if dots and (dash[column % len(dash)] != " " or dots.bit_count() >= _STEEP):

@@ -123,9 +123,7 @@ class Inspected(Page[ResultT]):
         return {}
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """The details of an entry in so many columns; without a selection, those of the page. Files are read by
-        `read_once`.
-        """
+        """The details of an entry in so many columns, or without one of the page. `read_once` reads files."""
         raise NotImplementedError
 
     def selected(self) -> str | None:

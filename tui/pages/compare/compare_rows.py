@@ -66,9 +66,7 @@ def fact_lines(found: Sequence[RunResults], groups: Sequence[int], columns: int)
 
 
 def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], columns: int) -> list[Row]:
-    """The groups against the first one: one line per metric, below it what a result would need, at the end the
-    assumptions.
-    """
+    """The groups against the first one: a line per metric, below it what a result needs; then the assumptions."""
     rows: list[Row] = []
     group = 0
     for each in found:

@@ -186,9 +186,7 @@ class DashboardScreen(RunPages):
         self.show_view()
 
     def show_charts(self) -> None:
-        """Shows the pinned charts below the others if there is room; otherwise `tab` shows them instead of the
-        others.
-        """
+        """Shows the pinned charts below the others if there is room; otherwise `tab` shows them instead."""
         if self.charts is None:
             return
         self._charted_size = self.app.size

@@ -35,9 +35,7 @@ from tui.pages.editor.side import PAGES, EditorSide
 
 
 async def launch_draft(page: Page[Any], draft: Draft) -> None:
-    """Opens the launch page of a draft, then the dashboard if a run was started; fixes made there return to the
-    draft.
-    """
+    """Opens the launch page of a draft, then the dashboard if a run started; fixes made there return to the draft."""
     app = page.app
     try:
         loaded = draft.loaded()

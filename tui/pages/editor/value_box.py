@@ -23,9 +23,7 @@ Check = Callable[[str, bool], str | None]
 
 
 class ValueBox(Vertical):
-    """`enter` takes the selected choice, or else the text. A chosen folder continues with its files; an invalid value
-    stays in the box.
-    """
+    """`enter` takes the selected choice or the text; a chosen folder opens its files; an invalid value stays."""
 
     BINDINGS = KEYS["value box"]
 

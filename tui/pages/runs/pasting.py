@@ -1,6 +1,4 @@
-"""Imports a pasted text or a path in the list: a script becomes a preset, a log becomes a run, a thread is
-explained.
-"""
+"""Imports a pasted text or path in the list: a script becomes a preset, a log a run, a thread is explained."""
 
 import asyncio
 import contextlib

@@ -70,9 +70,7 @@ class _Gloo:
         self.group = self.store = None
 
     async def send_weights(self, weights: Any, global_steps: int | None = None) -> None:
-        """Sends (name, tensor) pairs. Every worker walks the generator, because the workers gather each tensor
-        together.
-        """
+        """Sends (name, tensor) pairs. Every worker walks the generator, as the workers gather each tensor together."""
         for name, tensor in weights:
             if self.rank == _SOURCE:
                 tensor = tensor.detach().cpu().contiguous()

@@ -45,9 +45,7 @@ def _module(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _target(item: Request) -> tuple[str | None, list[str]]:
-    """Loads a class as veRL does (`verl/utils/import_utils.py: load_class_from_fqn`) and as Hydra does with
-    `_target_`.
-    """
+    """Loads a class as veRL does (`verl/utils/import_utils.py: load_class_from_fqn`) and Hydra with `_target_`."""
     if "." not in item["target"]:
         return "the name has no module; use module.Class", []
     found = load_object(item["target"])

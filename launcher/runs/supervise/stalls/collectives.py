@@ -96,9 +96,7 @@ def _differ(waiting: Sequence[_Waiting]) -> bool:
 
 
 def standing(facts: HangFacts, before: HangFacts | None) -> bool:
-    """Whether all that computes are ranks whose operation had not ended at the look before: NCCL waits at full speed,
-    on the CPU and on the GPU.
-    """
+    """Whether all that compute are ranks with an unfinished operation: NCCL waits at full speed, on CPU and GPU."""
     earlier = {seen.pid: _last(seen) for seen in (before.processes if before is not None else ())}
     busy = [seen for seen in facts.processes if seen.cpu > _IDLE]
     return bool(busy) and all((last := _last(seen)) is not None and _same(last, earlier.get(seen.pid)) for seen in busy)
