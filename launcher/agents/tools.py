@@ -172,7 +172,8 @@ def page(text: str, offset: int | None, *, end: bool = False) -> str:
     if len(text) <= PAGE and not offset:
         return text
     if offset is None and end:
-        offset = _line_start(text, len(text) - PAGE)
+        offset = len(text) - PAGE
+        offset = text.find("\n", offset) + 1 or offset
     begin = min(offset or 0, len(text))
     stop = min(begin + PAGE, len(text))
     if stop < len(text) and (cut := text.rfind("\n", begin, stop)) > begin:
@@ -183,10 +184,6 @@ def page(text: str, offset: int | None, *, end: bool = False) -> str:
     if stop < len(text):
         notes.append(f"later: offset={stop}")
     return f"{text[begin:stop].rstrip()}\n[characters {begin} to {stop} of {len(text)}; {'; '.join(notes)}]"
-
-
-def _line_start(text: str, at: int) -> int:
-    return text.find("\n", at) + 1 or at
 
 
 def _property(row: Mapping[str, str]) -> dict[str, Any]:

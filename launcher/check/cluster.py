@@ -115,7 +115,8 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
         if without:
             yield found("CLUSTER-6.missing", what=what, without=_nodes(without), path=path, key=key)
         elif len(sizes := {node.sizes[path] for node in answered}) > 1:
-            yield found("CLUSTER-6.different", what=what, sizes=_bytes(sizes), path=path, key=key)
+            told = ", ".join("a folder" if size < 0 else f"{size:,.0f} bytes" for size in sorted(sizes))
+            yield found("CLUSTER-6.different", what=what, sizes=told, path=path, key=key)
     if without := [node for node in answered if mark not in node.sizes]:
         folder = Path(mark).parent
         lacks = "each node keeps its part of a checkpoint: no run can resume from it" if len(answered) > 1 else ""
@@ -188,7 +189,3 @@ def _nodes(nodes: list[Node]) -> str:
     names = ", ".join(node.ip for node in nodes[:_MOST])
     more = f" and {len(nodes) - _MOST} more" if len(nodes) > _MOST else ""
     return f"node{'s' * (len(nodes) > 1)} {names}{more}"
-
-
-def _bytes(sizes: Iterable[float]) -> str:
-    return ", ".join("a folder" if size < 0 else f"{size:,.0f} bytes" for size in sorted(sizes))

@@ -143,7 +143,7 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
             return replace(setting(change), why=f": {_range(estimated)}{cheaper}")
     if second is not None:
         return replace(setting(second[0]), why=f", which may be enough: {_range(second[1])}")
-    first = min(possible, key=lambda each: _highest(each[1]), default=None)
+    first = min(possible, key=lambda each: max(phase.gpu_needed for phase in each[1].phases), default=None)
     for change, estimated in _possible(subject.with_fields(first[0]), now) if first else ():
         if first and _fits(estimated):
             both = setting({**first[0], **change})
@@ -172,10 +172,6 @@ def _fits(estimated: Estimate, *, surely: bool = False) -> bool:
     """Whether every phase is likely to fit; `surely`: whether none certainly exceeds the memory."""
     total = estimated.gpu_total or 0
     return all((phase.gpu if surely else phase.gpu_high) <= total for phase in estimated.phases)
-
-
-def _highest(estimated: Estimate) -> int:
-    return max(phase.gpu_needed for phase in estimated.phases)
 
 
 def candidates(subject: Subject) -> Iterator[Settings]:

@@ -57,7 +57,8 @@ def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -
     folder = models.folder_of(name, subject.env)
     found = list(check(subject, name, key, folder)) if folder else []
     # what the hub's cache lacks is fetched, as the whole model is
-    fetched = folder is None or (str(folder) != name and not hub.offline(subject.env) and _is_broken(found))
+    broken = any(finding.id == "MODEL-3" for finding in found)
+    fetched = folder is None or (str(folder) != name and not hub.offline(subject.env) and broken)
     if not fetched:
         yield from found
     elif not subject.machine.assumed and (folder is None or check is _model):
@@ -181,7 +182,3 @@ def has_chat_template(folder: Path) -> bool:
     return any((folder / name).exists() for name in beside) or bool(
         read_json(folder / "tokenizer_config.json").get("chat_template")
     )
-
-
-def _is_broken(found: list[Finding]) -> bool:
-    return any(finding.id == "MODEL-3" for finding in found)

@@ -261,7 +261,8 @@ def batches(subject: Subject, files: Found) -> Iterator[Finding]:
     usable = _usable(subject, files, rows)
     if usable < batch:
         short = f" (about {usable} of them short enough)" if usable < rows else ""
-        yield found("P6.batches" if usable else "P6.none", rows=rows, short=short, batch=batch, most=_power(usable))
+        most = 1 << (usable.bit_length() - 1) if usable else 0  # the largest power of two
+        yield found("P6.batches" if usable else "P6.none", rows=rows, short=short, batch=batch, most=most)
         return
     unused = usable % batch
     if unused * 10 > usable:
@@ -280,8 +281,3 @@ def _usable(subject: Subject, found: Found, rows: int) -> int:
     """Rows that are left when over-long prompts are dropped; estimated where only a sample was measured."""
     total, long, _ = _measured(found, subject.get("data.max_prompt_length", 512))
     return rows * (total - long) // total if drops(subject) and total else rows
-
-
-def _power(rows: int) -> int:
-    """The largest power of two that is not above `rows`."""
-    return 1 << (rows.bit_length() - 1) if rows else 0

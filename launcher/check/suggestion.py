@@ -17,7 +17,8 @@ def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambd
     `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit; else `own`, which the preset has without
     it, the nearest limit, or veRL's default.
     """
-    return next((each for each in _candidates(spec, value, own) if _allowed(spec, each) and works(each)), None)
+    candidates = (each for each in _candidates(spec, value, own) if each is not None)
+    return next((each for each in candidates if spec.allows(each) and works(each)), None)
 
 
 def _candidates(spec: Spec, value: Any, own: Any) -> Iterator[Any]:
@@ -57,7 +58,3 @@ def _number(text: str) -> float | int | None:
     except ValueError:
         return None
     return int(number) if number.is_integer() else number
-
-
-def _allowed(spec: Spec, value: Any) -> bool:
-    return value is not None and spec.allows(value)

@@ -71,14 +71,11 @@ def ground_truth(solution: str) -> str | None:
 
 def _local(folder: Path, split: str) -> Iterator[Item]:
     if not (folder / split).is_dir():
-        return source.json_lines(source.split_file(folder, split))
+        yield from source.json_lines(source.split_file(folder, split))
+        return
     files = sorted((folder / split).rglob("*.json"), key=_natural)
     if not files:
         raise UserError(f"{folder / split} has no .json files", "the original MATH has one per problem")
-    return _problems(files)
-
-
-def _problems(files: Iterable[Path]) -> Iterator[Item]:
     for path in files:
         try:
             item = json.loads(path.read_text("utf-8"))

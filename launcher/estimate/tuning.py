@@ -75,7 +75,8 @@ class Space:
         engine = found is not None and found.plan.utilisation is not None and found.plan.kv_cache is None
         share = subject.number(UTILISATION) if engine else None
         self.names = ("actor", "critic") if subject.has_critic else ("actor",)
-        self.origin = Point(0, share, self._offload())
+        on = [key for key in _OFFLOADS[-1] if subject.get(FIELDS[f"actor.{key}"].key)]
+        self.origin = Point(0, share, 2 if "param_offload" in on else len(on))
 
     def change(self, point: Point) -> Mapping[str, Any]:
         """The preset fields of a point that differ from the preset."""
@@ -132,9 +133,8 @@ class Space:
 
     def _possible(self, point: Point) -> bool:
         """Whether a point changes the preset as intended, and does not certainly run out of memory."""
-        if abs(point.batch) > _FAR or (
-            point.batch and self._batches(point.batch) == self._batches(_closer(point.batch))
-        ):
+        closer = point.batch - 1 if point.batch > 0 else point.batch + 1
+        if abs(point.batch) > _FAR or (point.batch and self._batches(point.batch) == self._batches(closer)):
             return False
         found = memory.estimate(self.subject.with_fields(self.change(point)))
         total = found.gpu_total if found else None
@@ -155,10 +155,11 @@ class Space:
             if not isinstance(size, int):
                 continue
             if not tokens:
-                sizes[field] = _divisor(int(size * 2.0**power), rows)
+                wanted = max(1, min(int(size * 2.0**power), rows))  # micro-batches must come out even
+                sizes[field] = next(each for each in range(wanted, 0, -1) if rows % each == 0)
                 continue
             most = rows * self.flow.longest
-            wanted = _within(int(min(size, most) * 2.0**power), self.flow.longest, most)
+            wanted = max(self.flow.longest, min(int(min(size, most) * 2.0**power), most))
             if wanted != min(size, most):
                 sizes[field] = wanted
         return sizes
@@ -174,10 +175,6 @@ class Space:
         for name in ("rollout", "ref"):
             yield f"{name}.{_LOG_PROB_TOKENS if other.tokens else _LOG_PROB}", _rows(other), other.tokens
 
-    def _offload(self) -> int:
-        on = [key for key in _OFFLOADS[-1] if self.subject.get(FIELDS[f"actor.{key}"].key)]
-        return 2 if "param_offload" in on else len(on)
-
 
 def best_of(probes: Sequence[Measured]) -> Measured | None:
     """The fastest usable probe; among equally fast ones, the first."""
@@ -187,16 +184,3 @@ def best_of(probes: Sequence[Measured]) -> Measured | None:
 
 def _rows(passes: Passes) -> int:
     return max(1, int(passes.per_gpu))
-
-
-def _closer(power: int) -> int:
-    return power - 1 if power > 0 else power + 1
-
-
-def _within(size: int, least: int, most: int) -> int:
-    return max(least, min(size, most))
-
-
-def _divisor(size: int, whole: int) -> int:
-    """The largest divisor of `whole` up to `size`: micro-batches must come out even."""
-    return next(each for each in range(max(1, min(size, whole)), 0, -1) if whole % each == 0)

@@ -53,18 +53,13 @@ def message(events: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     first, worst = events[0], max(events, key=_weight)
     lines = [_line(event) for event in events]
     where = f"ppo-tui attach {first['run']}"
-    title = f"{_headline(worst)} · {first['name']}"
+    headline = worst["state"] if worst["kind"] == "exit" else f"{worst['to']} {worst['rule']}"
+    title = f"{headline} · {first['name']}"
     return clean(title)[:_TITLE], "\n".join(map(clean, lines))[:_BODY] + f"\n{where}"
 
 
 def _weight(event: Mapping[str, Any]) -> tuple[bool, int]:
     return event["kind"] == "exit", Level[event["to"]].value if event["kind"] == "health" else 0
-
-
-def _headline(event: Mapping[str, Any]) -> str:
-    if event["kind"] == "exit":
-        return str(event["state"])
-    return f"{event['to']} {event['rule']}"
 
 
 def _line(event: Mapping[str, Any]) -> str:

@@ -307,7 +307,9 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
         dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
-    if ESTIMATOR in wanted and wanted[ESTIMATOR].value in estimators().keys() - {"gae"} and not _critic_on(wanted):
+    # a user's own estimator may require a critic, which is then requested
+    critic = "critic.enable" in wanted and wanted["critic.enable"].value is True
+    if ESTIMATOR in wanted and wanted[ESTIMATOR].value in estimators().keys() - {"gae"} and not critic:
         dropped |= {key for key in wanted if key.startswith("critic.")}
     if versions.number(version) < (0, 8, 0):
         dropped.add(_STORAGE)  # there is no TransferQueue
@@ -332,11 +334,6 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
                 name = key.replace("fsdp_config.", "")
             named[name] = dataclasses.replace(setting, prefix="+") if added else setting
     return named, missing
-
-
-def _critic_on(wanted: Settings) -> bool:
-    """Whether a critic is requested although the estimator needs none, as a user's own estimator may require."""
-    return "critic.enable" in wanted and wanted["critic.enable"].value is True
 
 
 def of_draft(

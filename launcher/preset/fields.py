@@ -77,12 +77,9 @@ class Spec:
             return self.nullable
         if not self.types:
             return isinstance(value, str) and value in self.choices
-        return any(_is_a(value, kind) for kind in self.types) and (
-            isinstance(value, (str, list, dict)) or self._within_limits(value)
-        )
-
-    def _within_limits(self, value: float) -> bool:
-        return (
+        if not any(_is_a(value, kind) for kind in self.types):
+            return False
+        return isinstance(value, (str, list, dict)) or (
             (self.gt is None or value > self.gt)
             and (self.ge is None or value >= self.ge)
             and (self.lt is None or value < self.lt)

@@ -345,17 +345,13 @@ def _first_line(problem: object) -> str:
 
 def _validated(layer: Layer, stacked: Sequence[Layer]) -> Preset:
     if wrong := [path for path, entry in layer.items() if not _allowed(path, entry.value)]:
-        raise _refusal(layer, sorted(wrong, key=_place_in_order), stacked)
+        raise _refusal(layer, sorted(wrong, key=lambda path: _ORDER.get(".".join(path), _ORDER["env"])), stacked)
     return preset_of(layers.nest(layer))
 
 
 def _allowed(path: tuple[str, ...], value: Any) -> bool:
     spec = FIELDS.get(".".join(path))
     return spec.allows(value) if spec else path[0] != "env" or isinstance(value, str)
-
-
-def _place_in_order(path: tuple[str, ...]) -> int:
-    return _ORDER.get(".".join(path), _ORDER["env"])
 
 
 def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]], stacked: Sequence[Layer]) -> WrongValue:

@@ -168,7 +168,8 @@ def moved(change: Change, now: Any, before: Any) -> Any:
         return None
     if isinstance(now, bool) or not isinstance(now, int | float):  # not set: the example that goes furthest
         return values[-1] if values else None
-    further = [value for value in (before, *values) if isinstance(value, int | float) and _leads(change, now, value)]
+    numbers = [value for value in (before, *values) if isinstance(value, int | float)]
+    further = [value for value in numbers if (value < now if change.operation == "lower" else value > now)]
     return further[0] if further else None if values else _stepped(change, now)
 
 
@@ -181,10 +182,6 @@ def _stepped(change: Change, now: float) -> float | None:
     if isinstance(now, int):
         return int(moved) or None  # there is no half epoch
     return float(f"{moved:.3g}")
-
-
-def _leads(change: Change, now: float, value: float) -> bool:
-    return value < now if change.operation == "lower" else value > now
 
 
 def _typed(value: Any) -> Any:

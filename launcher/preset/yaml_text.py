@@ -121,7 +121,9 @@ class _Text:
         if holder.flow_style:
             close = holder.end_mark.index - 1
             comma = ", " if holder.value else ""
-            return self.text[:close] + comma + self._inline(rest, value) + self.text[close:]
+            for name in reversed(rest[1:]):
+                value = {name: value}
+            return f"{self.text[:close]}{comma}{text_of(rest[0])}: {text_of(value)}{self.text[close:]}"
         at, blank = self._place(holder, rest[0], order)
         indent = " " * holder.value[0][0].start_mark.column
         lead = self.newline if blank and len(rest) > 1 else ""
@@ -221,12 +223,6 @@ class _Text:
     def _nested(self, names: Path, value: Any, indent: str) -> str:
         lines = [f"{indent}{'  ' * depth}{text_of(name)}:" for depth, name in enumerate(names)]
         return self.newline.join(lines) + f" {text_of(value)}"
-
-    @staticmethod
-    def _inline(names: Path, value: Any) -> str:
-        for name in reversed(names[1:]):
-            value = {name: value}
-        return f"{text_of(names[0])}: {text_of(value)}"
 
 
 class _Unusual(Exception):

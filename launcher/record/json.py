@@ -173,7 +173,8 @@ def _reader(hint: Any) -> Read:
     if origin is tuple:
         return _sequence(_reader(arguments[0]))
     if origin is dict:
-        return _mapping(_reader(arguments[1]))
+        item = _reader(arguments[1])
+        return lambda value: {key: item(each) for key, each in _instance(value, dict).items()}
     if hint is Any:
         return lambda value: value
     if hint is float:
@@ -231,10 +232,6 @@ def _sequence(each: Read) -> Read:
         return tuple(items)
 
     return read
-
-
-def _mapping(each: Read) -> Read:
-    return lambda value: {key: each(item) for key, item in _instance(value, dict).items()}
 
 
 def _named_tuple(kind: Any) -> Read:

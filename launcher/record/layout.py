@@ -205,18 +205,14 @@ def new_id(name: str) -> str:
     import secrets
 
     # random part first, so that the four characters on the screen are a prefix that finds the run
-    return f"{secrets.token_hex(3)}-{_slug(name)}"
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in name if c.isascii())
+    return f"{secrets.token_hex(3)}-{kept.strip('.-')[:40] or 'run'}"
 
 
 def create(name: str) -> RunDir:
     """Makes an empty run directory with a new id."""
     with appearing(name) as (run, _):
         return run
-
-
-def _slug(name: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in name if c.isascii())
-    return kept.strip(".-")[:40] or "run"
 
 
 def all_runs() -> list[RunDir]:

@@ -250,11 +250,7 @@ def _read() -> list[Queued]:
     """The readable entries in their order, also those that have been started."""
     files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
     readable = (entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem)
-    return sorted(readable, key=_order)
-
-
-def _order(entry: Queued) -> tuple[float, str]:
-    return entry.place, entry.id
+    return sorted(readable, key=lambda entry: (entry.place, entry.id))
 
 
 def _present(entry: Queued) -> Queued:

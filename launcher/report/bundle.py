@@ -115,8 +115,9 @@ def _issue(facts: _Facts, raw: dict[str, str], files: list[str]) -> str:
     env = Environment(loader=PackageLoader("launcher.report", ""), undefined=StrictUndefined, trim_blocks=True)
     step = f" The last step was {facts.state.step}." if facts.state.step is not None else " No step was finished."
     code = f" The exit code is {facts.found.exit_code}." if facts.found.exit_code is not None else ""
+    subject = "" if facts.found.failed else f"{facts.info.name or facts.run.id}: "
     return env.get_template("issue.md").render(
-        title=_title(facts),
+        title=f"[Bug] {subject}{facts.found.title}",
         versions=raw["versions.txt"],
         gpus=raw["gpus.txt"],
         command=_command(facts),
@@ -125,12 +126,6 @@ def _issue(facts: _Facts, raw: dict[str, str], files: list[str]) -> str:
         files=files,
         version=metadata.version("ppo-tui"),
     )
-
-
-def _title(facts: _Facts) -> str:
-    if facts.found.failed:
-        return f"[Bug] {facts.found.title}"
-    return f"[Bug] {facts.info.name or facts.run.id}: {facts.found.title}"
 
 
 def _command(facts: _Facts) -> str:

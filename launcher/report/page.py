@@ -61,7 +61,13 @@ def render(reports: Sequence[RunReport]) -> str:
         lstrip_blocks=True,
     )
     env.filters.update(
-        text=_text, number=number, duration=duration, level=_level, value=_value, percent=_percent, counted=counted
+        text=_text,
+        number=number,
+        duration=duration,
+        level=lambda level: f"{level.sign} {level}",
+        value=_value,
+        percent="{:.0%}".format,
+        counted=counted,
     )
     single = len(reports) == 1
     return env.get_template("page.html").render(
@@ -153,11 +159,3 @@ def _text(value: object) -> str:
 
 def _value(value: object) -> str:
     return "unset" if value is None else redact(clean(text_of(value)))
-
-
-def _level(level: Level) -> str:
-    return f"{level.sign} {level}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"

@@ -44,10 +44,6 @@ class ViewLine(Painted):
         return [crop(left, columns)]
 
 
-def _not_a_step(text: str) -> str | None:
-    return None if text.isdecimal() else "type a number"
-
-
 _PAN = 0.5  # of the window
 HEIGHTS: list[tuple[int, str]] = [
     (0, "-sliver"),
@@ -139,7 +135,8 @@ class ChartScreen(Page[None]):
     async def _ask_step(self) -> None:
         from tui.kit.dialogs.ask import AskScreen
 
-        reply = await self.app.push_screen_wait(AskScreen("Go to step", "", _not_a_step))
+        ask = AskScreen("Go to step", "", lambda text: None if text.isdecimal() else "type a number")
+        reply = await self.app.push_screen_wait(ask)
         if reply is not None and (found := self._moving()):
             steps, step = found[0].steps, int(reply)
             at = min(bisect_left(steps, step), len(steps) - 1)

@@ -65,7 +65,8 @@ def without_effect(subject: Subject) -> Findings:
         words: Words = {"names": names, "have": "have" if len(idle) > 1 else "has", "state": _state(row, subject)}
         level: Level = "warning" if row.level == "warning" and any(idle.values()) else "info"
         keys = [*idle, *row.needs, *row.replaced_by]
-        yield found("KEY-7", **words, keys=keys, level=level, fixes=[_remedy(row, subject), _left_out(idle)])
+        left_out = Fix(changes=tuple(Change(shown_name(key), "remove") for key in idle), alternative=True)
+        yield found("KEY-7", **words, keys=keys, level=level, fixes=[_remedy(row, subject), left_out])
 
 
 def _chosen(subject: Subject) -> dict[str, bool]:
@@ -96,10 +97,6 @@ def _state(row: Effect, subject: Subject) -> str:
     """`kl.in_reward is false`, with the keys of veRL."""
     named = [key for key in row.replaced_by or row.needs if subject.get(key) is not None]
     return " and ".join(f"{key} is {_shown(key, subject.get(key))}" for key in named or row.needs)
-
-
-def _left_out(idle: Mapping[str, bool]) -> Fix:
-    return Fix(changes=tuple(Change(shown_name(key), "remove") for key in idle), alternative=True)
 
 
 def _remedy(row: Effect, subject: Subject) -> Fix:

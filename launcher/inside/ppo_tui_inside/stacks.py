@@ -143,7 +143,8 @@ def collectives() -> list[dict[str, Any]]:
     found: dict[Any, dict[str, Any]] = {}
     if c10d is None or not ranks():
         return []
-    members = _members()
+    world: Any = sys.modules["torch.distributed.distributed_c10d"]._world
+    members = {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in world.pg_names.items()}
     for dump in [getattr(c10d, name) for name in _RECORDERS if hasattr(c10d, name)]:
         for entry in json.loads(dump()).get("entries", ()):
             group, operation = entry["process_group"], entry["profiling_name"]
@@ -158,9 +159,3 @@ def collectives() -> list[dict[str, Any]]:
                     "ranks": members.get(group[0], []),
                 }
     return list(found.values())
-
-
-def _members() -> dict[str, list[int]]:
-    """The ranks of each group, by its name."""
-    world: Any = sys.modules["torch.distributed.distributed_c10d"]._world
-    return {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in world.pg_names.items()}

@@ -244,7 +244,10 @@ class Monitor:
         match event:
             case console.StepLine():
                 if self._restarted and event.step <= self._printed:
-                    self._start_over()
+                    # the following steps replace those that they repeat
+                    self._judge(self._merger.take())
+                    self._merger = Merger(both=self._file_logger)
+                    self._renew_checklist()
                 self._begun, self._restarted, self._printed = True, False, event.step
                 self._lines += 1
                 if self._timed and self._lines > 1:
@@ -302,12 +305,6 @@ class Monitor:
         folder = redact(clean(event.folder)) if event.folder else (before.folder if before else None)
         command = event.show.format(folder=shlex.quote(folder)) if folder and not url and event.show else None
         self.trackers[event.tracker] = TrackedRun(event.tracker, url, folder, command)
-
-    def _start_over(self) -> None:
-        """Starts over at an earlier step: the following steps replace those that they repeat."""
-        self._judge(self._merger.take())
-        self._merger = Merger(both=self._file_logger)
-        self._renew_checklist()
 
     def _renew_checklist(self) -> None:
         self.checklist = self._make_checklist(self.keys)

@@ -98,7 +98,9 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
     override those of the run's machine.
     """
     sink = Judged()
-    pinned = dict(_setting(text) for text in config)
+    from launcher.verl import hydra
+
+    pinned = {key: hydra.parse(value) for _, key, value in map(hydra.split, config)}
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
     if isinstance(source, LogFile):
         console, metrics = (None, source.path) if source.file_logger else (source.path, None)
@@ -125,13 +127,6 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         if ended := attempt.read_exit():
             sink.checklist.ended(ended.code)
     return sink
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    from launcher.verl import hydra
-
-    _, key, value = hydra.split(text)
-    return key, hydra.parse(value)
 
 
 def _size(name: str, value: Any) -> float:

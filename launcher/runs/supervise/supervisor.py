@@ -210,14 +210,10 @@ class Supervisor:
                 if kept := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks()):
                     self.events.add(Note(kept))
             with self._guard("alerts"):
-                self._tell_flag(change, t)
-
-    def _tell_flag(self, change: LevelChange, t: float) -> None:
-        if change.rule == STALL:
-            self.feed.stalls.ask()
-            if self.standstill is not None:
-                return  # it was told with its reason
-        self._tell({"kind": change.kind, "t": t, **change.to_json()})
+                if change.rule == STALL:
+                    self.feed.stalls.ask()
+                if change.rule != STALL or self.standstill is None:  # else it was reported with its reason
+                    self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _tell_standstill(self) -> None:
         """Records that the run stands still for a known reason, or moves again."""

@@ -83,9 +83,6 @@ class Arithmetic:
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def _after(self) -> str:
-        return self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else ""
-
     def _take(self, *wanted: str) -> str:
         token = self._next()
         if token and token in wanted:
@@ -110,7 +107,8 @@ class Arithmetic:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise NotANumber("too deep")
-        name, after = self._next(), self._after()
+        name = self._next()
+        after = "".join(self._tokens[self._at + 1 : self._at + 2])
         if _NAME.match(name) and after in _SET:
             self._at += 2
             before = 0 if after == "=" else self._variable(name)

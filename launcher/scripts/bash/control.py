@@ -65,7 +65,11 @@ class Control(ABC):
                 return self._case(node)
             case tree.For():
                 words = [f for raw in node.words for f in self.words.fields(raw)] if node.words is not None else None
-                return self._each(node.name, self.state.args if words is None else words, node.body)
+                for value in list(self.state.args if words is None else words)[:_ROUNDS]:
+                    self.words.assign(node.name, value)
+                    if not self._round(node.body):
+                        break
+                return True
             case tree.Count():
                 self.words.number(node.start)
                 return self._while(lambda: self._counted(node.test), node.body, node.step)
@@ -173,22 +177,12 @@ class Control(ABC):
         text, going = marks.plain(word), False
         found: bool | None = True
         for each, body, end in node.branches:
-            if going or any(self._matches(pattern, text) for pattern in each):
+            if going or any(patterns.matches(self.words.pattern(raw), text, self.budget) for raw in each):
                 found = self.run(body)
                 if end not in (";&", ";;&"):
                     break
                 going = end == ";&"
         return found
-
-    def _matches(self, raw: str, text: str) -> bool:
-        return patterns.matches(self.words.pattern(raw), text, self.budget)
-
-    def _each(self, name: str, values: list[str], body: tree.Sequence) -> bool | None:
-        for value in list(values)[:_ROUNDS]:
-            self.words.assign(name, value)
-            if not self._round(body):
-                break
-        return True
 
     def _while(self, condition: Way, body: tree.Sequence, step: str = "") -> bool | None:
         for _ in range(_ROUNDS):

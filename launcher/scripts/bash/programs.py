@@ -69,10 +69,6 @@ def _paths(args: list[str]) -> list[str]:
     return [word for word in args if not word.startswith("-")]
 
 
-def _dirname(args: list[str], _: str, __: str) -> str:
-    return (posixpath.dirname(_paths(args)[0].rstrip("/")) or ".") + "\n"
-
-
 def _basename(args: list[str], _: str, __: str) -> str:
     paths = _paths(args)
     suffix = "".join(paths[1:2])
@@ -200,10 +196,6 @@ def _paste(args: list[str], given: str, _: str) -> str | None:
     return (match[1] or match[2]).join(given.splitlines()) + "\n" if match else None
 
 
-def _xargs(args: list[str], given: str, _: str) -> str | None:
-    return None if args else " ".join(given.split()) + "\n"
-
-
 def _expr(args: list[str], _: str, __: str) -> str | None:
     if any(re.fullmatch(r"-?\d{1,18}|[-+*/%()]", word) is None for word in args):
         return None
@@ -213,12 +205,8 @@ def _expr(args: list[str], _: str, __: str) -> str | None:
         return None
 
 
-def _getopt(args: list[str], _: str, __: str) -> str | None:
-    return " --\n" if args and args[-1] == "--" else None
-
-
 _PROGRAMS: dict[str, Callable[[list[str], str, str], str | None]] = {
-    "dirname": _dirname,
+    "dirname": lambda args, _, __: (posixpath.dirname(_paths(args)[0].rstrip("/")) or ".") + "\n",
     "basename": _basename,
     "realpath": _realpath,
     "readlink": _realpath,
@@ -233,8 +221,8 @@ _PROGRAMS: dict[str, Callable[[list[str], str, str], str | None]] = {
     "tail": partial(_lines, last=True),
     "grep": _grep,
     "paste": _paste,
-    "xargs": _xargs,
+    "xargs": lambda args, given, _: None if args else " ".join(given.split()) + "\n",
     "expr": _expr,
-    "getopt": _getopt,
+    "getopt": lambda args, _, __: " --\n" if args and args[-1] == "--" else None,
     "cat": lambda args, given, _: given if not _paths(args) else None,
 }

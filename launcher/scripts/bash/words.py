@@ -221,7 +221,8 @@ class Words:
             return
         value = self._value(name, index)
         if count:
-            yield _Piece(_length(value or ""), kind)
+            value = value or ""
+            yield _Piece(marks.derived(value) if marks.is_unknown(value) else str(len(marks.plain(value))), kind)
             return
         yield from self._changed(name, index, value, rest, kind)
 
@@ -339,10 +340,6 @@ def _joined(items: list[str], kind: str, which: str, separator: str) -> Iterator
         if kind == "quoted":
             yield _EMPTY
         yield _Piece(item, kind)
-
-
-def _length(value: str) -> str:
-    return marks.derived(value) if marks.is_unknown(value) else str(len(marks.plain(value)))
 
 
 def _operands(word: str) -> tuple[str, str]:

@@ -34,10 +34,6 @@ Context = tuple[str, float | None]
 _BEST, _USUAL, _START = "best", "usual", "start"
 
 
-def _best(values: Sequence[float], _: SeriesStore) -> Context:
-    return _BEST, max(values)
-
-
 def _usual(values: Sequence[float], _: SeriesStore) -> Context:
     before = values[-RECENT - 1 : -1]
     return (_USUAL, statistics.median(before)) if before else ("", None)
@@ -74,7 +70,7 @@ def _longest(_: Sequence[float], store: SeriesStore) -> Context:
 
 
 _OTHERS: Mapping[str, Callable[[Sequence[float], SeriesStore], Context]] = {
-    "best": _best,
+    "best": lambda values, _: (_BEST, max(values)),
     "usual": _usual,
     "start": _start,
     "gpus": _gpu_count,
@@ -101,7 +97,7 @@ def plot(
     if found is None:
         trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
         missing = figure.missing or f"this run logs no {figure.title} ({figure.keys[0]})"
-        chart.note = missing if trained else _waiting(state)
+        chart.note = missing if trained else "no step yet" if state.live else "no step finished"
         return chart
     key, series = found
     chart.unit = describe(key).unit
@@ -110,7 +106,9 @@ def plot(
     chart.headline = headline(figure, series, store, next(known, None))
     chart.limits = limit_lines(bounds.get(key, ()))
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
-    chart.marks = marks(lambda rule: figure == _chart_of(rule, figures), store, rises)
+    chart.marks = marks(
+        lambda rule: figure == next((each for each in figures if _concerns(each, rule)), REWARD), store, rises
+    )
     if figure == REWARD:
         chart.marks = [*milestones(store), *chart.marks]
         _add_validation(chart, store, series)
@@ -175,16 +173,8 @@ def trend(values: Sequence[float]) -> str:
     return glyphs.UP if now > before else glyphs.DOWN
 
 
-def _waiting(state: RunState) -> str:
-    return "no step yet" if state.live else "no step finished"
-
-
 def _concerns(figure: Chart, rule: str) -> bool:
     return rule.rpartition("-")[0] in figure.rules
-
-
-def _chart_of(rule: str, figures: Sequence[Chart]) -> Chart:
-    return next((figure for figure in figures if _concerns(figure, rule)), REWARD)
 
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart

@@ -40,7 +40,8 @@ def check_plot(
     chart.curves = [Curve(series)]
     chart.limits = _limits(series, bounds)
     chart.unit = describe(key).unit
-    chart.marks = seams(store.seams) + _marks(changes)
+    shown = [each for each in changes if each.rose or each.after == Level.OK]  # where the check rose or cleared
+    chart.marks = seams(store.seams) + [Mark(each.step, *level_sign(each.after)) for each in shown]
     return chart
 
 
@@ -58,11 +59,6 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         Limit(bound.value, level_sign(bound.level)[1], line_words(bound), near(bound.value), True)
         for bound in reversed(strictest(bounds))
     ]
-
-
-def _marks(changes: Sequence[LevelChange]) -> list[Mark]:
-    """Marks where the check rose, and where it cleared."""
-    return [Mark(each.step, *level_sign(each.after)) for each in changes if each.rose or each.after == Level.OK]
 
 
 class RunCharts:

@@ -99,14 +99,10 @@ def step_limit(last: int, total: int | None) -> int:
     The end is fixed for some steps, so that one more of them paints a few cells. The plan becomes the end once it is
     within reach. For an ended run, `total` is its last step.
     """
-    rung = _rung(last)
-    return total if total is not None and max(last, 1) <= total <= max(rung, _REACH * last) else rung
-
-
-def _rung(last: int) -> int:
     power: int = 10 ** math.floor(math.log10(max(last, 1)))
     later = [round(rung * scale) for scale in (power, power * 10) for rung in _RUNGS]
-    return next(rung for rung in (_FIRST if last <= _FIRST[-1] else later) if rung >= last)
+    rung = next(rung for rung in (_FIRST if last <= _FIRST[-1] else later) if rung >= last)
+    return total if total is not None and max(last, 1) <= total <= max(rung, _REACH * last) else rung
 
 
 def stride(least: float) -> float:

@@ -40,8 +40,7 @@ def share(shares: Sequence[Share], free: int, grid: int, *, lines: int, timed: b
     `free` are the rows that parts of fixed height leave. The log gets at most `lines` rows.
     """
     fitted = [each._replace(log=min(each.log, max(lines, 1)), timing=each.timing and timed) for each in shares]
-    return next((each for each in fitted if free - _taken(each) >= CHART * grid), fitted[-1])
-
-
-def _taken(each: Share) -> int:
-    return each.checks + each.log + TIMING * each.timing + _AIR * each.air
+    for each in fitted:
+        if free - each.checks - each.log - TIMING * each.timing - _AIR * each.air >= CHART * grid:
+            return each
+    return fitted[-1]

@@ -255,7 +255,8 @@ class DashboardScreen(RunPages):
         assert reader is not None
         state = reader.state
         self.set_class(reader.series.last_step is None, "-stepless")
-        now = _latest(reader)
+        # the latest time that the supervisor recorded, in a sample (every second) or in the state (at changes)
+        now = max([*reader.machine.times[-1:], *([reader.state.updated] if reader.state.updated else [])], default=None)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
         startup = reader.startup(now)
         # of a resumed attempt that failed, the charts of the earlier ones tell more
@@ -380,10 +381,3 @@ class DashboardScreen(RunPages):
 def _charted(state: RunState) -> object:
     """The part of the state that charts show. The rest changes every second, and drawing six charts takes 10 ms."""
     return state.state, state.total, [(check.rule, check.level) for check in state.checks]
-
-
-def _latest(reader: RunReader) -> float | None:
-    """The latest time that the supervisor recorded, in a sample (every second) or in the state (at changes)."""
-    times = [reader.state.updated] if reader.state.updated else []
-    times += reader.machine.times[-1:]
-    return max(times, default=None)

@@ -44,7 +44,8 @@ def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: in
     headed = rows >= len(found.stages) + len(notes) + _HEAD
     head: list[Row] = [_row("stage", "", "time", "usually" if origin else "", columns, "dim")] if headed else []
     listed: list[Row] = []
-    folded = [] if rows >= len(found.stages) else _done(found.stages)
+    over = list(takewhile(lambda stage: stage.state == DONE, found.stages))
+    folded = [] if rows >= len(found.stages) else over
     if folded:
         listed.append(_together(folded, glyphs.FINISHED, "ok", columns))
     for stage in found.stages[len(folded) :]:
@@ -57,10 +58,6 @@ def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: in
     if len(head) + len(listed) + len(notes) + 1 > rows:
         return [*head, *listed, *why][:rows]
     return [*head, *([[]] if airy else []), *listed, *([] if airy else [[]]), *notes]
-
-
-def _done(stages: Sequence[Stage]) -> list[Stage]:
-    return list(takewhile(lambda stage: stage.state == DONE, stages))
 
 
 def _together(stages: Sequence[Stage], sign: str, role: str, columns: int) -> Row:

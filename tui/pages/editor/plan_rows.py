@@ -166,7 +166,9 @@ def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) ->
     width = columns - _PHASE - _FIGURES - 3
     for phase in phases:
         certain, high = phase["gpu"], phase["gpu_high"]
-        sign, role = _fit(certain, high, total)
+        sign, role = OK, "ok"
+        if total and high > total:
+            sign, role = (CRITICAL, "critical") if certain > total else (WARN, "warn")
         row: Row = [(f" {sign} ", role), (clean(str(phase["name"])), "text")]
         if width >= 6 and most:
             sure, likely = round(width * certain / most), round(width * high / most)
@@ -180,12 +182,6 @@ def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) ->
     of = f"GiB{size} per GPU {DOT}" if phases else ""
     legend = f" {FILL} certain {FILL_REST} likely {DOT} " if phases else ""
     return [*rows, crop([(f"{legend}{of}{host}", "dim")], columns)]
-
-
-def _fit(certain: int, high: int, total: int | None) -> tuple[str, str]:
-    if total and certain > total:
-        return CRITICAL, "critical"
-    return (WARN, "warn") if total and high > total else (OK, "ok")
 
 
 def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns: int) -> list[Row]:

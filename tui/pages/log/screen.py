@@ -195,7 +195,7 @@ class LogScreen(RunPage):
             self._show_state()
 
     def action_cause(self) -> None:
-        """Goes to the line with the cause of the failure, or else the last error; `n` and `N` go from error to error."""
+        """Goes to the line with the cause of the failure, or the last error; `n` and `N` go from error to error."""
         self.view.needle = ""
         self._want(TROUBLE, "error")
         self._find_cause()

@@ -150,7 +150,10 @@ class LogView(Painted, can_focus=True):
         self.post_message(self.Moved())
 
     def _cropped(self, entry: LogEntry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
-        start = self.column or self._sight(entry.shown, columns)
+        start = self.column
+        if not start and self.needle:  # the first character that keeps the match in sight
+            found = entry.shown.lower().find(self.needle.lower())
+            start = max(found - columns // 3, 0) if found + len(self.needle) > columns - 2 else 0
         spans = _from(self._spans(entry, start + 4 * columns), start)
         row: Row = [(_sign(at_cursor, selected), "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
         if entry.repeats > 1:
@@ -169,19 +172,10 @@ class LogView(Painted, can_focus=True):
         """The line with its source, as far as it fits."""
         source: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
         role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
-        return [*source, *self._lit(entry.text[:longest], role)]
-
-    def _sight(self, shown: str, columns: int) -> int:
-        """The first character of a row that keeps the match in sight."""
-        found = shown.lower().find(self.needle.lower()) if self.needle else 0
-        return max(found - columns // 3, 0) if found + len(self.needle) > columns - 2 else 0
-
-    def _lit(self, text: str, role: str) -> Row:
-        """The text, with the matches in another role."""
         if not self.needle:
-            return [(text, role)]
-        parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
-        return [(part, "live" if index % 2 else role) for index, part in enumerate(parts) if part]
+            return [*source, (entry.text[:longest], role)]
+        parts = re.split(f"({re.escape(self.needle)})", entry.text[:longest], flags=re.IGNORECASE)
+        return [*source, *((part, "live" if index % 2 else role) for index, part in enumerate(parts) if part)]
 
 
 def _sign(at_cursor: bool, selected: bool) -> str:

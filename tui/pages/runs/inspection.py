@@ -30,7 +30,6 @@ from tui.pages.runs.run_rows import FITS, SEE_QUEUE, setting_words
 if TYPE_CHECKING:
     from launcher.check.finding import Finding
     from launcher.preset.files import Summary
-    from launcher.runs.watch.reader import RunReader
 
 _NAME = 10  # cells of the names of facts
 
@@ -69,7 +68,12 @@ def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edi
     for name, text, role in (("from", lineage(run.path), "text"), ("note", str(run.note), "text")):
         rows += labelled([(name, "dim")], text, role, _NAME, columns) if text else []
     rows += [[], *folded([(str(run.path), "dim")], columns)]
-    return _aligned(head, _plots(charts.reader, charts) if charts is not None else _waiting(), rows)
+    if charts is None:
+        plots = [Plot(figure.title, note="reading …") for figure in names.charts()[: names.FEW]]
+    else:
+        figures = names.charts(charts.reader.series)[:CHARTS]
+        plots = [charts.figure(figure, figures) for figure in figures]
+    return _aligned(head, plots, rows)
 
 
 def _aligned(head: list[Row], plots: Sequence[Plot], rows: list[Row]) -> Inspection:
@@ -88,15 +92,6 @@ def _flags(state: RunState) -> list[Check]:
     """The checks that flag, the newest first."""
     on = [check for check in state.checks if check.rule in state.flags]
     return sorted(on, key=lambda check: -1 if check.since is None else check.since, reverse=True)
-
-
-def _plots(reader: RunReader, charts: RunCharts) -> list[Plot]:
-    figures = names.charts(reader.series)[:CHARTS]
-    return [charts.figure(figure, figures) for figure in figures]
-
-
-def _waiting() -> list[Plot]:
-    return [Plot(figure.title, note="reading …") for figure in names.charts()[: names.FEW]]
 
 
 def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:

@@ -155,7 +155,8 @@ def preset_row(preset: Summary, columns: int, longest: int) -> Row:
     if preset.fits:
         row = put(row, at, [FITS])
     at += _MARK
-    needs = _parts(" · ".join(each for each in (_whose(preset), preset.needs) if each), columns - at)
+    whose = "yours, hides shipped" if preset.shadows else "yours" if preset.origin == "user" else ""
+    needs = _parts(" · ".join(each for each in (whose, preset.needs) if each), columns - at)
     return put(row, at, [(needs, "dim")]) if needs else row
 
 
@@ -167,12 +168,6 @@ def _parts(text: str, room: int) -> str:
     while len(text) > room and (cut := max(text.rfind(sign) for sign in (";", ",", " ·"))) > 0:
         text = text[:cut]
     return text if len(text) <= room else ""
-
-
-def _whose(preset: Summary) -> str:
-    if preset.shadows:
-        return "yours, hides shipped"
-    return "yours" if preset.origin == "user" else ""
 
 
 def about_run(run: RunSummary) -> list[Span]:

@@ -1,7 +1,8 @@
 """The reason why a run stands still, from what was seen of it. The first reason that fits wins."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from launcher.record.standstill import HangFacts, Seen
 from launcher.runs.supervise.stalls.collectives import collective
@@ -31,7 +32,8 @@ def judge(facts: HangFacts, *, busy: bool = False) -> Judgement | None:
         found = part(facts, busy)
         if found is not None and (not busy or reasons()[found.reason].certain):
             return found
-    return None if busy else Judgement(UNKNOWN, {}, tuple(_idle(facts))[:MOST])
+    idle = tuple(f"{who(seen)} {activity_of(seen)}" for seen in facts.processes if seen.stacks)
+    return None if busy else Judgement(UNKNOWN, {}, idle[:MOST])
 
 
 def _gpu(facts: HangFacts, busy: bool) -> Judgement | None:
@@ -46,7 +48,13 @@ def _gpu(facts: HangFacts, busy: bool) -> Judgement | None:
 def _disk_full(facts: HangFacts, busy: bool) -> Judgement | None:
     if not facts.full:
         return None
-    writers = [f"{who(seen)}: {short(frame)}" for seen, frame in _innermost(facts, busy) if "write" in frame]
+    writers = [
+        f"{who(seen)}: {short(frame)}"
+        for seen in facts.processes
+        for frames in waits_of(seen, busy)
+        for frame in frames[:3]
+        if "write" in frame
+    ]
     return judged("disk-full", [f"no room on {place}" for place in facts.full] + writers, place=facts.full[0])
 
 
@@ -121,10 +129,14 @@ def _cause(text: str) -> str:
 def _store(facts: HangFacts, busy: bool) -> Judgement | None:
     if facts.ray is None or not facts.ray.store:
         return None  # Ray has said nothing about its store lately
-    puts = [
-        f"{who(seen)}: {short(frame)}" for seen, frame in _anywhere(facts, busy, r"/ray/_private/worker\.py:\d+ put")
-    ]
-    return judged("object-store", [*puts[:1], *facts.ray.store[::-1]])
+    puts = (
+        f"{who(seen)}: {short(frame)}"
+        for seen in facts.processes
+        for frames in waits_of(seen, busy)
+        for frame in frames
+        if re.search(r"/ray/_private/worker\.py:\d+ put", frame)
+    )
+    return judged("object-store", [*islice(puts, 1), *facts.ray.store[::-1]])
 
 
 def _queue(facts: HangFacts, busy: bool) -> Judgement | None:
@@ -207,26 +219,6 @@ def _plain_code(facts: HangFacts, busy: bool) -> Judgement | None:
             if (own := own_frame(frames)) is not None and not own.startswith("<"):
                 return _code("user-code", seen, frames, own)
     return None
-
-
-def _innermost(facts: HangFacts, busy: bool) -> Iterator[tuple[Seen, str]]:
-    for seen in facts.processes:
-        for frames in waits_of(seen, busy):
-            yield from ((seen, frame) for frame in frames[:3])
-
-
-def _anywhere(facts: HangFacts, busy: bool, pattern: str) -> Iterator[tuple[Seen, str]]:
-    for seen in facts.processes:
-        for frames in waits_of(seen, busy):
-            if (frame := next((frame for frame in frames if re.search(pattern, frame)), None)) is not None:
-                yield seen, frame
-
-
-def _idle(facts: HangFacts) -> Iterator[str]:
-    """What the processes with stacks do, for a reason that is not known."""
-    for seen in facts.processes:
-        if seen.stacks:
-            yield f"{who(seen)} {activity_of(seen)}"
 
 
 _PARTS: tuple[Callable[[HangFacts, bool], Judgement | None], ...] = (
