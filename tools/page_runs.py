@@ -24,8 +24,7 @@ from launcher.record.info import Origin, RunInfo
 from launcher.record.json import written
 from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample
 from launcher.record.queued import Checked, Queued
-from launcher.record.standstill import Standstill
-from launcher.record.startup_work import StageWork, StartupWork
+from launcher.record.standstill import StageWork, Standstill, StartupWork
 from launcher.record.state import RunState
 from launcher.runs.watch.stalls import reasons
 

@@ -110,15 +110,10 @@ def _tokenizer(subject: Subject) -> Path | None:
 
 
 def _file(subject: Subject, key: str, file: str) -> Finding | None:
-    """Checks that the file exists, is readable, and has a name that veRL opens."""
+    """P28: why veRL cannot open a file."""
     path = Path(file)
     if models.is_toy(file) and not path.exists():
         return found("DATA-0", name=path.name, key=key)
-    return _unreadable(subject, key, file, path)
-
-
-def _unreadable(subject: Subject, key: str, file: str, path: Path) -> Finding | None:
-    """P28: why veRL cannot open a file."""
     suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if path.is_dir():
         return found("P28.folder", file=file, key=key, folder=file.rstrip("/"))
@@ -136,9 +131,7 @@ def _unreadable(subject: Subject, key: str, file: str, path: Path) -> Finding | 
         words: Words = {"file": file, "key": key, "suffixes": suffixes, "suffix": path.suffix}
         lower = path.with_suffix(path.suffix.lower())
         return found("P28.case" if lower.suffix in suffixes else "P28.kind", **words, lower=lower.name)
-    if not os.access(path, os.R_OK):
-        return found("P28.permission", file=file, key=key)
-    return None
+    return None if os.access(path, os.R_OK) else found("P28.permission", file=file, key=key)
 
 
 def _content(subject: Subject, key: str, file: str, rows: Rows) -> Iterator[Finding]:

@@ -113,7 +113,9 @@ def step(spec: Spec, value: Any, up: bool, config: EffectiveConfig) -> Any:
             return next((each for each in values if each > now), None)
         return next((each for each in reversed(values) if each < now), None)
     if spec.scale == "double":
-        return _double(value, up)
+        if not isinstance(value, (int, float)) or value <= 0:
+            return 1 if up else None
+        return value * 2 if up else value // 2 if isinstance(value, int) else value / 2
     if spec.scale == "125":
         found = _one_two_five(float(value or 0), up)
         return found if float in spec.types else max(1, round(found))
@@ -158,15 +160,6 @@ _WHOLE: dict[str, Callable[[EffectiveConfig], int]] = {
     "rollout.expert_parallel_size": _gpus,
 }
 """The number that the field's value must divide."""
-
-
-def _double(value: Any, up: bool) -> Any:
-    now = value if isinstance(value, (int, float)) and value > 0 else 0
-    if not now:
-        return 1 if up else None
-    if isinstance(now, int):
-        return now * 2 if up else now // 2
-    return now * 2 if up else now / 2
 
 
 def _one_two_five(value: float, up: bool) -> float:

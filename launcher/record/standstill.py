@@ -1,6 +1,7 @@
 """Why a run stands still, and what was seen of its processes: stall.json and stall-facts.json of an attempt.
 
-The facts are written so that a reason can be judged again, and become the data of tests.
+The facts are written so that a reason can be judged again, and become the data of tests. startup.json has the work of
+the processes in each stage of the start.
 """
 
 from dataclasses import dataclass, field
@@ -91,3 +92,32 @@ class HangFacts(Record):
     locks: tuple[str, ...] = field(default=(), metadata=RARE)
     kernel: tuple[str, ...] = field(default=(), metadata=RARE)
     missing: tuple[str, ...] = field(default=(), metadata=RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class StageWork(Record):
+    """Sums over a stage: seconds of CPU time, of compilers, without a free core, and without any activity; and bytes.
+
+    `fetched` are from disks (`disk` names mount and type), `downloaded` from a model hub.
+    """
+
+    stage: str
+    seconds: float = 0.0
+    cpu: float = 0.0
+    compiled: float = field(default=0.0, metadata=RARE)
+    starved: float = field(default=0.0, metadata=RARE)
+    quiet: float = field(default=0.0, metadata=RARE)
+    fetched: int = field(default=0, metadata=RARE)
+    downloaded: int = field(default=0, metadata=RARE)
+    disk: str = field(default="", metadata=RARE)
+
+
+@dataclass(frozen=True, slots=True)
+class StartupWork(Record):
+    """The stages so far, in their order."""
+
+    stages: tuple[StageWork, ...] = ()
+
+    def of(self, stage: str) -> StageWork | None:
+        """The work of a stage."""
+        return next((work for work in self.stages if work.stage == stage), None)

@@ -18,8 +18,7 @@ from launcher.record.spans import Span, SpanTail
 from launcher.runs.watch.run_settings import last_settings
 from launcher.timing.advice import Advice, advise
 from launcher.timing.anatomy import StepTime, closed, step_times
-from launcher.timing.limits import FORMULAS, Limits, limits
-from launcher.timing.size import Size, size_of
+from launcher.timing.limits import FORMULAS, Limits, Size, limits, size_of
 from launcher.timing.stages import OF_TIMER, OTHER, ordered
 from launcher.verl.config import BATCH, ENGINE, MODEL_PATH, TENSOR, N
 

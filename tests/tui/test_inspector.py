@@ -13,7 +13,7 @@ from whole_run import whole_run
 from launcher.record import queued
 from launcher.record.events import Event, PhaseChange, StateChange
 from launcher.record.queued import Queued
-from tui.kit.entry_page import EntryScreen
+from tui.kit.run_page import EntryScreen
 from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Listing

@@ -12,7 +12,7 @@ from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Event, EventLog, PhaseChange, StateChange
 from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
-from launcher.record.startup_work import StageWork, StartupWork
+from launcher.record.standstill import StageWork, StartupWork
 from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start

@@ -21,9 +21,8 @@ from launcher.record.machine import GpuSample
 from launcher.record.spans import Span, SpanTail, TimerTail
 from launcher.record.state import RunState
 from launcher.timing.anatomy import StepTime, step_times
-from launcher.timing.limits import limits, peak
+from launcher.timing.limits import Size, limits, peak, size_of
 from launcher.timing.report import NO_SPANS, SWITCHED_OFF, Timing, rough
-from launcher.timing.size import Size, size_of
 from launcher.timing.stages import OF_SPAN, OF_TIMER, STAGES
 from launcher.timing.words import limit_line
 from tui.kit.drawing.glyphs import SIGNS

@@ -1,7 +1,7 @@
-"""Base classes of the pages about a run (a header that follows it, a body, the keys) and of those that list entries."""
+"""Base classes of the pages about a run (header, body, keys), of those that list entries, and of one entry."""
 
 import asyncio
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -9,10 +9,11 @@ from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
 from tui.kit.drawing.rows import Item, paragraph
+from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
-from tui.kit.page import Page, run_refusal
+from tui.kit.page import HIDDEN, Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
-from tui.kit.widgets.inspector import Inspected, Inspection
+from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
 from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lists import Items
 
@@ -114,3 +115,44 @@ class ItemsPage(Inspected[None], RunPage):
     def open_entry(self, name: str) -> None:
         """What enter does on the entry of this name."""
         navigation(self.app).show("check", self.run, name)
+
+
+class EntryScreen(Page[None]):
+    """Shows the selected entry of the page below, and follows that page."""
+
+    BINDINGS = KEYS["entry"]
+
+    def __init__(self, source: Inspected[Any]) -> None:
+        super().__init__()
+        self.source = source
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield from self.body()
+        yield KeyBar()
+
+    def body(self) -> ComposeResult:
+        """The widgets between the header and the keys."""
+        yield Inspector()
+
+    def on_mount(self) -> None:
+        self.show()
+        self.set_interval(0.5, self.show)
+
+    def on_resize(self) -> None:
+        self.show()
+
+    def show(self) -> None:
+        """Shows the entry as it is now."""
+        header = self.query_one(HeaderLine)
+        header.page = self.source.ENTRY_NAME
+        if isinstance(self.source, RunPage):
+            header.read_only = self.source.read_only
+            header.follow(self.source.reader)
+        header.set_class(not isinstance(self.source, RunPage), HIDDEN)
+        self.query_one(Inspector).show(self.source.inspect(self.source.selected(), self.size.width - 1))
+
+    def action_neighbour(self, distance: int) -> None:
+        self.source.move_selection(distance)
+        self.query_one(Inspector).scroll_to_start()
+        self.show()

@@ -11,7 +11,6 @@ from launcher.check.config import (
     batches,
     contents,
     correction,
-    cpu,
     effects,
     keys,
     optimizer,
@@ -46,7 +45,6 @@ MODULES = (
     contents,
     types,
     resources,
-    cpu,
 )
 
 RULES = tuple(rule for module in MODULES for rule in module.RULES)

@@ -1,4 +1,4 @@
-"""What the run requires of the machine: P1 to P3.
+"""What the run requires of the machine, P1 to P3, and ppo-tui's CPU platform of the run (`trainer.device=cpu`).
 
 veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` and `RayResourcePool`,
 `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
@@ -8,8 +8,9 @@ from launcher.check.config.base import Findings, dividing, gpu_count
 from launcher.check.finding import Words, found
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.machine import ray_jobs as jobs
-from launcher.verl.config import ENGINE_GPUS, GPUS, NODES, TENSOR
+from launcher.verl.config import ACTOR, CRITIC, ENGINE_GPUS, GPUS, MODEL, NODES, REF, ROLLOUT, TENSOR
 
 UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
@@ -123,4 +124,36 @@ def addresses(subject: Subject) -> Findings:
             yield found("CLUSTER-1.url", message=problem.message, fix=fix)
 
 
-RULES = (gpus, engines_over_gpus, cpus, addresses)
+def cpu_version(subject: Subject) -> Findings:
+    """CPU-1: it supports one version of veRL."""
+    if subject.on_cpu and subject.version != SUPPORTED:
+        yield found("CPU-1", version=subject.version, python=subject.python)
+
+
+def cpu_sharding(subject: Subject) -> Findings:
+    """CPU-2: fsdp does not work on a CPU, fsdp2 does."""
+    if not subject.on_cpu:
+        return
+    blocks = [ACTOR, *([REF] if subject.has_reference else []), *([CRITIC] if subject.has_critic else [])]
+    for block in blocks:
+        key = f"{block}.strategy"
+        if subject.get(key) == "fsdp":
+            yield found("CPU-2", key=key, group=block.rpartition(".")[2])
+
+
+def cpu_engine(subject: Subject) -> Findings:
+    """CPU-3: the rollout engine is `hf`, ppo-tui's own; vLLM and SGLang require a GPU."""
+    key = f"{ROLLOUT}.name"
+    if subject.on_cpu and subject.get(key) in ("vllm", "sglang", "trtllm"):
+        yield found("CPU-3", value=subject.get(key))
+
+
+def memory_savers(subject: Subject) -> Findings:
+    """CPU-4: fused kernels and activation offloading require a GPU."""
+    for name in ("use_fused_kernels", "enable_activation_offload"):
+        key = f"{MODEL}.{name}"
+        if subject.on_cpu and subject.get(key) is True:
+            yield found("CPU-4", key=key, name=name)
+
+
+RULES = (gpus, engines_over_gpus, cpus, addresses, cpu_version, cpu_sharding, cpu_engine, memory_savers)

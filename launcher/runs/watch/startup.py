@@ -14,7 +14,7 @@ from launcher.record.events import Event, PhaseChange, StateChange, read_events
 from launcher.record.info import Head
 from launcher.record.json import RARE, Record
 from launcher.record.layout import AttemptDir, RunDir, all_runs
-from launcher.record.startup_work import StageWork, StartupWork
+from launcher.record.standstill import StageWork, StartupWork
 from launcher.record.state import RunState
 
 STAGES = ("config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout")

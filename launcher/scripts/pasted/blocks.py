@@ -74,7 +74,21 @@ class Block:
 
 def clean_lines(text: str) -> list[str]:
     """The lines of a pasted text without escapes, invisible characters and quote marks of mails."""
-    return _unquoted(inert(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n"))
+    lines = inert(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+    for _ in range(_DEEPEST):  # `> ` marks quotes, or a shell's continuation after a backslash
+        found = list(lines)
+        at = 0
+        while at < len(lines):
+            end = at
+            while end < len(lines) and lines[end].lstrip().startswith(">"):
+                end += 1
+            if end > at and not (at and PROMPT.match(lines[at - 1])):  # what a shell asked for belongs to its prompt
+                found[at:end] = _without_marks(lines[at:end], at > 0 and lines[at - 1].rstrip().endswith("\\"))
+            at = end + 1
+        if found == lines:
+            break
+        lines = found
+    return lines
 
 
 def blocks(lines: Sequence[str]) -> list[Block]:
@@ -102,24 +116,6 @@ def is_open(command: str) -> bool:
     left = _CLOSED.sub("", command)
     comment = _COMMENT.search(left)
     return any(sign in (left[: comment.start()] if comment else left) for sign in "'\"")
-
-
-def _unquoted(lines: list[str]) -> list[str]:
-    """Lines without `> `, which marks quotes, or a shell's continuation after a backslash."""
-    for _ in range(_DEEPEST):
-        found = list(lines)
-        at = 0
-        while at < len(lines):
-            end = at
-            while end < len(lines) and lines[end].lstrip().startswith(">"):
-                end += 1
-            if end > at and not (at and PROMPT.match(lines[at - 1])):  # what a shell asked for belongs to its prompt
-                found[at:end] = _without_marks(lines[at:end], at > 0 and lines[at - 1].rstrip().endswith("\\"))
-            at = end + 1
-        if found == lines:
-            break
-        lines = found
-    return lines
 
 
 def _without_marks(lines: list[str], continued: bool) -> list[str]:

@@ -77,19 +77,14 @@ def fit(row: Row, limit: int) -> Row:
 
 def spread(left: Row, right: Row, limit: int) -> Row:
     """`left` and `right` at both ends of `limit` cells with a blank between them; `left` is cut if both do not fit."""
-    left = _without_end_blanks(left)
+    left = list(left)
+    while left and left[-1][0].isspace():  # without blanks at its end, a cut there needs no ellipsis
+        left.pop()
+    left = [*left[:-1], (left[-1][0].rstrip(" "), left[-1][1])] if left else []
     right = crop(right, limit)
     room = limit - width(right)
     apart = bool(right) and not right[0][0].startswith(" ")
     return [*fit(crop(left, room - apart), room), *right]
-
-
-def _without_end_blanks(row: Row) -> Row:
-    """The row without the blanks at its end, so that a cut there needs no ellipsis."""
-    kept = list(row)
-    while kept and kept[-1][0].isspace():
-        kept.pop()
-    return [*kept[:-1], (kept[-1][0].rstrip(" "), kept[-1][1])] if kept else []
 
 
 def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:

@@ -5,10 +5,9 @@ from textual.containers import VerticalScroll
 
 from launcher.record.events import Action, LevelChange
 from tui.kit.drawing.rows import Item, Row
-from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView
-from tui.kit.run_page import ItemsPage
+from tui.kit.run_page import EntryScreen, ItemsPage
 from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Items

@@ -9,11 +9,10 @@ from launcher.metrics.store import SeriesStore
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.memory_charts import look, memory_plot, util_plot
 from tui.kit.drawing.plot import Plot
-from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import devices
 from tui.kit.page import HIDDEN
-from tui.kit.run_page import RunPage
+from tui.kit.run_page import EntryScreen, RunPage
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.inspector import Inspected, Inspection
 from tui.pages.gpu.devices import DeviceDetail, DeviceList, chosen_rows

@@ -156,18 +156,13 @@ def preset_row(preset: Summary, columns: int, longest: int) -> Row:
         row = put(row, at, [FITS])
     at += _MARK
     whose = "yours, hides shipped" if preset.shadows else "yours" if preset.origin == "user" else ""
-    needs = _parts(" · ".join(each for each in (whose, preset.needs) if each), columns - at)
-    return put(row, at, [(needs, "dim")]) if needs else row
+    needs = " · ".join(each for each in (whose, preset.needs) if each)
+    while len(needs) > columns - at and (cut := max(needs.rfind(sign) for sign in (";", ",", " ·"))) > 0:
+        needs = needs[:cut]  # as many of its parts as fit
+    return put(row, at, [(needs, "dim")]) if needs and len(needs) <= columns - at else row
 
 
 FITS = (f"{FINISHED} fits", "ok")
-
-
-def _parts(text: str, room: int) -> str:
-    """As many parts of a list as fit."""
-    while len(text) > room and (cut := max(text.rfind(sign) for sign in (";", ",", " ·"))) > 0:
-        text = text[:cut]
-    return text if len(text) <= room else ""
 
 
 def about_run(run: RunSummary) -> list[Span]:

@@ -10,13 +10,12 @@ from textual.widgets import Input
 from launcher.core.text import clean
 from launcher.runs.watch.responses import Dump, Sample, dumps, read, stamp
 from tui.kit.drawing.rows import Row, paragraph
-from tui.kit.entry_page import EntryScreen
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.metric_rows import figures_row
 from tui.kit.navigation import RunView
 from tui.kit.page import HIDDEN
-from tui.kit.run_page import RunPage
+from tui.kit.run_page import EntryScreen, RunPage
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lines import Lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from launcher.record.attempt import LaunchRecord
-from launcher.record.startup_work import StageWork, StartupWork
+from launcher.record.standstill import StageWork, StartupWork
 from launcher.runs.supervise.stalls.activity import Used
 from launcher.runs.supervise.stalls.looking import mount_of
 
