@@ -125,7 +125,7 @@ def tried(cell: Cell) -> dict[str, Any]:
     words = [PPO_TUI, "run", "toy-cpu", *SHORT, *cell.settings, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if not done.stdout:
-        said = [line.split()[2].rstrip(":") for line in done.stderr.splitlines() if line.strip().startswith("x error")]
+        said = [line.split()[1].rstrip(":") for line in done.stderr.splitlines() if line.strip().startswith("error ")]
         check = ", ".join(dict.fromkeys(said)) or done.stderr.strip()[-200:]
         done = subprocess.run([*words, "--force"], capture_output=True, text=True, check=False)
     if done.stdout:

@@ -9,7 +9,10 @@ from typing import Any, Literal
 
 from launcher.core.format import counted
 from launcher.core.tables import read_tables
-from launcher.record.fix import Change, Fix, fix_of
+from launcher.record.fix import Change, Fix, Offer, fix_of
+from launcher.record.info import Edit
+from launcher.record.levels import Level as Severity
+from launcher.record.problem import Problem
 
 Group = Literal["config", "data", "model", "hardware", "software"]
 Level = Literal["error", "warning", "info"]
@@ -27,6 +30,7 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 REHEARSAL = "REHEARSAL"
 """The id of a rehearsal's finding, which belongs to no rule."""
 TABLE = Path(__file__).parent / "findings.toml"
+_SEVERITY: Mapping[Level, Severity] = {"error": Severity.CRITICAL, "warning": Severity.WARN, "info": Severity.NOTICE}
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,22 @@ class Finding:
     @property
     def fix(self) -> str:
         """The fixes as one sentence."""
+        joints = ("" if not count else ", " if fix.alternative else "; " for count, fix in enumerate(self.fixes))
+        return "".join(joint + offer.text for joint, offer in zip(joints, self.problem.offers, strict=True))
+
+    @property
+    def problem(self) -> Problem:
+        """The finding in the form of all problems; its first fix has edits if it is a safe change."""
         from launcher.preset.settle import shown_name
 
-        joints = ("" if not count else ", " if fix.alternative else "; " for count, fix in enumerate(self.fixes))
-        name = shown_name if self.rename else str
-        return "".join(joint + fix.sentence(name) for joint, fix in zip(joints, self.fixes, strict=True))
+        name, edits = (
+            shown_name if self.rename else str,
+            tuple(Edit(key, None, now) for key, now in (self.change or {}).items()),
+        )
+        offers = (
+            Offer(fix, fix.sentence(name), fix.key, edits if index == 0 else ()) for index, fix in enumerate(self.fixes)
+        )
+        return Problem("finding", self.id, _SEVERITY[self.level], message=self.message, offers=tuple(offers))
 
     @property
     def change(self) -> Settings | None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -14,17 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
-from launcher.cli.output import Force, Json, Preset, Settings, fail, put, put_json, put_table, say
+from launcher.cli.output import Force, Json, Preset, Settings, fail, problem_lines, put, put_json, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import counted, gib
 from launcher.core.paths import settings_file
-from launcher.core.text import clean, near_hint
+from launcher.core.text import near_hint
 from launcher.settings import read_alerts
 
 if TYPE_CHECKING:
     from launcher.check.checks import Report
 
-SIGNS = {"error": "x", "warning": "!", "info": "i"}
 _SENT = {True: "sent", False: "not sent", None: ""}
 GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
 """Packages that are reported as missing only if there is a GPU."""
@@ -130,21 +127,12 @@ def refusals() -> Iterator[None]:
 
 
 def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
-    """The findings by group: sign, level, rule, message; below it what to do.
-
-    Folded to the width of the terminal `out` (None: stdout); outside a terminal, one line each.
-    """
-    width = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
+    """The findings by group, for the terminal `out` (None: stdout)."""
     lines = []
     for group in GROUPS:
-        here = [finding for finding in findings if finding.group == group]
+        here = [finding.problem for finding in findings if finding.group == group]
         lines += [group.upper()] if here else []
-        for finding in here:
-            head = f"  {SIGNS[finding.level]} {finding.level} {finding.id}: "
-            for first, text in ((head, finding.message), ("      fix: ", finding.fix)):
-                lines += textwrap.wrap(
-                    clean(text), width, initial_indent=first, subsequent_indent=" " * 6, break_on_hyphens=False
-                )
+        lines += problem_lines(here, 2, out=out)
     return lines
 
 

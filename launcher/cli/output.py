@@ -4,8 +4,8 @@ import json as plain_json
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, TextIO
 
 import orjson
 import typer
@@ -14,6 +14,7 @@ from launcher.core.errors import UserError
 from launcher.core.secrets import redact_tree
 from launcher.core.text import clean, escaped
 from launcher.record.layout import RunDir
+from launcher.record.problem import Problem
 
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
 
@@ -54,6 +55,29 @@ def put_text(text: str) -> None:
     for line in text.splitlines():
         indent = "  " if line.startswith("* ") else ""
         put(textwrap.fill(line, columns, subsequent_indent=indent, break_on_hyphens=False))
+
+
+def put_problems(problems: Iterable[Problem], indent: int = 0, *, meaning: bool = False) -> None:
+    """Prints problems as all commands do, with `meaning` also what each means."""
+    for line in problem_lines(problems, indent, meaning=meaning):
+        put(line)
+
+
+def problem_lines(
+    problems: Iterable[Problem], indent: int = 0, *, meaning: bool = False, out: TextIO | None = None
+) -> Iterator[str]:
+    """Level and what is wrong, below it evidence and fixes.
+
+    Folded to the width of the terminal `out` (None: stdout); outside a terminal, one line each.
+    """
+    columns = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
+    for problem in problems:
+        texts = [problem.head, *([problem.meaning] if meaning and problem.meaning else []), *problem.lines()]
+        for index, text in enumerate(texts):
+            first = " " * (indent + 2 * (index > 0))
+            yield from textwrap.wrap(
+                clean(text), columns, initial_indent=first, subsequent_indent=f"{first}  ", break_on_hyphens=False
+            )
 
 
 def put_result(text: str, value: Any, json: bool) -> None:

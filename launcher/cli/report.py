@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_result, put_table, say
+from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_problems, put_result, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number, remaining
 from launcher.core.text import near_hint
@@ -23,8 +23,6 @@ from launcher.record.state import RunState, current
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
-    from launcher.console.diagnosis import Diagnosis
-    from launcher.record.fix import Offer
     from launcher.runs.watch.source import LogFile
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
@@ -109,9 +107,10 @@ def _headline(state: RunState) -> dict[str, object]:
 
 def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
+    from launcher.preset.settle import configuration
     from launcher.runs.supervise.spawn import kept
+    from launcher.runs.watch.problems import problems
     from launcher.runs.watch.run_settings import lineage
-    from launcher.runs.watch.stalls import lines as standstill_lines
     from launcher.runs.watch.startup import stage_lines, startup_of
 
     target = directory.find(run)
@@ -140,10 +139,8 @@ def status(run: Run, json: Json = False) -> None:
         put(f"         {state.later}: this ppo-tui can only show it")
     if state.error:
         put(f"error    {state.error}")
-    if state.stall:
+    if state.stall and state.standstill is None:
         put(f"stalled  {state.stall}")
-        for line in standstill_lines(state.standstill) if state.standstill else ():
-            put(f"         {line}")
     for index, line in enumerate(stage_lines(start, on_cpu=info.on_cpu) if start else ()):
         put(f"{'' if index else 'start':<9}{line}")
     if state.step is not None:
@@ -151,10 +148,8 @@ def status(run: Run, json: Json = False) -> None:
         left = f", {remaining(state.eta, state.done)}" if state.live else ""
         put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
     put(f"verdict  {shown(state.state, state.verdict)}")
-    for check in state.checks:
-        if check.rule in state.flags:
-            since = f" (since step {check.since})" if check.since is not None else ""
-            put(f"         {check.level} {check.rule} {check.name}: {check.message}{since}")
+    config = None if info.preset is None else configuration(info.preset)
+    put_problems(problems(state, config, state.heartbeat), len("verdict  "))
     for index, tracked in enumerate(state.trackers):
         put(f"{'' if index else 'tracker':<9}{tracked.words}")
     put(f"folder   {target.path}")
@@ -261,12 +256,16 @@ def bundle(
 
 def health(source: Source, config: Config = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
+    from launcher.preset.settle import configuration
     from launcher.runs.judge.run_checklist import judged
+    from launcher.runs.watch.problems import flag
+    from launcher.runs.watch.run_settings import last_settings
 
     origin = _resolve(source)
     result = judged(origin, config or [])
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
-    trials = _first_trials(origin, checks)
+    up = [check for check in checks if check.on]
+    trials = _first_trials(origin, up)
     if json:
         for change in changes:
             put_json(change.to_json())
@@ -279,31 +278,22 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
-    put_table([row for check in checks for row in _check_rows(check, trials.get(check.rule))])
+    settings = configuration(last_settings(origin)[0].preset or {}) if isinstance(origin, RunDir) else None
+    for check in up:
+        trial = trials.get(check.rule)
+        put_problems([flag(check, settings).first(trial.offer if trial else None)])
+    put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in checks if not check.on])
     for change in changes:
         put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
 
 
-def _first_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> dict[str, "Proposal"]:
+def _first_trials(origin: "RunDir | LogFile", up: Sequence[Check]) -> dict[str, "Proposal"]:
     """The first trial of `try` for each flag that is up, by rule."""
     from launcher.compare.proposals import first_proposal
 
     if not isinstance(origin, RunDir):
         return {}
-    up = [check.rule for check in checks if check.on]
-    return {rule: found for rule in up if (found := first_proposal(origin, rule)) is not None}
-
-
-def _check_rows(check: Check, trial: "Proposal | None") -> list[tuple[str, str, str]]:
-    """Level, rule and message; for a flag also its present limits and what to try."""
-    from launcher.health.verdict import bound_words, limits_by_metric
-
-    rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
-    for metric, bounds in limits_by_metric(check) if check.on else ():
-        rows.append(("", "", f"{metric or 'limits now'} ({'; '.join(map(bound_words, bounds))})"))
-    if trial is not None:
-        rows.append(("", "", f"try: {trial.words}"))
-    return rows
+    return {check.rule: found for check in up if (found := first_proposal(origin, check.rule)) is not None}
 
 
 def diagnose(
@@ -315,8 +305,7 @@ def diagnose(
     """Show why a run ended and how to fix it. A pasted thread may also have a command and versions."""
     from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import explained
-    from launcher.runs.watch.stalls import last_standstill
-    from launcher.runs.watch.stalls import lines as standstill_lines
+    from launcher.runs.watch.stalls import last_standstill, problem_of
 
     if source == "-":
         _diagnose_pasted(json)
@@ -333,28 +322,17 @@ def diagnose(
         put_json({**found.to_json(), **known, "standstill": standstill.to_json() if standstill else None})
         return
     if standstill is not None:
-        put(f"stands still: {standstill.title}" if result.cause == "running" else f"stood still: {standstill.title}")
-        for line in standstill_lines(standstill):
-            put(f"  {line}")
+        put_problems([problem_of(standstill, None)], meaning=True)
         put(f"  stacks: {stalled[0]}" if stalled else "  stacks: none")
         if result.cause == "running":
             return
-    _put_diagnosis(result, found.offers)
+    put_problems([found.problem], meaning=True)
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
     if stalled and standstill is None:
         put(f"  when it stalled: {stalled[0]}")
         for line in stalled[1]:
             put(f"    {line}")
-
-
-def _put_diagnosis(result: "Diagnosis", offers: Sequence["Offer"]) -> None:
-    put(f"{result.cause}: {result.title}" if result.failed else result.title)
-    put(f"  {result.meaning}")
-    for evidence in result.evidence:
-        put(f"  line {evidence.line}: {evidence.text}")
-    for offer in offers:
-        put(f"  fix: {offer.text}")
 
 
 def _diagnose_pasted(json: bool) -> None:
@@ -367,7 +345,7 @@ def _diagnose_pasted(json: bool) -> None:
         put_json(found.to_json())
         return
     if found.diagnosis is not None:
-        _put_diagnosis(found.diagnosis, found.offers)
+        put_problems([found.diagnosis.problem(found.offers)], meaning=True)
     else:
         put("no output of veRL in the text")
     if found.command is not None:

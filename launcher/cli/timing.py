@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Run, put, put_json, put_table, say
+from launcher.cli.output import Json, Run, put, put_json, put_problems, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.core.text import allowed_steps
@@ -44,7 +44,7 @@ def time(
 
 def _put(report: "Report") -> None:
     from launcher.timing.stages import STAGES
-    from launcher.timing.words import advice_rows, limit_line
+    from launcher.timing.words import host_words, limit_line, no_advice, problems
 
     put(f"step {report.step}: {number(report.seconds)} s" + (", running" if report.running else ""))
     if report.rough:
@@ -65,5 +65,8 @@ def _put(report: "Report") -> None:
         put_table(lanes)
     put("")
     put(f"{'speed':<8} {limit_line(report.limits)}")
-    for label, text in advice_rows(report):
-        put(f"{label:<8} {text}")
+    if host := host_words(report):
+        put(f"{'host':<8} {host}")
+    put_problems(found := problems(report))
+    if not found:
+        put(no_advice(report))

@@ -13,6 +13,7 @@ from launcher.health.catalogue import rules
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.settle import configuration, origin_words, settings_of, settle, value_now
 from launcher.preset.yaml_text import text_of
+from launcher.record.fix import Fix, Offer
 from launcher.record.info import Edit
 from launcher.record.json import Record
 from launcher.record.layout import RunDir
@@ -39,6 +40,11 @@ class Proposal(Record):
     def words(self) -> str:
         """`actor.lr 1e-05 → 1e-06 (0.1×); undoes what the fork changed`."""
         return f"{', '.join(map(_edit_words, self.edits))}; {self.reason}"
+
+    @property
+    def offer(self) -> Offer:
+        """The proposal as a fix."""
+        return Offer(Fix(self.words), self.words, self.edits[0].key, self.edits)
 
 
 @dataclass(frozen=True)

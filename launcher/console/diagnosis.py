@@ -1,12 +1,14 @@
 """The result of a diagnosis: why a run ended."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from launcher.console.tracebacks import Quote
-from launcher.record.fix import Fix
+from launcher.record.fix import Fix, Offer
+from launcher.record.levels import Level
+from launcher.record.problem import Evidence, Problem
 
 LONGEST = 400  # characters of one line of evidence
 UNKNOWN = "unknown"
@@ -37,6 +39,12 @@ class Diagnosis:
     def known_cause(self) -> str | None:
         """The entry of the catalog, if there is one."""
         return self.cause if self.failed and self.cause != UNKNOWN else None
+
+    def problem(self, offers: Sequence[Offer]) -> Problem:
+        """The cause in the form of all problems, with the fixes that the run can use."""
+        level = Level.CRITICAL if self.failed else Level.OK
+        evidence = tuple(Evidence(each.text, each.line) for each in self.evidence)
+        return Problem("failure", self.cause, level, self.title, "", self.meaning, evidence, tuple(offers))
 
     def of_run(self, run: str) -> "Diagnosis":
         """Inserts the run's name in the commands of the fixes, ready to be pasted."""

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from launcher.core.format import counted, number
+from launcher.health.catalogue import families
 from launcher.record.check import Bound, Check
+from launcher.record.fix import Offer
 from launcher.record.levels import Level
+from launcher.record.problem import Evidence, Problem
 from launcher.record.state import ENDED
 
 CROSSED = ", crossed"
@@ -63,6 +66,23 @@ def shown(state: str, verdict: str | None) -> str:
     if verdict == str(Level.WARM):
         return TOO_SHORT if state in ENDED else Level.WARM.words
     return verdict or "–"
+
+
+def problem_of(check: Check, offers: Sequence[Offer] = ()) -> Problem:
+    """A flag in the form of all problems: its message, and as evidence the limits as they apply now."""
+    family = families().get(check.family)
+    since = f" (since step {check.since})" if check.since is not None else ""
+    limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
+    return Problem(
+        "flag",
+        check.rule,
+        check.level,
+        check.name,
+        f"{check.message}{since}",
+        family.meaning if family else "",
+        tuple(map(Evidence, limits)),
+        tuple(offers),
+    )
 
 
 def bound_words(bound: Bound) -> str:

@@ -24,6 +24,7 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.report.run_report import RunReport, gather
+from launcher.runs.watch.problems import problems
 from launcher.runs.watch.run_settings import differences
 from launcher.settings import read_price
 
@@ -121,7 +122,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "sentence": sentence(report),
         "charts": charts if reader.series.last_step is not None else [],
         "facts": [row for row in comparison.fact_rows([facts])[1:] if row[1] != "–"],
-        "checks": [check for check in reader.state.checks if check.on or check.level >= Level.NOTICE],
+        "problems": list(problems(reader.state, reader.config, reader.state.updated, report.explanation)),
         "flags": report.flags[:_FLAGS],
         "more_flags": max(len(report.flags) - _FLAGS, 0),
         "seconds": [(name, value, value / whole) for name, value in report.seconds.items() if whole > 0 and value > 0],

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher.core.format import number
 from launcher.core.tables import read_tables, record
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import FIELDS
 from launcher.preset.settle import offers, settings_of
 from launcher.record.fix import Fix, Offer, fixes_of
+from launcher.record.levels import Level
+from launcher.record.problem import Problem
 from launcher.verl.config import BATCH, ENGINE, TENSOR, N
 
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
@@ -48,6 +51,12 @@ class Advice:
     def settings(self) -> tuple[str, ...]:
         """KEY=VALUE of the first thing to try; empty where it is not a setting."""
         return settings_of(self.offers[0].edits)
+
+    @property
+    def problem(self) -> Problem:
+        """The advice in the form of all problems."""
+        share = f"{number(100 * self.share, 2)} % of the recent steps"
+        return Problem("slow step", self.id, Level.NOTICE, self.title, share, offers=self.offers)
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""

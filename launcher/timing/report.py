@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from launcher.timing.stages import OF_TIMER, OTHER, ordered
 from launcher.verl.config import BATCH, ENGINE, MODEL_PATH, TENSOR, N
 
 RECENT = 20  # steps that are "usual", and that the advice is made from
+FEWEST = 2  # recent steps that advice needs
 _KEPT = 60  # steps whose spans stay in memory
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
 NO_SPANS = "no spans of this step: the times are those of veRL's own timers"
@@ -34,7 +35,8 @@ class Report:
     """One step. `lanes` and `idle` are empty without spans, and `rough` says why.
 
     `stages` are its seconds, `usual` the medians of the recent steps, `history` the shares of the stages by step.
-    `together`: all its stages are slow. There is no advice for a step that others on the `host` slowed.
+    `together`: all its stages are slow. `advice` is made from so many `recent` steps; there is none for a step that
+    others on the `host` slowed.
     """
 
     step: int
@@ -49,6 +51,7 @@ class Report:
     rough: str = ""
     host: HostLoad | None = None
     together: bool = False
+    recent: int = 0
 
     @property
     def crowded(self) -> bool:
@@ -91,6 +94,7 @@ class Report:
             "limits_missing": told.why or None,
             "host": self.host._asdict() if self.host else None,
             "slow_together": self.together,
+            "recent_steps": self.recent,
             "advice": [each.to_json() for each in self.advice],
         }
 
@@ -183,15 +187,21 @@ class Timing:
             rough="" if found else self._why(),
             host=host,
             together=together,
+            recent=len(self._recent(series)),
         )
 
     def advice(self, series: SeriesStore) -> tuple[Advice, ...]:
         """What could shorten the recent steps but the first one; nothing with fewer than two."""
         config, _ = self._settings()
+        recent = self._recent(series)
+        return advise(recent, config) if len(recent) >= FEWEST else ()
+
+    def _recent(self, series: SeriesStore) -> Sequence[Mapping[str, float]]:
+        """The seconds of the stages in the recent steps, without the first step."""
         recent = [self._done[step].stages for step in sorted(self._done)[1:]]
-        if not recent:
-            recent = list(filter(None, (rough(series, step) for step in self.steps(series)[1:][-RECENT:])))
-        return advise(recent[-RECENT:], config) if len(recent) > 1 else ()
+        return recent[-RECENT:] or list(
+            filter(None, (rough(series, step) for step in self.steps(series)[1:][-RECENT:]))
+        )
 
     def _settings(self) -> tuple[EffectiveConfig | None, Size | None]:
         if self._config is None:

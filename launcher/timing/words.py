@@ -1,10 +1,13 @@
 """A report in words: one text for the command and the page."""
 
-from collections.abc import Iterator
-
 from launcher.core.format import number
+from launcher.record.fix import Fix, Offer
+from launcher.record.levels import Level
+from launcher.record.problem import Problem
 from launcher.timing.limits import Limits
-from launcher.timing.report import Report
+from launcher.timing.report import FEWEST, Report
+
+_WAIT = Fix("end other programs there, or wait: all stages are slow, so no setting is the reason")
 
 
 def limit_line(limits: Limits) -> str:
@@ -17,22 +20,26 @@ def limit_line(limits: Limits) -> str:
     return f"{rollout}; {update}, MFU {_share(limits.mfu)} by veRL; MBU unknown: {limits.why}"
 
 
-def advice_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """The host, then the stages that take most and what to try, each with its label."""
-    host = report.host
-    if report.crowded and host is not None:
-        yield "cause", host.words
-        yield "try", "end other programs there, or wait: all stages are slow, so no setting is the reason"
-        return
-    if host is not None:
-        yield "host", host.words
-    elif report.together:
-        yield "host", "not recorded, and all stages are slow: look at it first (`uptime`, `top`)"
-    for index, advice in enumerate(report.advice):
-        yield "cause" if index == 0 else "also", f"{advice.title}: {_share(advice.share)} of the recent steps"
-        yield "try", "; ".join(offer.text for offer in advice.offers)
-    if not report.advice:
-        yield "try", "nothing: no stage with a known setting takes a tenth of the step, or fewer than three steps"
+def problems(report: Report) -> list[Problem]:
+    """What makes the steps slow: a crowded host, or the stages that take most."""
+    if report.crowded and report.host is not None:
+        return [Problem("slow step", "host", Level.NOTICE, report.host.words, offers=(Offer(_WAIT, _WAIT.do),))]
+    return [each.problem for each in report.advice]
+
+
+def host_words(report: Report) -> str:
+    """The load of the host, where it is not the problem; empty where there is nothing to say."""
+    if report.host is not None and not report.crowded:
+        return report.host.words
+    unseen = report.together and report.host is None
+    return "not recorded, and all stages are slow: look at it first (`uptime`, `top`)" if unseen else ""
+
+
+def no_advice(report: Report) -> str:
+    """Why there is no problem."""
+    if report.recent < FEWEST:
+        return f"no advice before step {FEWEST + 1}: the first step is left out"
+    return "no stage with a known setting takes a tenth of the recent steps"
 
 
 def _rate(tokens: float | None) -> str:

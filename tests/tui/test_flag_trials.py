@@ -94,7 +94,7 @@ async def test_health_the_page_the_editor_and_try_have_one_value(make: SimpleNam
     ]
 
     told = call(["health", run.name])[0].decode()
-    assert f"try: {proposal.words}" in told
+    assert f"fix: {proposal.words}" in told
     *_, last = call(["health", run.name, "--json"])[0].splitlines()
     (row,) = [check for check in json.loads(last)["checks"] if check["rule"] == RULE]
     assert row["trial"]["settings"] == list(proposal.settings)

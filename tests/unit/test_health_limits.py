@@ -166,7 +166,7 @@ def test_limits_that_do_not_move_with_the_run_are_marked() -> None:
 def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture[str]) -> None:
     health(str(LOGS / "kl-blowup.log.gz"))
     told = capsys.readouterr().out
-    assert "WARN        TRUNC-1  Truncated responses: 99.2 %" in told
+    assert "WARN TRUNC-1: Truncated responses: 99.2 %" in told
     assert "lowest of 5 steps 0.977 (NOTICE > 0.200, clears at 0.150; WARN > 0.850, clears at 0.750)" in told
     health(str(LOGS / "kl-blowup.log.gz"), json=True)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])

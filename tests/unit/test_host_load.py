@@ -27,7 +27,7 @@ from launcher.record.levels import Level
 from launcher.record.machine import HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.runs.watch.history import Onset
 from launcher.timing.report import Timing
-from launcher.timing.words import advice_rows
+from launcher.timing.words import host_words, problems
 
 BUSY = HostLoad(load=60.0, cores=2.0, busy=2.0, others=1.7, waiting=0.58)
 QUIET = HostLoad(load=1.4, cores=2.0, busy=1.4, others=0.1)
@@ -151,11 +151,11 @@ def test_the_page_of_the_time_names_the_host_before_any_setting(timing: tuple[Ti
     report = timing[0].report(timing[1], 4)
     assert report is not None and report.host is None and not report.together
     slow = replace(report, host=BUSY, together=True)
-    (label, cause), *rest = advice_rows(slow)
-    assert (label, slow.crowded) == ("cause", True) and cause.startswith(OTHERS)
-    assert not any("=" in text for _, text in rest)
-    assert next(advice_rows(replace(report, host=QUIET))) == ("host", "load 1.4 on 2 cores, other processes use 0.10")
-    assert next(advice_rows(replace(report, together=True)))[1].startswith("not recorded")
+    (problem,) = problems(slow)
+    assert slow.crowded and problem.what.startswith(OTHERS)
+    assert not any("=" in text for _, text in problem.rows())
+    assert host_words(replace(report, host=QUIET)) == "load 1.4 on 2 cores, other processes use 0.10"
+    assert host_words(replace(report, together=True)).startswith("not recorded")
     told = slow.to_json()
     assert told["host"]["others"] == 1.7 and told["slow_together"] is True
 

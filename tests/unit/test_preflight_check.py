@@ -52,8 +52,8 @@ def test_text_is_grouped_and_says_what_to_do(ppo_tui):
     done = ppo_tui("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24")
     lines = done.stdout.splitlines()
     assert lines[0] == "CONFIG"
-    assert lines[1] == "  x error P10: mini-batch 32 is not divisible by micro-batch 24"
-    assert lines[2] == "      fix: set actor.ppo_micro_batch_size_per_gpu=16 or 32"
+    assert lines[1] == "  error P10: mini-batch 32 is not divisible by micro-batch 24"
+    assert lines[2] == "    fix: set actor.ppo_micro_batch_size_per_gpu=16 or 32"
     assert any(line.startswith("MEMORY in GiB") for line in lines)
     assert lines[-1].endswith("the run would fail")
 

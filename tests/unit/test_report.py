@@ -60,7 +60,7 @@ def test_the_verdict_comes_first_in_one_sentence(home: Path) -> None:
 
 def test_a_failed_run_shows_cause_line_and_fixes(home: Path) -> None:
     text = text_of(render([gather(imported("fail-oom"))]))
-    assert "Why it failed" in text and "torch.OutOfMemoryError: CUDA out of memory" in text
+    assert "What is wrong" in text and "torch.OutOfMemoryError: CUDA out of memory" in text
     assert "lower actor.ppo_micro_batch_size_per_gpu from 512 to 64" in text
 
 

@@ -325,11 +325,12 @@ def test_status_and_diagnose_say_why(tmp_path: Path, ppo_tui: Command) -> None:
     state = RunState("running", attempt=1, supervisor=me, driver=me, stalled=True, stall=found.title, standstill=found)
     state.write(run.state)
     shown = ppo_tui("status", "abc123").stdout
-    assert "stalled  The reward function does not return" in shown and "seen: judge.py:3" in shown
+    assert "hang reward: The reward function does not return: no progress for 30s\n" in shown
+    assert "seen: judge.py:3" in shown and "fix: give its calls a time limit" in shown
     assert json.loads(ppo_tui("status", "abc123", "--json").stdout)["standstill"]["evidence"] == ["judge.py:3"]
     first, *rest = ppo_tui("diagnose", "abc123").stdout.splitlines()
-    assert first == "stands still: The reward function does not return"
-    assert rest[0].startswith("  reward: A response waits") and "all stacks" not in "\n".join(rest)
+    assert first == "hang reward: The reward function does not return: no progress for 30s"
+    assert rest[0].startswith("  A response waits") and "all stacks" not in "\n".join(rest)
     assert json.loads(ppo_tui("diagnose", "abc123", "--json").stdout)["standstill"]["reason"] == "reward"
     replace(found, until=50.0).write(run.attempt(1).standstill)
     assert "The reward function" not in ppo_tui("diagnose", "abc123").stdout, "it moved again"

@@ -14,6 +14,7 @@ from launcher.preset.settle import configuration, offers
 from launcher.record.attempt import Exit
 from launcher.record.fix import Offer
 from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.problem import Problem
 from launcher.record.ray_session import RaySession
 from launcher.record.state import current
 from launcher.runs.watch.run_settings import last_settings
@@ -37,6 +38,11 @@ class Explanation:
 
     diagnosis: Diagnosis
     offers: tuple[Offer, ...] = ()
+
+    @property
+    def problem(self) -> Problem:
+        """The failure in the form of all problems."""
+        return self.diagnosis.problem(self.offers)
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as `diagnose --json` has it, with these fixes instead of all."""

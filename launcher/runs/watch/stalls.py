@@ -1,17 +1,24 @@
 """The catalog of the reasons why a run stands still (stalls.toml), and the words for one that was found."""
 
+from __future__ import annotations
+
 import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from launcher.core.format import duration
 from launcher.core.tables import read_tables, record
 from launcher.record.fix import Fix, fixes_of
 from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.record.problem import Evidence, Problem
 from launcher.record.standstill import Standstill
+
+if TYPE_CHECKING:
+    from launcher.preset.effective import EffectiveConfig
 
 UNKNOWN = "unknown"
 
@@ -54,19 +61,27 @@ def last_standstill(run: RunDir) -> Standstill | None:
 
 def sentence(found: Standstill, now: float) -> str:
     """`The reward function does not return (no progress for 2m 10s, usually 31s)`; in steps of 10 s."""
+    return f"{found.title} ({_patience(found, now)})"
+
+
+def _patience(found: Standstill, now: float) -> str:
     usual = f", usually {duration(found.usual)}" if found.usual else ""
-    return f"{found.title} (no progress for {duration(max(0.0, now - found.since) // 10 * 10)}{usual})"
+    return f"no progress for {duration(max(0.0, now - found.since) // 10 * 10)}{usual}"
 
 
-def fixes(found: Standstill) -> tuple[Fix, ...]:
-    """What to try."""
-    return reasons().get(found.reason, reasons()[UNKNOWN]).fixes
+def problem_of(found: Standstill, now: float | None, config: EffectiveConfig | None = None) -> Problem:
+    """A hang in the form of all problems; `config` is that of the run, `now` None if it is over."""
+    from launcher.preset.settle import offers  # with all of veRL's keys, which a supervisor does not need
 
-
-def lines(found: Standstill) -> list[str]:
-    """Meaning, evidence, fixes and the command that shows more."""
     reason = reasons().get(found.reason, reasons()[UNKNOWN])
-    shown = [f"{found.reason}: {reason.meaning}"]
-    shown += [f"seen: {each}" for each in found.evidence]
-    shown += [f"fix: {each.text}" for each in reason.fixes]
-    return [*shown, f"more: {found.command}"] if found.command else shown
+    return Problem(
+        "hang",
+        found.reason,
+        Level.WARN,
+        found.title,
+        _patience(found, now or found.noticed),
+        reason.meaning,
+        tuple(map(Evidence, found.evidence)),
+        offers(reason.fixes, config),
+        found.command,
+    )

@@ -154,9 +154,10 @@ class Banner(Grown):
         sign = "".join(text for text, _ in state_words(self.state)).split()[0]
         drawn = paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)
         if (found := self.state.standstill) is not None and self.state.live:
-            from launcher.runs.watch.stalls import fixes
+            from launcher.runs.watch.stalls import problem_of
 
-            seen = [*found.evidence[:1], *(f"try: {fix.text}" for fix in fixes(found)[:1])]
+            problem = problem_of(found, None)
+            seen = [*found.evidence[:1], *(f"fix: {offer.text}" for offer in problem.offers[:1])]
             drawn += [crop([(f"   {_fitted(clean(line), columns - 3)}", "text")], columns) for line in seen]
         return drawn[:MOST]
 

@@ -6,7 +6,7 @@ from launcher.core.format import counted, number
 from launcher.timing.anatomy import Lane, Piece, StepTime
 from launcher.timing.report import Report
 from launcher.timing.stages import WAITING
-from launcher.timing.words import advice_rows, limit_line
+from launcher.timing.words import host_words, limit_line, no_advice, problems
 from tui.kit.drawing.glyphs import signs
 from tui.kit.drawing.rows import Row, crop, joined, labelled, paragraph, put, spread, width
 
@@ -15,7 +15,7 @@ _NAME = 11  # cells of a lane's name
 _IDLE = 11  # cells of ` idle 53 %` at its end
 _BAR = 24  # cells of the longest bar of a stage
 _HEAD = 12  # columns of the names of stages
-_TEXT = 10  # column of the texts below
+_TEXT = 8  # column of the texts below
 
 
 def title_row(report: Report, columns: int) -> Row:
@@ -168,11 +168,13 @@ def limit_rows(report: Report, columns: int) -> list[Row]:
 
 def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
     """The stages that take most, and what to try."""
-    drawn: list[Row] = []
-    for label, text in advice_rows(report):
-        role = "live" if label == "try" and report.advice else "text"
-        drawn += labelled([(f" {label}", "dim")], text, role, _TEXT, columns)
-    return drawn[:rows]
+    host, found = host_words(report), problems(report)
+    drawn = labelled([(" host", "dim")], host, "text", _TEXT, columns) if host else []
+    for problem in found:
+        drawn += labelled([(f" {problem.word}", "dim")], problem.what, "text", _TEXT, columns)
+        for label, text in problem.rows():
+            drawn += labelled([(f" {label}", "dim")], text, "live", _TEXT, columns)
+    return [*drawn, *([] if found else paragraph(no_advice(report), "dim", columns))][:rows]
 
 
 def rough_rows(report: Report, columns: int) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from launcher.core.secrets import redact
 from launcher.core.text import clean
 from launcher.record.standstill import HangFacts, Standstill
-from launcher.runs.watch.stalls import lines
+from launcher.runs.watch.stalls import problem_of
 
 _TAIL = 2 << 20  # bytes of the console that are looked at
 _SIZE = 256 << 10  # characters of the report
@@ -26,7 +26,8 @@ def report(facts: HangFacts, console: Path, samples: Path, found: Standstill | N
     ]
     text = [time.strftime("Collected %Y-%m-%d %H:%M:%S", time.localtime(facts.t))]
     if found is not None:
-        text += ["", f"## {found.title}", "", *lines(found)]
+        problem = problem_of(found, facts.t)
+        text += ["", f"## {found.title}", "", f"{problem.id}: {problem.meaning}", *problem.lines()]
     for title, part in parts:
         try:
             found_lines = list(part())

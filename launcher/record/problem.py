@@ -1,0 +1,77 @@
+"""What is wrong with a run or a preset, in one form: findings, flags, failures, hangs and slow steps become it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from launcher.record.fix import Offer
+from launcher.record.levels import Level
+
+Kind = Literal["finding", "flag", "failure", "hang", "slow step"]
+FIX = "fix"
+"""The label of a fix, in commands, in reports and on the screen."""
+_WORDS = {"failure": "failed", "hang": "hang", "slow step": "slow"}
+_FINDING = {Level.CRITICAL: "error", Level.WARN: "warning", Level.NOTICE: "info"}
+
+
+class Evidence(NamedTuple):
+    """What shows a problem; `line` is that of the console log, None where it is not in the log."""
+
+    text: str
+    line: int | None = None
+
+    @property
+    def label(self) -> str:
+        """`line 212`, or `seen` for what is not in the log."""
+        return "seen" if self.line is None else f"line {self.line}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`id` names the finding, rule, cause, hang or advice. `evidence` has the decisive one first.
+
+    `offers` are the fixes in their order, `command` would show more.
+    """
+
+    kind: Kind
+    id: str
+    level: Level
+    title: str = ""
+    message: str = ""
+    meaning: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    command: str | None = None
+
+    @property
+    def word(self) -> str:
+        """The level as people see it: `error`, `WARN`, `failed`."""
+        return _FINDING[self.level] if self.kind == "finding" else _WORDS.get(self.kind, self.level.words)
+
+    @property
+    def what(self) -> str:
+        """`Unrewarded drift: KL rose by 0.10`."""
+        return ": ".join(filter(None, (self.title, self.message)))
+
+    @property
+    def head(self) -> str:
+        """`WARN KL-4: Unrewarded drift: KL rose by 0.10`; the title alone of a run that has no problem."""
+        return f"{self.word} {self.id}: {self.what}" if self.level > Level.OK else self.what
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """What stands below the head, each with its label: evidence, fixes in order, what would show more."""
+        yield from ((each.label, each.text) for each in self.evidence)
+        yield from ((FIX, offer.text) for offer in self.offers)
+        if self.command:
+            yield "more", self.command
+
+    def lines(self) -> Iterator[str]:
+        """The rows as lines: `fix: lower actor.lr from 1e-5 to 2e-6`."""
+        return (f"{label}: {text}" for label, text in self.rows())
+
+    def first(self, offer: Offer | None) -> "Problem":
+        """The problem with this fix before the others; one with the same settings is not listed twice."""
+        if offer is None:
+            return self
+        others = (each for each in self.offers if not each.edits or each.edits != offer.edits)
+        return replace(self, offers=(offer, *others))
