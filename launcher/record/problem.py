@@ -59,7 +59,7 @@ class Problem:
         return f"{self.word} {self.id}: {self.what}" if self.level > Level.OK else self.what
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """What stands below the head, each with its label: evidence, fixes in order, what would show more."""
+        """The rows below the head, each with its label: evidence, fixes in order, what would show more."""
         yield from ((each.label, each.text) for each in self.evidence)
         yield from ((FIX, offer.text) for offer in self.offers)
         if self.command:
