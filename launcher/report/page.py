@@ -22,7 +22,6 @@ from launcher.health.verdict import shown
 from launcher.metrics import names
 from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
-from launcher.record.levels import Level
 from launcher.report.run_report import RunReport, gather
 from launcher.runs.watch.problems import problems
 from launcher.runs.watch.run_settings import differences
