@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test test-all lint types fast pytest pages docs cure matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
+.PHONY: help setup run lock check test test-all lint types fast pytest pages docs matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -112,9 +112,6 @@ pages: setup  # the generated parts of docs/, from the code, its tables and reco
 docs: setup pages  # the documentation as static HTML with search, in site/
 	@.venv/bin/zensical --version > /dev/null 2>&1 || $(PIP) -q -c <(grep -hv '^--' launcher/verl/requirements-cpu.txt requirements-dev.txt) '$(SITE)'
 	@.venv/bin/zensical build --clean
-
-cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
-	@$(SCRIPT) campaigns/cure.py $(ARGS)
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
 	@$(SCRIPT) campaigns/matrix.py $(ARGS)

@@ -102,7 +102,7 @@ def stalls() -> str:
 
 
 def planted() -> str:
-    """The planted hangs that campaigns/stalls.py recorded, with the reasons given."""
+    """The planted hangs that were recorded, with the reasons given."""
     rows = []
     for file in sorted((DATA / "stalls").glob("*.json")):
         recorded = json.loads(file.read_text())

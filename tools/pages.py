@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import cure_page
 import matrix
 import page_fields
 import page_json
@@ -36,7 +35,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "json": page_json.json,
     "records": page_runs.records,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
-    **{f"advice-{name}": part for name, part in cure_page.PARTS.items()},
 }
 
 

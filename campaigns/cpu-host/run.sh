@@ -2,13 +2,11 @@
 # run.sh: on the host, with the parts of pack.sh in $KIT/parts (KIT: ~/kit). Installs them once, then:
 #
 #   run.sh matrix [ARGS]        campaigns/matrix.py; results in $KIT/results/matrix.json
-#   run.sh cure [ARGS]          campaigns/cure.py; results in $KIT/results/cure.json
 #   run.sh many JOBS < LINES    toy runs side by side, one a line of settings (many.py); results in $KIT/results
 #   run.sh ppo-tui ARGS         any command of ppo-tui
 set -euo pipefail
 export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
 export PPO_TUI_HOME=${PPO_TUI_HOME:-$KIT/home} PPO_TUI=$KIT/ppo-tui MATRIX=$KIT/results/matrix.json
-export CURE=$KIT/results/cure.json
 export PYTHONPATH=$KIT/code:$KIT/code/tools:$KIT/site HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0
 # Ray must find as many numbers here as a run has workers, and torch no GPU: these numbers do not exist
 export CUDA_VISIBLE_DEVICES=90,91,92,93
@@ -45,7 +43,6 @@ what=$1
 shift
 case $what in
 matrix) python3 code/campaigns/matrix.py "$@" ;;
-cure) python3 code/campaigns/cure.py "$@" ;;
 many) python3 code/campaigns/cpu-host/many.py "$@" ;;
 ppo-tui) ./ppo-tui "$@" ;;
 esac

@@ -21,6 +21,16 @@ from launcher.core.format import number
 from launcher.record.layout import RunDir
 
 PPO_TUI = str(Path(sys.executable).parent / "ppo-tui")
+HANGS = """
+import itertools, time
+calls = itertools.count()
+def ask_judge():
+    time.sleep(3600)
+def score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    if next(calls) > 4 * 64:  # prompts
+        ask_judge()
+    return float(ground_truth in solution_str)
+"""
 STARTS = 5  # Ray itself gives up when it has not started in 30 seconds, which a busy machine may need
 
 pytestmark = [
@@ -209,18 +219,15 @@ def _session_of(leader: int) -> list[int]:
     return found
 
 
-@pytest.mark.nightly(
-    "launcher/runs/supervise/stalls/", "launcher/inside/ppo_tui_inside/stacks.py", "campaigns/stalls_toy.py"
-)
-def test_a_reward_function_that_does_not_return_is_named_with_its_line(env: dict[str, str]) -> None:
-    """campaigns/stalls.py has more hangs of the toy."""
-    file = Path(__file__).parents[2] / "campaigns/stalls_toy.py"
+@pytest.mark.nightly("launcher/runs/supervise/stalls/", "launcher/inside/ppo_tui_inside/stacks.py")
+def test_a_reward_function_that_does_not_return_is_named_with_its_line(env: dict[str, str], tmp_path: Path) -> None:
+    (file := tmp_path / "judge.py").write_text(HANGS)
     settings = ("trainer.steps=200", "trainer.validate_first=false", "trainer.validate_every=-1")
     found = start(env, *settings, f"reward.path={file}", "reward.function=score", "--force", step=2)
     try:
         state = wait_for(RunDir(Path(found["dir"])), lambda now: now.standstill is not None or not now.live)
         assert state.standstill is not None and state.standstill.reason == "reward", state
-        assert "stalls_toy.py" in state.standstill.evidence[0] and "ask_judge" in state.standstill.evidence[0]
+        assert "judge.py" in state.standstill.evidence[0] and "ask_judge" in state.standstill.evidence[0]
         shown = json.loads(ppo_tui(env, "diagnose", found["run"], "--json").stdout)
         assert shown["standstill"]["reason"] == "reward" and shown["stall_report"]
     finally:

@@ -28,7 +28,7 @@ from launcher.runs.supervise.stalls.looking import look
 from launcher.runs.supervise.stalls.report import report
 from launcher.runs.watch.stalls import last_standstill
 
-FAULTS = Path(__file__).parents[2] / "campaigns/stalls_faults.py"
+FAULTS = Path(__file__).parents[1] / "support/stalls_faults.py"
 
 
 def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "subprocess.Popen[bytes]":
