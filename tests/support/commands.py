@@ -8,6 +8,7 @@ from unittest.mock import patch
 from valid_json import validate
 
 from launcher.cli.main import main
+from tui import entry
 
 RUN, OTHER = "7f3a1c", "0ld111"
 OF_RUNS = [
@@ -46,7 +47,7 @@ def call(words: Sequence[str], *, plain: bool = True) -> tuple[bytes, bytes, obj
     code: object = None
     with patch.multiple(sys, stdout=streams[0], stderr=streams[1], argv=["ppo-tui", *words]):
         try:
-            main()
+            main(entry.open_screen, entry.list_keys, entry.check_theme, entry.serve)
         except SystemExit as ended:
             code = ended.code
     for stream in streams:

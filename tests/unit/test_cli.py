@@ -59,11 +59,11 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
     ],
 )
 def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
-    ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
+    in_process: Command, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
     (tmp_path / "letter.sh").write_text("#!/bin/sh\necho hello world\n")
     (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
-    done = ppo_tui(*words)
+    done = in_process(*words)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     error, *hints = done.stderr.splitlines()
@@ -282,9 +282,9 @@ def test_what_starts_needs_folders_that_can_be_written(
 
 @pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"], ["merge"]])
 def test_what_needs_a_preset_has_a_hint_on_an_imported_run(
-    words: list[str], ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]
+    words: list[str], in_process: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
-    run = ppo_tui("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
-    done = ppo_tui(*words, "last")
+    run = in_process("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
+    done = in_process(*words, "last")
     wrong, action = done.stderr.splitlines()
     assert done.returncode == 2 and "it is an imported log" in wrong and action.startswith("hint: "), run

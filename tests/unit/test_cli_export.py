@@ -33,10 +33,10 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
     ],
 )
 def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
-    ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
+    in_process: Command, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
     (tmp_path / "there.csv").write_text("mine")
-    done = ppo_tui(*words)
+    done = in_process(*words)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert done.stderr.startswith("error: ") and sentence in done.stderr
