@@ -18,7 +18,6 @@ import orjson
 import pytest
 
 from launcher.compare.trial_verdicts import trials_of
-from launcher.core.format import GIB
 from launcher.record.events import Action, LevelChange, Note
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -40,7 +39,6 @@ LEARNED_FAST, BLEW_UP_BY_RATE, COLLAPSED_BY_PENALTY, ENTROPY_ROSE, REINFORCE_COL
     f"{start}-gsm8k-format-reward" for start in ("7d6e4c", "10b541", "0bdc9e", "79b059", "e61b36")
 )
 CISPO_WELL, REINFORCE_WELL, GAMED = (f"{start}-gsm8k-format-reward" for start in ("373f35", "10484e", "06aff8"))
-IN_24_GB, LORA_IN_24_GB = "dee06c-gsm8k-0.5b-24gb", "9654ee-gsm8k-1.5b-lora-24gb"
 COLOCATED, DAPO_WELL, COLLAPSED_AGAIN = (f"{start}-gsm8k-format-reward" for start in ("4ad828", "bfe254", "c9a338"))
 
 
@@ -67,6 +65,10 @@ def flagged_now(run: Path) -> list[tuple[str, int, str]]:
     return [(change.rule, change.step, change.after.name) for change in high]
 
 
+def first(flags: list[tuple[str, int, str]], level: Level) -> int:
+    return next(step for _, step, name in flags if Level[name] >= level)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED, REINFORCE_WELL, COLOCATED, DAPO_WELL]
@@ -76,156 +78,53 @@ def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "flags", "now"),
+    ("run", "now"),
     [
+        # it does harm from step 17 on
         (
             COLLAPSED,
-            [
-                ("KL-1", 8, "WARN"),
-                ("ENT-1", 9, "WARN"),
-                ("ENT-1", 10, "CRITICAL"),
-                ("KL-4", 11, "WARN"),
-                ("KL-1", 14, "CRITICAL"),
-                ("TRUNC-1", 21, "WARN"),
-            ],
-            [
-                ("ENT-1", 7, "WARN"),
-                ("KL-1", 9, "WARN"),
-                ("TRUNC-1", 16, "WARN"),
-                ("KL-1", 17, "CRITICAL"),  # it does harm now
-                ("ENT-1", 17, "CRITICAL"),
-                ("TRUNC-1", 21, "CRITICAL"),
-            ],
+            "ENT-1 7 WARN, KL-1 9 WARN, TRUNC-1 16 WARN, KL-1 17 CRITICAL, ENT-1 17 CRITICAL, TRUNC-1 21 CRITICAL",
         ),
-        # its model has three times as many words as its tokenizer
-        (LORA, [("MIS-1", 2, "CRITICAL")], [("MIS-1", 2, "CRITICAL")]),
-        (
-            BLEW_UP,
-            [("KL-4", 9, "WARN"), ("KL-4", 12, "CRITICAL"), ("LEN-1", 25, "WARN")],
-            [("KL-1", 9, "WARN"), ("KL-4", 10, "WARN"), ("LEN-1", 25, "WARN")],
-        ),
-    ],
-)
-def test_a_run_that_goes_wrong_is_flagged_no_later_than_on_the_gpu(
-    runs: Path, run: str, flags: list[tuple[str, int, str]], now: list[tuple[str, int, str]]
-) -> None:
-    assert flagged_live(runs / run) == flags
-    assert flagged_now(runs / run) == now
-
-
-@pytest.mark.parametrize(
-    ("run", "flags"),
-    [
+        (LORA, "MIS-1 2 CRITICAL"),  # its model has three times as many words as its tokenizer
+        (BLEW_UP, "KL-1 9 WARN, KL-4 10 WARN, LEN-1 25 WARN"),
         # the host's memory, shared by twelve runs; responses that grew into the limit, from 13 to 48 per cent of them
-        (GSPO, [("MEM-2", 3, "WARN"), ("TRUNC-1", 18, "WARN")]),
-        # the same by CISPO, from 19 to 53 per cent
-        (CISPO_WELL, [("TRUNC-1", 20, "WARN")]),
-        (
-            COLLAPSED_AT_ONCE,
-            [("KL-2", 4, "WARN"), ("KL-1", 5, "CRITICAL"), ("ENT-1", 5, "WARN"), ("ENT-1", 6, "CRITICAL")],
-        ),
-        (BLEW_UP_AT_ONCE, [("KL-2", 2, "CRITICAL"), ("CLIP-1", 2, "WARN"), ("KL-1", 3, "WARN")]),
-    ],
-)
-def test_what_rose_live_with_other_algorithms_rises_still(
-    runs: Path, run: str, flags: list[tuple[str, int, str]]
-) -> None:
-    assert flagged_live(runs / run) == flags
-    assert flagged_now(runs / run) == flags
-
-
-@pytest.mark.parametrize(
-    ("run", "flags", "now"),
-    [
+        (GSPO, "MEM-2 3 WARN, TRUNC-1 18 WARN"),
+        (CISPO_WELL, "TRUNC-1 20 WARN"),  # the same, from 19 to 53 per cent
+        (COLLAPSED_AT_ONCE, "KL-2 4 WARN, KL-1 5 CRITICAL, ENT-1 5 WARN, ENT-1 6 CRITICAL"),
+        (BLEW_UP_AT_ONCE, "KL-2 2 CRITICAL, CLIP-1 2 WARN, KL-1 3 WARN"),
         # every response is cut and has the same score from step 4 on
-        (
-            CISPO,
-            [("KL-1", 8, "WARN"), ("TRUNC-1", 11, "WARN"), ("ENT-1", 17, "WARN"), ("ENT-1", 19, "CRITICAL")],
-            [("TRUNC-1", 5, "CRITICAL"), ("KL-1", 7, "WARN"), ("ENT-1", 19, "CRITICAL")],
-        ),
+        (CISPO, "TRUNC-1 5 CRITICAL, KL-1 7 WARN, ENT-1 19 CRITICAL"),
         # a reward for length: from 16 to 41 per cent in five steps, and to 97 in sixteen
-        (
-            GAMED,
-            [("TRUNC-1", 12, "WARN"), ("TRUNC-1", 13, "CRITICAL")],
-            [("TRUNC-1", 5, "WARN"), ("TRUNC-1", 16, "CRITICAL")],
-        ),
+        (GAMED, "TRUNC-1 5 WARN, TRUNC-1 16 CRITICAL"),
+        # REINFORCE++, learning rate 1e-4: every response has the same score, 0.25, from step 10 on, and few are cut
+        (REINFORCE_COLLAPSED, "KL-2 3 WARN, TRUNC-1 8 WARN, ENT-1 8 WARN"),
+        # there is never a reward, of which no critic is to blame
+        (UNREWARDED, "MIS-1 2 CRITICAL, TRUNC-1 6 WARN, SIG-1 10 WARN, SIG-1 25 CRITICAL"),
     ],
 )
-def test_responses_that_grow_into_the_limit_in_the_first_steps_are_known_before_a_share_is_usual(
-    runs: Path, run: str, flags: list[tuple[str, int, str]], now: list[tuple[str, int, str]]
+def test_a_run_that_goes_wrong_is_flagged_and_warned_of_no_later_than_on_the_gpu(
+    runs: Path, run: str, now: str
 ) -> None:
-    assert flagged_live(runs / run) == flags
-    assert flagged_now(runs / run) == now
+    flags = flagged_now(runs / run)
+    assert ", ".join(f"{rule} {step} {level}" for rule, step, level in flags) == now
+    assert first(flags, Level.WARN) <= first(flagged_live(runs / run), Level.WARN)
 
 
-@pytest.mark.parametrize(
-    ("run", "flags"),
-    [
-        (
-            BLEW_UP_BY_RATE,
-            [
-                ("KL-2", 3, "WARN"),
-                ("KL-2", 4, "CRITICAL"),
-                ("KL-1", 5, "WARN"),
-                ("ENT-1", 5, "WARN"),
-                ("ENT-1", 6, "CRITICAL"),
-                ("KL-4", 7, "CRITICAL"),
-            ],
-        ),
-        (
-            COLLAPSED_BY_PENALTY,
-            [("KL-2", 4, "WARN"), ("KL-1", 5, "CRITICAL"), ("ENT-1", 5, "WARN"), ("ENT-1", 6, "CRITICAL")],
-        ),
-        # an entropy bonus: every response is cut from step 11 on
-        (
-            ENTROPY_ROSE,
-            [
-                ("KL-1", 8, "WARN"),
-                ("ENT-2", 9, "WARN"),
-                ("KL-4", 10, "WARN"),
-                ("TRUNC-1", 10, "CRITICAL"),
-                ("KL-1", 13, "CRITICAL"),
-                ("KL-4", 13, "CRITICAL"),
-            ],
-        ),
-    ],
-)
-def test_what_breaks_in_the_third_campaign_is_flagged_no_later_than_it_was(
-    runs: Path, run: str, flags: list[tuple[str, int, str]]
-) -> None:
-    """Which rule speaks is left open: the first WARN and the first CRITICAL come at the recorded step at the latest."""
-    assert flagged_live(runs / run) == flags
-    for level in (Level.WARN, Level.CRITICAL):
-        then, now = (
-            next(step for _, step, name in found if Level[name] >= level) for found in (flags, flagged_now(runs / run))
-        )
-        assert now <= then, level
-
-
-def test_a_collapse_whose_reward_rose_before_is_a_warning(runs: Path) -> None:
-    """REINFORCE++, learning rate 1e-4: every response has the same score, 0.25, from step 10 on, and few are cut."""
-    live = [("KL-2", 3, "WARN"), ("ENT-1", 7, "WARN"), ("ENT-1", 9, "CRITICAL")]
-    assert flagged_live(runs / REINFORCE_COLLAPSED) == live
-    now = [("KL-2", 3, "WARN"), ("TRUNC-1", 8, "WARN"), ("ENT-1", 8, "WARN")]
-    assert flagged_now(runs / REINFORCE_COLLAPSED) == now
+@pytest.mark.parametrize("run", [BLEW_UP_BY_RATE, COLLAPSED_BY_PENALTY, ENTROPY_ROSE])
+def test_what_breaks_is_critical_no_later_than_it_was(runs: Path, run: str) -> None:
+    """Which rule speaks is left open."""
+    then, now = flagged_live(runs / run), flagged_now(runs / run)
+    assert all(first(now, level) <= first(then, level) for level in (Level.WARN, Level.CRITICAL))
 
 
 def test_nothing_is_critical_in_a_run_whose_accuracy_rises_from_26_to_72_per_cent(runs: Path) -> None:
     """LEN-1 and ENT-1 warned of it, wrongly: short and sure answers are what it learned."""
-    assert flagged_live(runs / LEARNED_FAST) == [("LEN-1", 15, "WARN"), ("ENT-1", 17, "WARN")]
     assert "CRITICAL" not in {level for _, _, level in flagged_now(runs / LEARNED_FAST)}
     reader = RunReader(runs / LEARNED_FAST)
     reader.poll()
     right = reader.series.get("val-core/sums/acc/mean@1")
     assert right is not None
     assert dict(zip(right.steps, right.values, strict=True)) == {0: 0.2578125, 10: 0.65625, 20: 0.71875}
-
-
-def test_a_critic_is_not_blamed_where_there_is_never_a_reward(runs: Path) -> None:
-    flags = [("MIS-1", 2, "CRITICAL"), ("SIG-1", 10, "WARN"), ("TRUNC-1", 11, "WARN"), ("SIG-1", 25, "CRITICAL")]
-    assert flagged_live(runs / UNREWARDED) == [*flags, ("CRIT-1", 111, "CRITICAL")]  # by the rule of that day
-    now = [("MIS-1", 2, "CRITICAL"), ("TRUNC-1", 6, "WARN"), ("SIG-1", 10, "WARN"), ("SIG-1", 25, "CRITICAL")]
-    assert flagged_now(runs / UNREWARDED) == now
 
 
 def scores(run: Path, attempt: int) -> dict[int, float]:
@@ -240,10 +139,10 @@ def test_the_curves_of_both_attempts_are_one(runs: Path) -> None:
     reader = RunReader(runs / LEARNED)
     reader.poll()
     series = reader.series.get("critic/score/mean")
-    first, second = scores(runs / LEARNED, 1), scores(runs / LEARNED, 2)
-    assert (max(first), min(second), max(second)) == (42, 41, 46) and first[41] != second[41]
+    one, two = scores(runs / LEARNED, 1), scores(runs / LEARNED, 2)
+    assert (max(one), min(two), max(two)) == (42, 41, 46) and one[41] != two[41]
     assert series is not None
-    assert dict(zip(series.steps, series.values, strict=True)) == {**first, **second}
+    assert dict(zip(series.steps, series.values, strict=True)) == {**one, **two}
 
 
 def test_a_run_whose_worker_was_killed_goes_on_from_its_checkpoint(runs: Path) -> None:
@@ -252,10 +151,10 @@ def test_a_run_whose_worker_was_killed_goes_on_from_its_checkpoint(runs: Path) -
     reader.poll()
     actions = [event.what for event in reader.events if isinstance(event.what, Action)]
     assert [(each.verb, each.by) for each in actions[:2]] == [("retry", "retry after worker-died"), ("resume", "user")]
-    first, second = scores(runs / RETRIED, 1), scores(runs / RETRIED, 2)
-    assert ([*first], [*second]) == ([1, 2, 3], [3, 4])
+    one, two = scores(runs / RETRIED, 1), scores(runs / RETRIED, 2)
+    assert ([*one], [*two]) == ([1, 2, 3], [3, 4])
     series = reader.series.get("critic/score/mean")
-    assert series is not None and dict(zip(series.steps, series.values, strict=True)) == {**first, **second}
+    assert series is not None and dict(zip(series.steps, series.values, strict=True)) == {**one, **two}
 
 
 def test_an_adopted_run_has_every_step_once_and_says_so(runs: Path) -> None:
@@ -279,15 +178,6 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     assert "fix: continue with `ppo-tui resume d3d9` from" in told
 
 
-@pytest.mark.parametrize(("run", "most"), [(IN_24_GB, 23.1), (LORA_IN_24_GB, 13.0)])
-def test_the_24_gb_presets_stayed_within_24_gb(runs: Path, run: str, most: float) -> None:
-    """With flash-attn's kernels, CUDA graphs and a checkpoint, all else of the GPU held by another process."""
-    samples = [json.loads(line) for line in (runs / run / "gpu.jsonl").read_text().splitlines()]
-    held = max(gpu["run_used"] or 0 for sample in samples for gpu in sample["gpus"])
-    assert held / GIB == pytest.approx(most, abs=0.1)
-    assert list(scores(runs / run, 1)) == [1, 2, 3]
-
-
 def test_the_twin_of_a_collapse_repeats_it_and_the_learning_rate_alone_does_not_heal_it(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,19 +194,8 @@ def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(
         assert orjson.dumps(MachineSample.from_json(orjson.loads(line)).to_json()) == line
 
 
-def test_both_gpus_are_recorded_with_what_the_run_holds_on_each(runs: Path) -> None:
-    samples = [json.loads(line) for line in (runs / ON_TWO / "gpu.jsonl").read_text().splitlines()]
-    assert all([gpu["index"] for gpu in sample["gpus"]] == [0, 1] for sample in samples)
-    for at in (0, 1):
-        held = [sample["gpus"][at]["run_used"] or 0 for sample in samples]
-        assert held[0] == 0 and max(held) / GIB == pytest.approx(45.8, abs=0.2)
-    counts = [len(gpu["holders"]) for gpu in samples[200]["gpus"]]  # trainer and engine
-    assert counts == [2, 2] and {holder["whose"] for holder in samples[200]["gpus"][1]["holders"]} == {"run"}
-
-
 def test_the_run_of_the_readme_learns_with_two_warnings(tmp_path: Path) -> None:
     with tarfile.open(Path(__file__).parents[1] / "data/gpu/list-numbers.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     run = tmp_path / "runs/6c844c-list-numbers"
-    assert flagged_live(run) == [("KL-1", 13, "WARN"), ("ENT-1", 17, "WARN")]
     assert {level for _, _, level in flagged_now(run)} <= {"WARN"}, "it does no harm"
