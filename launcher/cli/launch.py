@@ -2,6 +2,7 @@
 
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from launcher.cli.output import (
     Detach,
     Force,
     Json,
+    Names,
     Plain,
     Preset,
     Run,
@@ -135,11 +137,14 @@ def fork(
 
 def import_(
     logs: Annotated[
-        list[str], typer.Argument(metavar="LOG", help="Logs, metrics.jsonl, files of trackers; - for a pasted log.")
+        list[str],
+        typer.Argument(metavar="LOG", help="Logs, metrics, files of trackers, KEY=VALUE; - for a pasted log."),
     ],
+    names: Names = None,
     json: Json = False,
 ) -> None:
     """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
+    from launcher.metrics.frameworks import user_table
     from launcher.runs.act.import_logs import import_logs, import_text
     from launcher.scripts import pasted
 
@@ -149,10 +154,19 @@ def import_(
             raise UserError("the pasted text has no output of veRL", "'ppo-tui preset import -' imports a command")
         put_run(import_text(log), json)
         return
-    for run in import_logs(logs):
+    table = user_table(Path(names).expanduser()) if names else None
+    for run in import_logs(*split_settings(logs), table):
         put_run(run, json)
         for note in read_kind(run.events, Note):
             say(f"note: {clean(note.text)}")
+
+
+def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:
+    """The files among the words of a command, and the veRL keys behind them."""
+    from launcher.runs.judge.run_checklist import setting
+
+    files = [word for word in words if "=" not in word or Path(word).expanduser().exists()]
+    return files, dict(setting(word) for word in words if word not in files)
 
 
 def replay(

@@ -22,6 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per l
 Preset = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of your own, or a file.")]
 Settings = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys to set.")]
 Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; can be repeated.")]
+Names = Annotated[str | None, typer.Option("--names", metavar="FILE", help="Table with the names of a log's metrics.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and return.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]

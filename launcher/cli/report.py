@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Keys, Run, pasted_text, put, put_json, put_problems, put_result, put_table, say
+from launcher.cli.output import (
+    Json,
+    Keys,
+    Names,
+    Run,
+    pasted_text,
+    put,
+    put_json,
+    put_problems,
+    put_result,
+    put_table,
+    say,
+)
 from launcher.core.errors import UserError
 from launcher.core.format import duration, number, remaining
 from launcher.core.text import near_hint
@@ -169,13 +181,13 @@ def _phase(state: RunState) -> str:
     return f", {state.phase} for {duration((state.heartbeat or 0) - state.phase_since)}{usual}"
 
 
-def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
+def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = False) -> None:
     """Print the metrics of every step of a run or a log."""
     from launcher.metrics.glossary import meanings
     from launcher.metrics.records import jsonable
     from launcher.runs.watch.steps import steps
 
-    origin = _resolve(source)
+    origin = _resolve(source, names)
     read = steps(origin)
     if key and (rows := list(read)):
         read = iter(rows)
@@ -191,20 +203,21 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
         if json:
             put_json({"step": record.step, "attempt": attempt, **jsonable(data)})
         else:
-            names = [name for name in key or _shown(data) if name in data]
-            if names:
-                put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in names))
+            shown = [name for name in key or _shown(data) if name in data]
+            if shown:
+                put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in shown))
 
 
-def _resolve(source: str) -> "RunDir | LogFile":
+def _resolve(source: str, names: str | None = None) -> "RunDir | LogFile":
     """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
-    only: its files name programs, such as the one for alerts.
+    only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
     """
     from launcher.core import paths
+    from launcher.metrics.frameworks import described, user_table
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 
-    origin = resolve(source)
+    origin = resolve(source, described(user_table(Path(names).expanduser())) if names else None)
     if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
         ended(origin)
     return origin
@@ -254,14 +267,16 @@ def bundle(
     put_result(written, {"run": target.id, "file": written}, json)
 
 
-def health(source: Source, config: Config = None, json: Json = False) -> None:
+def health(source: Source, config: Config = None, names: Names = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
+    from launcher.health.verdict import coverage
+    from launcher.metrics.frameworks import described
     from launcher.preset.settle import configuration
     from launcher.runs.judge.run_checklist import judged
     from launcher.runs.watch.problems import flag
     from launcher.runs.watch.run_settings import last_settings
 
-    origin = _resolve(source)
+    origin = _resolve(source, names)
     result = judged(origin, config or [])
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     up = [check for check in checks if check.on]
@@ -278,6 +293,9 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
+    framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
+    if framework is not None:
+        put(coverage(framework.title, checks))
     settings = configuration(last_settings(origin)[0].preset or {}) if isinstance(origin, RunDir) else None
     for check in up:
         trial = trials.get(check.rule)

@@ -14,10 +14,11 @@ from dataclasses import replace
 
 from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
-from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
+from launcher.console.endings import complete, finished, hung, lost, running, stopped, unended, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
 from launcher.console.machine_end import KILLED, full_disk, proven
 from launcher.console.tracebacks import Owner, Quote
+from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
 from launcher.record.fix import Change, Fix
 
@@ -38,6 +39,7 @@ def diagnose(
     stalled_for: float | None = None,
     steps_total: int | None = None,
     machine: MachineEnd | None = None,
+    framework: Framework | None = None,
 ) -> Diagnosis:
     """Reads the log, in chunks of any size, and returns why the run ended.
 
@@ -47,20 +49,24 @@ def diagnose(
     stalled_for: seconds since the log grew, when it may still grow.
     steps_total: the planned last step, for a log without it.
     machine: what it showed at the end; without it, no reason is found that the log does not show.
+    framework: what wrote the log if not veRL; then causes and fixes that need veRL are left out.
     """
-    log = Evidence()
+    log = Evidence(framework)
     log.read(chunks)
     log.machine = machine
     log.total = log.total or steps_total
     code = 128 - exit_code if exit_code is not None and exit_code < 0 else exit_code
     diagnosis = _decide(log, code, requested_by, alive, stalled_for)
     left_out = f" {log.left_out >> 20:,} MiB in the middle of the log were not read." if log.left_out else ""
-    return replace(diagnosis, meaning=diagnosis.meaning + left_out, exit_code=code)
+    fixes = diagnosis.fixes
+    if framework is not None:
+        fixes = tuple(fix for fix in fixes if not any(change.key[:4] != "env." for change in fix.changes))
+    return replace(diagnosis, meaning=diagnosis.meaning + left_out, fixes=fixes, exit_code=code)
 
 
-def errors_so_far(chunks: Iterable[bytes]) -> Diagnosis | None:
+def errors_so_far(chunks: Iterable[bytes], framework: Framework | None = None) -> Diagnosis | None:
     """The diagnosis of the errors in the log of a live run; None without errors."""
-    log = Evidence()
+    log = Evidence(framework)
     log.read(chunks)
     cause = _find_cause(log, None)
     if cause is not None:
@@ -85,6 +91,8 @@ def _decide(
         cause = _find_cause(log, code) if log.end is not None else None
         if cause is None or cause[0].level.symptom:  # workers fail when a run is stopped
             return stopped(log, log.quote("last"))
+    if log.framework is not None and code is None and not alive and not log.final_errors and not log.errors:
+        return finished(log) if complete(log) else unended(log)
     if code == 0:
         swallowed = likeliest(pair for pair in log.errors.values() if pair[0].swallowed)
         return finished(log) if swallowed is None or complete(log) else _explained(log, *swallowed)

@@ -94,6 +94,12 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
     return Diagnosis("running", "Log stops mid-run", meaning, shorten([shown]))
 
 
+def unended(log: Evidence) -> Diagnosis:
+    """The log of another framework shows no error. How a run of it ends is not known."""
+    meaning = "The log has no error. It does not show whether the run has ended."
+    return Diagnosis("running", "No error in the log", meaning, shorten([log.quote("last")]))
+
+
 def complete(log: Evidence) -> bool:
     """Whether the last step was reached."""
     if log.only_validates and log.quote("validated_first") is not None:

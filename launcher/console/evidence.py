@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from launcher.console.causes import Cause, Level, catalogue
 from launcher.console.excerpt import parts
+from launcher.console.forms import FormReader
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
 from launcher.core.secrets import redact
+from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
 
 WRITERS = 4096  # processes that are followed at a time
@@ -68,7 +70,11 @@ def likeliest(candidates: Iterable[Candidate]) -> Candidate | None:
 class Evidence:
     """The evidence in one log; `read` is called once."""
 
-    def __init__(self) -> None:
+    def __init__(self, framework: Framework | None = None) -> None:
+        """`framework` wrote the log, if not veRL."""
+        self.framework = framework
+        self._form = FormReader(framework) if framework is not None else None
+        self._catalogue = tuple(cause for cause in catalogue() if framework is None or not cause.of_verl)
         self.left_out = 0
         """Bytes of a large log that were not read."""
         self.machine: MachineEnd | None = None
@@ -132,6 +138,12 @@ class Evidence:
     def _take(self, line: Marked) -> None:
         raw, start = line.piece[2], line.match.start("text")
         source, pid = line.writer
+        if self._form is not None:
+            steps = self._form.read(clean_text(raw, line.match.end("prefix")), *line.piece[:2])
+            if steps is not None:
+                self.step, self.total = (steps[-1].step if steps else self.step), self._form.total
+                self._alive("step", line)
+                return
         if line.config is not None:
             self._lines["config_ends"] = line
             self.only_validates = line.config.get("trainer.val_only") is True
@@ -167,7 +179,7 @@ class Evidence:
         if inside and is_exception(text):
             self._add_exception(line, text)
         elif _any_line().match(text):
-            causes = tuple(cause for cause in catalogue() if cause.line and _regex(cause.line).match(text))
+            causes = tuple(cause for cause in self._catalogue if cause.line and _regex(cause.line).match(text))
             self._add(self._error(line, text, causes))
 
     def _take_mark(self, line: Marked) -> bool:
@@ -280,7 +292,7 @@ class Evidence:
         """The entries whose `raised` matches the text of an exception."""
         causes = self._known.get(text)
         if causes is None:
-            causes = tuple(cause for cause in catalogue() if cause.raised and _regex(cause.raised).search(text))
+            causes = tuple(cause for cause in self._catalogue if cause.raised and _regex(cause.raised).search(text))
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[text] = causes

@@ -5,7 +5,7 @@ The reader of a live run, the diagnosis, the replay and the search use this one 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,13 @@ def marked_places(data: bytes) -> list[int]:
 def step_places(data: bytes) -> list[int]:
     """Places of the lines that may have a step."""
     return sorted(_found(data, (STEP_HINT, b"[Step ")))
+
+
+def places_of(
+    words: Sequence[bytes], others: Callable[[bytes], list[int]] | None = None
+) -> Callable[[bytes], list[int]]:
+    """A function for the places of lines that have one of these words, and of `others`."""
+    return lambda data: sorted({*_found(data, words), *(others(data) if others else ())})
 
 
 def _found(data: bytes, words: Iterable[bytes]) -> Iterator[int]:

@@ -4,10 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.console.lines import Line
-from launcher.console.marks import marked_places, step_places
+from launcher.console.forms import FormReader, FormStep
+from launcher.console.lines import Line, clean_text
+from launcher.console.marks import marked_places, places_of, step_places
 from launcher.console.phases import PhaseTracker
 from launcher.console.scanner import Marked, Scanner
+from launcher.metrics.frameworks import Framework
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,11 @@ Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed 
 class ConsoleReader:
     """Reads a console log in chunks of any size; the events do not depend on the chunks."""
 
-    def __init__(self, *, only_steps: bool = False) -> None:
-        """With `only_steps` it reads step lines only, which is faster."""
-        self._scanner = Scanner(step_places if only_steps else marked_places)
+    def __init__(self, framework: Framework | None = None, *, only_steps: bool = False) -> None:
+        """The log is veRL's, or another framework's. With `only_steps` it reads step lines only, which is faster."""
+        self._form = FormReader(framework) if framework is not None and framework.lines else None
+        places = step_places if only_steps else marked_places
+        self._scanner = Scanner(places_of(self._form.hints, None if only_steps else places) if self._form else places)
         self._tracker = PhaseTracker()
         self._total: int | None = None
         self._events: list[Event] = []
@@ -115,16 +119,45 @@ class ConsoleReader:
 
     def close(self) -> list[Event]:
         """The events of a last line without a newline."""
-        return self._take(self._scanner.close())
+        events = self._take(self._scanner.close())
+        if self._form is not None:
+            self._add_steps(self._form.close())
+            events += self._take([])
+        return events
 
     def _take(self, lines: list[Marked]) -> list[Event]:
         if lines and not self._tracker.phase:
             self._enter(self._tracker.begin(), lines[0])
         for line in lines:
+            if self._form is not None and self._take_form(self._form, line):
+                continue
             if line.mark.name or line.step or line.config:
                 self._take_marked(line)
         events, self._events = self._events, []
         return events
+
+    def _take_form(self, form: FormReader, line: Marked) -> bool:
+        """Whether it is a line of another framework's form."""
+        number, offset, raw, _ = line.piece
+        total = form.total
+        steps = form.read(clean_text(raw, line.match.end("prefix")), number, offset)
+        if steps is None:
+            return False
+        if form.total is not None and form.total != total:
+            self._total = form.total
+            self._events.append(TotalSteps(form.total))
+        self._add_steps(steps)
+        return True
+
+    def _add_steps(self, steps: list[FormStep]) -> None:
+        for step in steps:
+            if self._form is not None and self._form.settings:
+                self._events.append(ConfigDump(self._form.framework.keys(self._form.settings)))
+                self._form.settings = {}
+            self._repeated.clear()
+            self._events.append(StepLine(step.step, step.data, step.line, step.offset, three_decimals=False))
+            if phase := self._tracker.step(self._total is not None and step.step >= self._total):
+                self._events.append(PhaseChange(phase, step.line, step.offset))
 
     def _take_marked(self, line: Marked) -> None:
         mark, match, tracker, add = line.mark, line.match, self._tracker, self._events.append

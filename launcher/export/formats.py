@@ -185,8 +185,7 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
     """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
     rows = list(steps(source))
     if isinstance(source, LogFile):
-        console, metrics = (None, source.path) if source.file_logger else (source.path, None)
-        clock = LogClock(console, metrics)  # a bare log's steps carry no time
+        clock = LogClock(source.console, source.metrics)  # a bare log's steps carry no time
         for _, record in rows:
             record.t = clock(record)
     name = source.id if isinstance(source, RunDir) else source.path.name

@@ -61,6 +61,20 @@ def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
     return f"{ended}{word} — {', '.join(parts)}"
 
 
+def coverage(title: str, checks: Sequence[Check]) -> str:
+    """How many rules judge the log of another framework: `slime: 20 of 45 rules judge it; no critic, no memory`.
+
+    It names the families of which no rule judges.
+    """
+    judging = sum(check.level != Level.N_A for check in checks)
+    families = {
+        check.family: all(other.level == Level.N_A for other in checks if other.family == check.family)
+        for check in checks
+    }
+    missing = [f"no {family}" for family, absent in families.items() if absent]
+    return f"{title}: {judging} of {len(checks)} rules judge it" + (f"; {', '.join(missing)}" if missing else "")
+
+
 def shown(state: str, verdict: str | None) -> str:
     """A run's verdict as people see it; one that ended while rules were warming up is too short. JSON has the level."""
     if verdict == str(Level.WARM):

@@ -6,8 +6,9 @@ and a step of either source exists.
 """
 
 import math
+from collections.abc import Mapping
 
-from launcher.metrics.records import StepRecord, is_step
+from launcher.metrics.records import StepRecord, is_step, trains
 
 GRACE = 5.0  # seconds a step waits for its other source: Ray forwards console lines within about one
 
@@ -38,16 +39,20 @@ class Merger:
 
     def console(self, step: int, data: dict[str, float], offset: int, now: float) -> None:
         """A step line of the console, which starts at byte `offset`."""
-        if step not in self._done and is_step(step):
+        if self._fresh(step, data) and is_step(step):
             self._console[step] = data
             record = self._waiting.setdefault(step, StepRecord(step, now, offset, {}))
             record.log_offset = offset
 
     def file(self, step: int, data: dict[str, float], now: float) -> None:
         """A record of the file logger."""
-        if step not in self._done:
+        if self._fresh(step, data):
             self._file[step] = data
             self._waiting.setdefault(step, StepRecord(step, now, None, {}))
+
+    def _fresh(self, step: int, data: Mapping[str, float]) -> bool:
+        """Whether it is a step that was not returned, or a validation that was logged after its step."""
+        return step not in self._done or not (self._both or trains(data))
 
     def take(self, now: float = math.inf) -> list[StepRecord]:
         """Removes and returns the steps that are complete or have waited `GRACE` (all of them at `now` = infinity)."""

@@ -61,6 +61,7 @@ class RunInfo(Record):
 
     `preset` is None for a log from elsewhere that does not show its configuration. `preset_notes` name the parts that a
     preset from a log lacks. `env` contains no secrets; `versions` are those of ppo-tui, Python and veRL's packages;
+    `framework` is the one that made the run if not veRL, as in `launcher.metrics.frameworks.described`;
     `overrides` are the KEY=VALUE settings given with the preset; `on_cpu`: the run uses no GPU.
     """
 
@@ -81,6 +82,7 @@ class RunInfo(Record):
     after: Origin | None = field(default=None, metadata=RARE)
     imported_from: tuple[str, ...] = field(default=(), metadata=RARE)
     replay_of: str | None = field(default=None, metadata=RARE)
+    framework: dict[str, Any] | None = field(default=None, metadata=RARE)
 
     @classmethod
     def read(cls, path: Path) -> "RunInfo":

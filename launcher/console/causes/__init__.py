@@ -16,6 +16,7 @@ from launcher.core.tables import read_tables, record
 from launcher.record.fix import Fix, fixes_of
 
 FAMILIES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.toml")))
+_VERLS = re.compile(r"(?<![a-z])verl|main_ppo|actor_rollout_ref|ActorRollout|WorkerDict|TaskRunner|full_key")
 _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
 
@@ -118,6 +119,11 @@ class Cause:
     """The rules of `ppo-tui check` that find it before the start."""
     place: int = 0
     """Its index in the catalog, which is in the order of the ranks."""
+
+    @property
+    def of_verl(self) -> bool:
+        """Whether only veRL brings it about: its marks are code, workers or keys of veRL."""
+        return _VERLS.search(f"{self.raised}\n{self.line}\n{self.where}") is not None
 
 
 @functools.cache

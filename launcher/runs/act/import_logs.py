@@ -4,13 +4,16 @@ import contextlib
 import dataclasses
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
+from launcher.health.verdict import coverage
+from launcher.metrics.frameworks import Framework, described, reference
 from launcher.preset.resolved import Resolved, from_config
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit, LaunchRecord
@@ -24,7 +27,7 @@ from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch.source import LogFile, chunks, log_file
+from launcher.runs.watch.source import LogFile, chunks, log_file, records
 from launcher.runs.watch.steps import earlier_steps, scored, steps
 
 
@@ -37,6 +40,7 @@ class _Attempt:
     first: int | None = None
     last: int | None = None
     tracked: TrackerFiles | None = None
+    framework: Framework | None = None
 
     @property
     def sources(self) -> list[str]:
@@ -48,6 +52,8 @@ class _Attempt:
 
     def settings(self) -> Resolved:
         """The preset of the tracker's configuration, or else of the one in the console."""
+        if self.framework is not None:
+            return Resolved()
         if self.tracked and (found := from_config(self.tracked.config, self.tracked.folder)).preset:
             return found
         return settings_of(self.console) if self.console else Resolved()
@@ -59,17 +65,19 @@ class _Attempt:
         return stem(self.console or self.metrics or Path("run"))
 
 
-def import_logs(words: Sequence[str]) -> list[RunDir]:
-    """Makes runs of these logs and files of trackers.
+def import_logs(
+    words: Sequence[str], settings: Mapping[str, Any] | None = None, names: Mapping[str, Any] | None = None
+) -> list[RunDir]:
+    """Makes runs of these logs and files of trackers. `names` is a table of the user, `settings` are veRL keys.
 
     Logs whose steps continue each other, or that have the same name, become attempts of one run.
     """
-    paths = [Path(word).expanduser() for word in words]
-    attempts = _pair([log_file(word) for word, path in zip(words, paths, strict=True) if not is_tracker(path)])
+    paths, own = [Path(word).expanduser() for word in words], described(names)
+    attempts = _pair([log_file(word, own) for word, path in zip(words, paths, strict=True) if not is_tracker(path)])
     with tempfile.TemporaryDirectory(prefix="ppo-tui-tracker-") as folder:
-        for tracked in (each for path in paths if is_tracker(path) for each in read(path)):
+        for tracked in (each for path in paths if is_tracker(path) for each in read(path, own)):
             attempts.append(_of_tracker(tracked, Path(folder) / f"{len(attempts)}.jsonl"))
-        return [_import_run(group) for group in _group(attempts)]
+        return [_import_run(group, names, settings or {}) for group in _group(attempts)]
 
 
 def _of_tracker(tracked: TrackerFiles, metrics: Path) -> _Attempt:
@@ -79,11 +87,11 @@ def _of_tracker(tracked: TrackerFiles, metrics: Path) -> _Attempt:
     console = None
     if tracked.console:
         with contextlib.suppress(UserError):
-            console = log_file(str(tracked.console)).path
+            console = log_file(str(tracked.console), tracked.framework).path
     first, last = (records[0].step, records[-1].step) if records else (None, None)
     if console is None and not records:
         raise no_metrics(tracked.path, tracked.notes)
-    return _Attempt(console, metrics if records else None, first, last, tracked)
+    return _Attempt(console, metrics if records else None, first, last, tracked, tracked.framework)
 
 
 def _group(attempts: Sequence[_Attempt]) -> list[list[_Attempt]]:
@@ -109,7 +117,7 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
     attempts: dict[str, _Attempt] = {}
     for file in files:
         name = str(file.path.parent / stem(file.path))
-        attempt = attempts.setdefault(name, _Attempt(None, None))
+        attempt = attempts.setdefault(name, _Attempt(None, None, framework=file.framework))
         if (attempt.metrics if file.file_logger else attempt.console) is not None:
             raise UserError(f"'{file.path}' is listed twice", "name each file once")
         if file.file_logger:
@@ -118,7 +126,9 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
             attempt.console = file.path
     for attempt in attempts.values():
         for path, file_logger in ((attempt.metrics, True), (attempt.console, False)):
-            for _, record in steps(LogFile(path, file_logger)) if path and attempt.first is None else ():
+            for _, record in (
+                steps(LogFile(path, file_logger, attempt.framework)) if path and attempt.first is None else ()
+            ):
                 attempt.first = record.step if attempt.first is None else min(attempt.first, record.step)
                 attempt.last = record.step if attempt.last is None else max(attempt.last, record.step)
     return list(attempts.values())
@@ -133,35 +143,39 @@ def _continues(before: _Attempt, after: _Attempt) -> bool:
     return max(before.first, 1) < after.first <= before.last + 1
 
 
-def _import_run(group: list[_Attempt]) -> RunDir:
+def _import_run(group: list[_Attempt], names: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> RunDir:
     with appearing(group[0].name) as (run, hidden):
-        _fill(hidden, group)
+        _fill(hidden, group, names, settings)
     return run
 
 
-def _fill(run: RunDir, group: list[_Attempt]) -> None:
+def _fill(run: RunDir, group: list[_Attempt], names: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> None:
     events, now = EventLog(run.events), time.time()
     state = RunState("imported")
     for source in group:
         attempt = run.add_attempt()
-        for path, target in ((source.console, attempt.console), (source.metrics, attempt.metrics)):
-            if path is not None:
-                _copy(path, target)
+        if source.console is not None:
+            _copy(source.console, attempt.console)
+        if source.metrics is not None:
+            _copy(source.metrics, attempt.metrics, None if source.tracked else source.framework)
         console = attempt.console if source.console else None
         metrics = attempt.metrics if source.metrics else None
-        clock, keys = source.clock(), source.tracked.config if source.tracked else {}
+        clock, keys = source.clock(), {**(source.tracked.config if source.tracked else {}), **settings}
         sink, checklist = DiskSink(attempt, events), checklist_maker(RunInfo(), {})
-        monitor = Monitor(sink, checklist, keys, file_logger=bool(console and metrics), clock=clock)
+        both, framework = bool(console and metrics), source.framework
+        monitor = Monitor(sink, checklist, keys, file_logger=both, framework=framework, pinned=settings, clock=clock)
         started = clock.now
         resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
         monitor.history(earlier_steps(run, attempt.number, resumed))
         read_attempt(monitor, console, metrics, clock)
         code = source.tracked.exit_code if source.tracked else None
-        LaunchRecord(created=started, resume_step=resumed, keys=keys).write(attempt.launch)
+        LaunchRecord(created=started, resume_step=resumed, keys=monitor.keys if framework else keys).write(
+            attempt.launch
+        )
         Exit(code=code, t=clock.now).write(attempt.exit)
         state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
         if console:
-            result = diagnose(chunks(attempt.console))
+            result = diagnose(chunks(attempt.console), framework=framework)
             outcome = "failed" if result.failed else result.cause
             error = result.title if result.failed else None
             state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
@@ -169,26 +183,34 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
             state = dataclasses.replace(state, outcome="failed" if code else "finished")
         for note in source.tracked.notes if source.tracked else ():
             events.add(Note(note), clock.now)
+        if framework is not None:
+            events.add(Note(coverage(framework.title, monitor.checklist.checks())), clock.now)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
     sources = [path for source in group for path in source.sources]
-    settings = next((found for source in reversed(group) if (found := source.settings()).preset), Resolved())
+    resolved = next((found for source in reversed(group) if (found := source.settings()).preset), Resolved())
     info = RunInfo(
-        run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
+        run.id,
+        group[0].name,
+        now,
+        preset=resolved.preset,
+        preset_notes=resolved.notes,
+        imported_from=tuple(sources),
+        framework=reference(group[-1].framework, names),
     )
     info.write(run.run_yaml)
     StateFile(run).write(scored(run, state))
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, framework: Framework | None = None) -> None:
+    """Copies a log; rows of another framework's file become lines of a metrics.jsonl."""
     with target.open("wb") as file:
-        for chunk in chunks(source):
-            file.write(chunk)
+        file.writelines((line + b"\n" for line in records(source, framework)) if framework else chunks(source))
 
 
 def stem(path: Path) -> str:
     """The name of a log without its endings."""
     name = path.name.removesuffix(".gz")
-    for suffix in (".log", ".jsonl", ".txt"):
+    for suffix in (".log", ".jsonl", ".txt", ".json", ".csv"):
         name = name.removesuffix(suffix)
     return name
 

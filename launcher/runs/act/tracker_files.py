@@ -11,6 +11,7 @@ from typing import IO, Any
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError, of_file
 from launcher.core.text import clean
+from launcher.metrics.frameworks import Framework
 from launcher.record.info import mapping_of
 from launcher.runs.act import tracker_databases
 from launcher.runs.act.tracker_run import TrackerFiles, no_metrics, numbers
@@ -29,8 +30,11 @@ def is_tracker(path: Path) -> bool:
         return False
 
 
-def read(path: Path) -> list[TrackerFiles]:
-    """The runs of a file or folder, the oldest first. Raises UserError if there is nothing to read."""
+def read(path: Path, names: Framework | None = None) -> list[TrackerFiles]:
+    """The runs of a file or folder, the oldest first. `names` is a table of the user.
+
+    Raises UserError if there is nothing to read.
+    """
     found: list[TrackerFiles] = []
     try:
         found += map(_wandb, _wandb_folders(path))
@@ -42,6 +46,8 @@ def read(path: Path) -> list[TrackerFiles]:
     good = [each for each in found if each.steps or each.console]
     if not good:
         raise no_metrics(path, [note for each in found for note in each.notes])
+    for each in good:
+        each.translate(names)
     return good
 
 

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
+from launcher.metrics.frameworks import Framework, of_names
 from launcher.metrics.records import StepRecord, is_step
 from launcher.metrics.timing import seconds_of
+from launcher.runs.watch.foreign import row_steps
+
+_FIRST = 100  # records whose names show the framework
 
 
 @dataclass
@@ -28,6 +32,21 @@ class TrackerFiles:
     console: Path | None = None
     exit_code: int | None = None
     notes: list[str] = field(default_factory=list)
+    framework: Framework | None = None
+
+    def translate(self, names: Framework | None) -> None:
+        """Gives the metrics and settings of another framework our names, and the steps its numbers."""
+        records = sorted(self.steps.values(), key=lambda record: record.step)
+        seen = {name for record in records[:_FIRST] for name in record.data}
+        self.framework = names or of_names(seen)
+        if self.framework is None or self.framework.own:
+            self.framework = None
+            return
+        rows = ({"_step": record.step, "_timestamp": record.t, **record.data} for record in records)
+        self.steps = {}
+        for step in row_steps(rows, self.framework):
+            self.add(step.step, step.t, step.data)
+        self.config = self.framework.keys(self.config)
 
     def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
         """Metrics of a step; those of one step may come in parts."""

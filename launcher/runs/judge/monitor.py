@@ -15,6 +15,7 @@ from launcher.console.phases import OTHER, PHASE_OF_TIMER, TIMED, TRAINING
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_login
 from launcher.health.checklist import Checklist
+from launcher.metrics.frameworks import Framework
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, parse_record
 from launcher.preset.flow import times
@@ -53,8 +54,9 @@ class Monitor:
     """Follows one attempt.
 
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes them, so the
-    checklist is made again after the dump (before the first step). `pinned` keys override the dump. `clock` dates the
-    steps of a log that is not live; `tell` adds metrics to a step that neither the console nor veRL's file has.
+    checklist is made again after the dump (before the first step). `framework` printed the console, if not veRL.
+    `pinned` keys override the dump. `clock` dates the steps of a log that is not live; `tell` adds metrics to a step
+    that neither the console nor veRL's file has.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Monitor:
         keys: Mapping[str, Any],
         *,
         file_logger: bool,
+        framework: Framework | None = None,
         pinned: Mapping[str, Any] | None = None,
         clock: Callable[[StepRecord], float] | None = None,
         tell: Callable[[StepRecord], None] | None = None,
@@ -80,7 +83,7 @@ class Monitor:
         self.keys = {**keys, **self.pinned}
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
-        self._reader = console.ConsoleReader()
+        self._reader = console.ConsoleReader(framework)
         self._passed = 0
         self._file_logger = file_logger
         self._merger = Merger(both=file_logger)

@@ -16,6 +16,7 @@ from launcher.estimate.models import folder_of
 from launcher.health.checklist import Checklist
 from launcher.machine.host import host_memory
 from launcher.machine.sampler import Sampler
+from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
 from launcher.preset.resolved import Resolved, from_config
@@ -98,16 +99,13 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
     override those of the run's machine.
     """
     sink = Judged()
-    from launcher.verl import hydra
-
-    pinned = {key: hydra.parse(value) for _, key, value in map(hydra.split, config)}
+    pinned = dict(setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
     if isinstance(source, LogFile):
-        console, metrics = (None, source.path) if source.file_logger else (source.path, None)
-        clock = LogClock(console, metrics)
+        clock = LogClock(source.console, source.metrics)
         make = checklist_maker(RunInfo(), sizes)
-        monitor = Monitor(sink, make, {}, file_logger=False, pinned=pinned, clock=clock)
-        read_attempt(monitor, console, metrics, clock)
+        monitor = Monitor(sink, make, {}, file_logger=False, framework=source.framework, pinned=pinned, clock=clock)
+        read_attempt(monitor, source.console, source.metrics, clock, source.framework)
         sink.checklist = monitor.checklist
         return sink
     info = source.read_info()
@@ -119,7 +117,15 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
         responses = ToldByResponses(source, attempt)
-        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=responses.add)
+        monitor = Monitor(
+            sink,
+            make,
+            launch.keys,
+            file_logger=metrics is not None,
+            framework=described(info.framework),
+            pinned=pinned,
+            tell=responses.add,
+        )
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
@@ -127,6 +133,14 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         if ended := attempt.read_exit():
             sink.checklist.ended(ended.code)
     return sink
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """The key and the value of KEY=VALUE."""
+    from launcher.verl import hydra
+
+    _, key, value = hydra.split(text)
+    return key, hydra.parse(value)
 
 
 def _size(name: str, value: Any) -> float:
@@ -175,14 +189,16 @@ def settings_of(console: Path) -> Resolved:
     return Resolved()
 
 
-def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, clock: Clock) -> None:
-    """Feeds a whole attempt to a monitor."""
+def read_attempt(
+    monitor: Monitor, console: Path | None, metrics: Path | None, clock: Clock, framework: Framework | None = None
+) -> None:
+    """Feeds a whole attempt to a monitor; `framework` wrote the metrics, if not veRL."""
     alone = console is None or metrics is None
     for chunk in chunks(console) if console else ():
         monitor.feed_console(chunk, clock.now)
         if alone:
             monitor.collect(clock.now)
-    logged = records(metrics) if metrics else iter(())
+    logged = records(metrics, framework) if metrics else iter(())
     while batch := list(itertools.islice(logged, 256)):
         monitor.feed_file(batch, clock.now)
         if alone:

@@ -10,6 +10,7 @@ from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.console.endings import LOST
 from launcher.core.format import SHORT_ID
+from launcher.metrics.frameworks import Framework, described
 from launcher.preset.settle import configuration, offers
 from launcher.record.attempt import Exit
 from launcher.record.fix import Offer
@@ -50,7 +51,9 @@ class Explanation:
         return {**self.diagnosis.to_json(), "fixes": [each.text for each in self.offers], "fix_records": records}
 
 
-def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
+def outcome(
+    attempt: AttemptDir, record: Exit, steps_total: int | None = None, framework: Framework | None = None
+) -> Outcome:
     """The outcome of an attempt with this exit record, from the console if the exit code is unknown. A requested stop
     is never a failure, but earlier errors are still reported.
     """
@@ -64,6 +67,7 @@ def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -
         alive=False,
         steps_total=steps_total,
         machine=record.machine,
+        framework=framework,
     )
     if record.code is None and not asked and result.cause == "finished":
         return Outcome("finished", "finished")
@@ -77,12 +81,13 @@ def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     """Why a source ended, or that it runs."""
     if isinstance(source, LogFile):
-        return diagnose(() if source.file_logger else chunks(source.path))
+        return diagnose(() if source.file_logger else chunks(source.path), framework=source.framework)
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
+    framework = described(source.read_info().framework)
     if state.state == "imported":
-        return diagnose(chunks(attempt.console)).of_run(source.id[:SHORT_ID])
+        return diagnose(chunks(attempt.console), framework=framework).of_run(source.id[:SHORT_ID])
     ended = attempt.read_exit() or Exit()
     result = diagnose(
         chunks(attempt.console),
@@ -92,6 +97,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         stalled_for=_age(attempt.console),
         steps_total=state.total,
         machine=ended.machine,
+        framework=framework,
     )
     return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
 
@@ -109,7 +115,8 @@ def explanation(run: RunDir) -> Explanation | None:
     attempt, state = run.last_attempt(), current(run, checks=False)
     if attempt is None:
         return None
-    result = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
+    framework = described(run.read_info().framework)
+    result = errors_so_far(chunks(attempt.console), framework) if state.going else diagnosis(run)
     if result is None or not result.failed:
         return None
     return _settled(run, _in_session(result, attempt).of_run(run.id[:SHORT_ID]))

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,27 +12,38 @@ from typing import IO
 from launcher.core import gap
 from launcher.core.errors import UserError, of_file
 from launcher.core.files import beside
-from launcher.core.text import near_hint
+from launcher.core.text import clean, near_hint
+from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
 
 _CHUNK = 1 << 18
+_NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file from elsewhere. `file_logger` tells a metrics.jsonl from a console log."""
+    """A file from elsewhere. `file_logger`: it has a row per step and is not a console. `framework`: not veRL's."""
 
     path: Path
     file_logger: bool
+    framework: Framework | None = None
+
+    @property
+    def console(self) -> Path | None:
+        return None if self.file_logger else self.path
+
+    @property
+    def metrics(self) -> Path | None:
+        return self.path if self.file_logger else None
 
 
-def resolve(word: str) -> RunDir | LogFile:
-    """Finds the SOURCE: an existing file, or else a run."""
+def resolve(word: str, names: Framework | None = None) -> RunDir | LogFile:
+    """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file."""
     path = Path(word).expanduser()
     if path.is_file():
-        return _of_verl(path)
+        return _recognized(path, names)
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
     if path.is_dir() and "/" in word:
@@ -42,29 +54,43 @@ def resolve(word: str) -> RunDir | LogFile:
     return find(word)
 
 
-def log_file(word: str) -> LogFile:
+def log_file(word: str, names: Framework | None = None) -> LogFile:
     """A file from elsewhere, for `import` and `replay`."""
     path = Path(word).expanduser()
     if path.is_dir():
         raise UserError(f"'{word}' is a folder without a run of wandb or events of TensorBoard", _EXPECTED)
     if not path.is_file():
         raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), f"{_EXPECTED}, plain or .gz"))
-    return _of_verl(path)
+    return _recognized(path, names)
 
 
-def _of_verl(path: Path) -> LogFile:
-    """The file as a log. Raises UserError for one that veRL has not written."""
+def _recognized(path: Path, names: Framework | None) -> LogFile:
+    """The file as a log. Raises UserError for one that neither veRL nor another known framework has written."""
     from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
+    from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows
 
     start = next(chunks(path), b"")
     if not start:
         raise UserError(f"{path} is empty", _EXPECTED)
-    if start.lstrip().startswith(b'{"') and any(map(parse_record, records(path))):
+    if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, records(path))):
         return LogFile(path, file_logger=True)
-    if not is_verl_output(lambda: chunks(path)):
-        script = f"'ppo-tui preset import {path}' makes a preset of a script" if is_script(start) else ""
-        raise UserError(f"{path} has no output of veRL", script or _EXPECTED)
-    return LogFile(path, file_logger=False)
+    if framework := recognize_rows(path, chunks(path), names):
+        return LogFile(path, file_logger=True, framework=framework)
+    if framework := recognize(chunks(path), names):
+        return LogFile(path, file_logger=False, framework=framework)
+    if names is None and is_verl_output(lambda: chunks(path)):
+        return LogFile(path, file_logger=False)
+    if is_script(start):
+        raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
+    raise UserError(f"{path} has no output of veRL or another known framework{_numbers_of(path)}", GIVE_NAMES)
+
+
+def _numbers_of(path: Path) -> str:
+    """What a file of unknown form looks like: its first line with several numbers."""
+    numbered = ((number, line) for number, line in enumerate(records(path), 1) if len(_NUMBER.findall(line)) > 2)
+    number, line = next(numbered, (0, b""))
+    shown = clean(line[:300].decode(errors="replace")).strip()[:60]
+    return f"; line {number} has numbers: {shown}" if shown else "; no line has several numbers"
 
 
 def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
@@ -114,8 +140,13 @@ def _utf16(first: bytes) -> str | None:
     return None
 
 
-def records(path: Path) -> Iterator[bytes]:
-    """The raw lines of a metrics.jsonl."""
+def records(path: Path, framework: Framework | None = None) -> Iterator[bytes]:
+    """The raw lines of a metrics.jsonl; those that stand for the rows of another framework's file."""
+    if framework is not None:
+        from launcher.runs.watch.foreign import file_lines
+
+        yield from file_lines(chunks(path), framework)
+        return
     rest = b""
     for chunk in chunks(path):
         *whole, rest = (rest + chunk).split(b"\n")

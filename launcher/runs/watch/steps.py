@@ -12,6 +12,7 @@ from launcher.core import paths
 from launcher.core.tail import LineTail
 from launcher.health import keys
 from launcher.metrics import names
+from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import StepRecord, parse_record
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.info import Origin
@@ -49,14 +50,14 @@ def steps(source: RunDir | LogFile) -> Iterator[tuple[int, StepRecord]]:
                 if (record := StepRecord.from_line(line)) is not None:
                     yield number, record
     elif source.file_logger:
-        for line in records(source.path):
+        for line in records(source.path, source.framework):
             if (found := parse_record(line)) is not None:
                 yield 1, StepRecord(found[0], 0.0, None, found[1])
     else:
-        yield from _of_console(source.path)
+        yield from _of_console(source.path, source.framework)
 
 
-def _of_console(path: Path) -> Iterator[tuple[int, StepRecord]]:
+def _of_console(path: Path, framework: Framework | None) -> Iterator[tuple[int, StepRecord]]:
     from launcher.console.reader import ConsoleReader, StepLine  # its patterns take longer than the rest of this module
 
     def logged(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
@@ -64,7 +65,7 @@ def _of_console(path: Path) -> Iterator[tuple[int, StepRecord]]:
             if isinstance(event, StepLine):
                 yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
 
-    reader = ConsoleReader(only_steps=True)
+    reader = ConsoleReader(framework, only_steps=True)
     for chunk in chunks(path):
         yield from logged(reader.feed(chunk))
     yield from logged(reader.close())

@@ -1,0 +1,217 @@
+"""Reads steps from the lines and rows of other frameworks' logs, as their tables describe them."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from launcher.metrics.frameworks import Framework, LineForm, frameworks
+from launcher.metrics.records import LARGEST_STEP
+
+_PAIR = re.compile(
+    r"""['"]([^'"]{1,200})['"]: *(?:np\.\w+\(|tensor\()?['"]?"""
+    r"""([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)|None)(?=['"\s,)}]|$)""",
+    re.IGNORECASE,
+)
+_QUOTED = str.maketrans("'", '"')
+_BAR = re.compile(r"\| *([0-9]{1,10})/([0-9]{1,10}) \[")
+_NONE = {"None": math.nan, "none": math.nan}
+_USUAL = 3  # steps that have a metric, after which a step without it lost it
+_OPEN = 64  # steps that are incomplete at a time
+
+
+class FormStep(NamedTuple):
+    """A step under our names. `line` and `offset` are the place where it began, `t` its time, 0 where unknown."""
+
+    step: int
+    data: dict[str, float]
+    line: int
+    offset: int
+    t: float = 0.0
+
+
+class _Open:
+    """A step that may still get metrics."""
+
+    def __init__(self, line: int, offset: int) -> None:
+        self.line, self.offset, self.t = line, offset, 0.0
+        self.row: dict[str, float] = {}
+        self.updates: dict[str, list[float]] = {}
+
+
+class Joiner:
+    """Joins the rows of each step: of several updates the mean, of repeated metrics the last one."""
+
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+        self._open: dict[int, _Open] = {}
+        self._now: int | None = None  # the step that was begun last
+        self._last = -1  # the step that was handed out last
+        self._always: set[str] | None = None  # metrics of every step so far
+        self._seen = 0
+
+    def add(
+        self, row: Mapping[str, float], step: int | None, numbers: str, place: tuple[int, int], t: float = 0.0
+    ) -> list[FormStep]:
+        """Adds a row; returns the steps that it completes."""
+        if numbers == "each":
+            step = self._counted(row, step)
+        elif numbers == "part" or step is None or (numbers == "updates" and self._now is not None):
+            step = self._now
+        if step is None or step > LARGEST_STEP:
+            return []
+        if step <= self._last:  # of a step that was handed out, only a validation counts
+            late = {key: value for key, value in self._framework.translate(row).items() if key.startswith("val")}
+            return [FormStep(step, late, *place, t)] if late else []
+        if step not in self._open:
+            self._open[step] = _Open(*place)
+        if numbers != "updates":
+            self._now = step
+        opened = self._open[step]
+        opened.t = t or opened.t
+        for name, value in row.items() if numbers == "updates" else ():
+            opened.updates.setdefault(name, []).append(value)
+        if numbers != "updates":
+            opened.row.update(row)
+        whole = step if any(name in row for name in self._framework.ends) else -1
+        ahead = max(self._open) - self._framework.lag - 1
+        return self._take(max(whole, ahead, sorted(self._open)[-_OPEN] - 1 if len(self._open) > _OPEN else -1))
+
+    def _counted(self, row: Mapping[str, float], step: int | None) -> int | None:
+        """The number of a row that has none: it begins a step if it has a metric of every step."""
+        if not any(name in row for name in self._framework.ends):
+            return self._now
+        after = (self._now or 0) + 1
+        return max(step, after) if step is not None else after
+
+    def close(self) -> list[FormStep]:
+        """The steps that are incomplete."""
+        return self._take(LARGEST_STEP, cut=True)
+
+    def _take(self, upto: int, *, cut: bool = False) -> list[FormStep]:
+        return [self._made(step, cut) for step in sorted(self._open) if step <= upto]
+
+    def _made(self, step: int, cut: bool) -> FormStep:
+        opened = self._open.pop(step)
+        self._last = max(self._last, step)
+        means = {name: sum(values) / len(values) for name, values in opened.updates.items()}
+        data = self._framework.translate({**means, **opened.row})
+        if self._framework.drops_nan and not cut:
+            judged = {key for key in data if key.startswith(("actor/", "critic/", "rollout_corr/"))}
+            if self._seen >= _USUAL and self._always is not None and judged:
+                data |= dict.fromkeys(self._always - judged, math.nan)
+            else:
+                self._always = judged if self._always is None else self._always & judged
+            self._seen += 1
+        return FormStep(step, data, opened.line, opened.offset, opened.t)
+
+
+class FormReader:
+    """Reads the lines of one framework's console. `settings` are those that it printed, under its names."""
+
+    def __init__(self, framework: Framework) -> None:
+        self.framework = framework
+        self.hints = tuple(dict.fromkeys(form.hint.encode() for form in framework.lines))
+        self._forms = [(form, re.compile(form.match), re.compile(form.pair)) for form in framework.lines]
+        self._join = Joiner(framework)
+        self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
+        self.settings: dict[str, Any] = {}
+        self.total: int | None = None
+
+    def read(self, text: str, number: int, offset: int) -> list[FormStep] | None:
+        """The steps that a line completes, None for one of no form; `text` has no prefix of Ray and no escapes."""
+        for form, match, pair in self._forms:
+            if form.hint in text and (found := match.match(text)):
+                return self._take(form, pair, found.groupdict(), (number, offset))
+        if "/" in text and (bar := _BAR.search(text)):
+            self._bar = number, int(bar[1]), int(bar[2])
+        return None
+
+    def close(self) -> list[FormStep]:
+        return self._join.close()
+
+    def _take(
+        self, form: LineForm, pair: re.Pattern[str], found: Mapping[str, str | None], place: tuple[int, int]
+    ) -> list[FormStep] | None:
+        if form.body == "setting":
+            self.settings[str(found["name"])] = _meant(str(found["value"]))
+            return []
+        step = int(number) if (number := found.get("step")) else None
+        if total := found.get("of"):
+            self.total = int(total)
+        body = found.get("body")
+        row = _pairs(pair, body) if body and form.pair else dict_row(body) if body else {}
+        if body and not row:
+            return None
+        if step is None and self._bar is not None and self._bar[0] == place[0]:
+            _, step, self.total = self._bar
+        return self._join.add(row, step, form.numbers, place)
+
+
+def names_in(text: str) -> Iterator[tuple[str, dict[str, float]]]:
+    """The frameworks whose lines `text` may be one of, by their tables' names, with its metrics."""
+    for name, framework in frameworks().items():
+        for form in framework.lines:
+            if form.hint in text and form.body == "metrics" and (found := _compiled(form.match).match(text)):
+                body = found.groupdict().get("body")
+                row = _pairs(_compiled(form.pair), body) if body and form.pair else dict_row(body) if body else {}
+                if not framework.marks or any(_compiled(mark).search(text) for mark in framework.marks):
+                    yield name, row
+
+
+_compiled = re.compile  # with a cache of its own
+
+
+def _pairs(pair: re.Pattern[str], body: str) -> dict[str, float]:
+    row = {}
+    for match in pair.finditer(body):
+        share = 0.01 if match.groupdict().get("share") else 1.0
+        row[match["name"]] = float(match["value"]) * share
+    return row
+
+
+def dict_row(body: str) -> dict[str, float]:
+    """The numbers of a dict as Python or JSON writes it; of one that is cut, those that are whole."""
+    text = body.rstrip()
+    if text.endswith("}"):
+        for form in (text, text.translate(_QUOTED)):
+            try:
+                return numbers(orjson.loads(form).items())
+            except (orjson.JSONDecodeError, AttributeError):
+                continue
+    elif text.startswith("{"):
+        text = text[: text.rfind(",") + 1]
+    return {name: _NONE[value] if value in _NONE else float(value) for name, value in _PAIR.findall(text)}
+
+
+def numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    """The numbers among values: null is nan, and numbers may be words."""
+    row = {}
+    for name, value in items:
+        kind = type(value)
+        if kind is float:
+            row[name] = value
+        elif kind is int or kind is bool:
+            row[name] = float(value) if abs(value) < 2**1000 else math.inf
+        elif value is None:
+            row[name] = math.nan
+        elif kind is str:
+            try:
+                row[name] = float(value)
+            except ValueError:
+                continue
+    return row
+
+
+def _meant(text: str) -> Any:
+    """The value of a printed setting."""
+    if text in ("True", "False", "None"):
+        return {"True": True, "False": False}.get(text)
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,194 @@
+"""Other frameworks as data: what their logs look like, and which of their metrics are which of ours.
+
+Each table in frameworks/ describes one; `--names FILE` gives another one of the same form.
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from launcher.core.errors import UserError
+from launcher.core.tables import read_tables, record
+
+_FOLDER = Path(__file__).with_suffix("")
+FEW = 3  # known names that recognize a framework
+_OURS = (  # how our own keys start: under such a name, another framework's value would be judged
+    *("actor/", "critic/", "response_length/", "prompt_length/", "response/", "timing_s/", "timing/", "perf/", "val"),
+    *("training/", "rollout_corr/", "num_turns/", "tool_call_counts/", "responses/", "separate_async/", "fully_async/"),
+    *("test_score/", "machine/", "global_seqlen/"),
+)
+Numbers = Literal["step", "part", "each", "updates"]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A metric: `theirs` in order of preference, or a `pattern` whose group fills the {} of `ours`.
+
+    `ours` is empty where no metric of ours has the same meaning; `differs` is the reason. A value times `scale` is
+    ours. `per`: what it is a mean over. `estimator`: of a KL, or the setting that selects it. `source`: FILE: SYMBOL.
+    """
+
+    theirs: tuple[str, ...] = ()
+    ours: str = ""
+    pattern: str = ""
+    scale: float = 1.0
+    unit: str = ""
+    per: str = ""
+    estimator: str = ""
+    differs: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class LineForm:
+    """A kind of line, which contains `hint` and matches `match`, with the groups `step` and `body`.
+
+    The body is a dict of Python or JSON, or has a metric wherever `pair` matches (`name`, `value`, `share` for %).
+    A "setting" has the groups `name` and `value`. `numbers`: the line has the number of its "step"; is a "part" of the
+    step that the lines before it began; is a step of its own ("each"); or is numbered by "updates", of which a step
+    may have several.
+    """
+
+    match: str
+    hint: str
+    body: Literal["metrics", "setting"] = "metrics"
+    pair: str = ""
+    numbers: Numbers = "step"
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework's table.
+
+    `commit` is the version of `repository` that was read, `configuration` where its settings are found, `settings` the
+    veRL key of each. `base`: it has the names of another table, and `marks` distinguish its lines. `steps` are names of
+    the number of a step in rows of a file, `mini` those that number updates, `prefixes` what trackers put before names.
+    A step is complete with one of the metrics `ends`, or when a line is `lag` steps ahead. `drops_nan`: metrics that
+    are not finite are left out. `own`: its names are ours.
+    """
+
+    title: str
+    repository: str = ""
+    commit: str = ""
+    configuration: str = ""
+    base: str = ""
+    marks: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ("step",)
+    mini: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    lag: int = 0
+    drops_nan: bool = False
+    own: bool = False
+    prefixes: tuple[str, ...] = ()
+    lines: tuple[LineForm, ...] = ()
+    metrics: tuple[Name, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _names(self) -> dict[str, tuple[Name, int]]:
+        """Each name with its row, and its rank among the names of the row."""
+        return {name: (row, rank) for row in self.metrics for rank, name in enumerate(row.theirs)}
+
+    @functools.cached_property
+    def _patterns(self) -> list[tuple[re.Pattern[str], Name]]:
+        return [(re.compile(row.pattern), row) for row in self.metrics if row.pattern]
+
+    @functools.cached_property
+    def _found(self) -> dict[str, tuple[str, float, int]]:
+        return {}
+
+    def _ours(self, name: str) -> tuple[str, float, int]:
+        """Our key for a name, the scale, and the rank of the name; -1 for one that is not in the table."""
+        short = next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
+        row, rank = self._names.get(name) or self._names.get(short) or (None, 0)
+        if row is not None and row.ours:
+            return row.ours, row.scale, rank
+        for pattern, by in self._patterns if row is None else ():
+            if match := pattern.match(name):
+                return by.ours.format(*match.groups()), by.scale, 0
+        return (f"{self.title}/{name}" if name.startswith(_OURS) and not self.own else name), 1.0, -1
+
+    def translate(self, row: Mapping[str, float]) -> dict[str, float]:
+        """The metrics under our names. Those without one keep theirs, unless it is one of ours."""
+        ranks: dict[str, int] = {}
+        data: dict[str, float] = {}
+        for name, value in row.items():
+            found = self._found.get(name)
+            if found is None:
+                found = self._found[name] = self._ours(name)
+            key, scale, rank = found
+            if rank < 0:
+                if self.own or value - value == 0:  # one that is never judged is not reported either
+                    data[key] = value
+            elif rank <= ranks.get(key, rank):
+                ranks[key], data[key] = rank, value * scale
+        return data
+
+    def known(self, names: Iterable[str]) -> int:
+        """How many of these names the table has."""
+        rows = set()
+        for name in names:
+            short = next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
+            rows |= {id(found[0]) for each in (name, short) if (found := self._names.get(each))}
+            rows |= {id(row) for pattern, row in self._patterns if pattern.match(name)}
+        return len(rows)
+
+    def keys(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The veRL keys that settings of the framework stand for."""
+        return {ours: config[theirs] for theirs, ours in self.settings.items() if config.get(theirs) is not None}
+
+
+@functools.cache
+def frameworks() -> dict[str, Framework]:
+    """All tables by the names of their files."""
+    tables = {path.stem: read_tables(path) for path in sorted(_FOLDER.glob("*.toml"))}
+    return {name: _made({**tables.get(table.get("base", ""), {}), **table}) for name, table in tables.items()}
+
+
+def _made(table: Mapping[str, Any]) -> Framework:
+    lines = tuple(record(LineForm, row) for row in table.get("lines", ()))
+    return record(Framework, table, lines=lines, metrics=tuple(record(Name, row) for row in table.get("metrics", ())))
+
+
+def of_names(names: Collection[str]) -> Framework | None:
+    """The framework whose table has the most of these names; None where no table has enough."""
+    best = max(frameworks().values(), key=lambda each: (each.known(names), not each.base))
+    return best if best.known(names) >= FEW else None
+
+
+def described(by: Mapping[str, Any] | None) -> Framework | None:
+    """The framework that run.yaml describes: the name of a table, or a table of the user."""
+    if not by:
+        return None
+    return frameworks().get(str(by["table"])) if "table" in by else _made(by)
+
+
+def reference(framework: Framework | None, table: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """What run.yaml keeps of a framework, for `described`; `table` is the user's."""
+    if framework is None or not table:
+        return next(({"table": name} for name, each in frameworks().items() if each is framework), None)
+    return {**table, "lines": [dataclasses.asdict(line) for line in framework.lines]}
+
+
+_EXAMPLE = '[[metrics]] with theirs = ["reward"], ours = "critic/score/mean"'
+
+
+def user_table(path: Path) -> dict[str, Any]:
+    """The table of `--names FILE`. Raises UserError for one that cannot be used, with the place."""
+    try:
+        table = read_tables(path)
+        made = _made({"title": path.stem, **table})
+        for pattern in (*(row.pattern for row in made.metrics), *(line.match for line in made.lines)):
+            re.compile(pattern)
+    except (OSError, ValueError, TypeError, AttributeError, re.error) as error:
+        raise UserError(f"--names {path}: {' '.join(str(error).split())}", f"use {_EXAMPLE}") from None
+    for number, row in enumerate(made.metrics, 1):
+        if not (row.theirs or row.pattern) or not (row.ours or row.differs):
+            raise UserError(f"--names {path}: row {number} of metrics lacks theirs or ours", f"use {_EXAMPLE}")
+    if not made.metrics:
+        raise UserError(f"--names {path} has no metrics", f"use {_EXAMPLE}")
+    return {"title": path.stem, **table}

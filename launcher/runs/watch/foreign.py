@@ -1,0 +1,155 @@
+"""Logs of other frameworks: which framework wrote a file, and the steps of files that have a row per step."""
+
+import csv
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.console.forms import FormStep, Joiner, names_in, numbers
+from launcher.console.lines import PREFIX, PieceSplitter, clean_text
+from launcher.core.errors import UserError
+from launcher.core.text import clean
+from launcher.metrics.frameworks import FEW, Framework, frameworks, of_names
+from launcher.metrics.records import is_step, jsonable, parse_object
+
+GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
+_STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # of rows of unknown origin
+_VERL = re.compile(rb"(?:^|[\n)] ?)(?:\x1b\[[0-9;]{0,20}m ?)*step:[0-9]{1,15} - [\w-]+/")
+_LOOKED = 20_000  # lines that may be of a form, until which a framework is found
+_ROWS = 200  # of a file, by whose names its framework is found
+_HISTORY = b'"log_history"'  # of trainer_state.json
+
+
+def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
+    """The framework that printed a console, by its lines and the names in them; None for veRL's and unknown ones.
+
+    With `names`, a table of the user, it is that one, with the lines of the framework whose form the console has.
+    """
+    hints = {form.hint.encode() for framework in frameworks().values() for form in framework.lines}
+    seen: dict[str, set[str]] = {}
+    looked, rest = 0, b""
+    for chunk in chain(read, (b"\n",)):
+        whole, _, rest = (rest + chunk).rpartition(b"\n")
+        verl = None if names else _VERL.search(whole)
+        for line in (whole[: verl.start()] if verl else whole).split(b"\n"):
+            if not any(hint in line for hint in hints):
+                continue
+            looked += 1
+            for _, _, raw, _ in PieceSplitter().feed(line + b"\n"):
+                prefix = PREFIX.match(raw)
+                for name, row in names_in(clean_text(raw, prefix.end() if prefix else 0)):
+                    seen.setdefault(name, set()).update(row)
+            if found := _decided(seen, names):
+                return found
+        if verl or looked > _LOOKED:
+            return None
+        rest = rest[-(1 << 20) :]
+    return None
+
+
+def _decided(seen: Mapping[str, set[str]], names: Framework | None) -> Framework | None:
+    known = {name: frameworks()[name] for name in seen}
+    if names is not None:
+        form = next((form for name, form in known.items() if names.known(seen[name])), None)
+        if form is None:
+            return None
+        return dataclasses.replace(form, title=names.title, metrics=names.metrics, settings=names.settings, marks=())
+    sure = [(each.known(seen[name]), bool(each.base), name) for name, each in known.items()]
+    count, _, best = max(sure, default=(0, False, ""))
+    return known[best] if count >= FEW else None
+
+
+def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
+    """The framework of a file with a row per step, by the names in its first rows; None for another file.
+
+    Raises UserError for rows with a step, of whose names neither `names`, the user's table, nor another one has any.
+    """
+    seen: Counter[str] = Counter()
+    numbered = False
+    for row in islice(_rows(read), _ROWS):
+        seen.update(numbers(row.items()))
+        numbered = numbered or _step(row, _STEPS) is not None
+    found = of_names(seen) if names is None else names if names.known(seen) else None
+    if found is None and numbered:
+        shown = ", ".join(clean(name)[:40] for name, _ in seen.most_common(8) if name not in _STEPS)
+        known = "a known framework" if names is None else "--names"
+        raise UserError(f"{path} has a row per step, but too few names of {known}: {shown}", GIVE_NAMES)
+    return found
+
+
+def file_lines(read: Iterable[bytes], framework: Framework) -> Iterator[bytes]:
+    """The steps of a file with a row per step, as lines of veRL's metrics.jsonl."""
+    for step in row_steps(_rows(read), framework):
+        yield orjson.dumps({"step": step.step, "data": jsonable(step.data)})
+
+
+def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework) -> Iterator[FormStep]:
+    """The steps of rows that have the number of their step, and perhaps their time as `_timestamp`."""
+    join = Joiner(framework)
+    for row in rows:
+        own, update = _step(row, framework.steps), _step(row, framework.mini)
+        data = numbers((name, value) for name, value in row.items() if name not in _STEPS and name[:1] != "_")
+        t = row.get("_timestamp")
+        if own is None and update is None:
+            own = _step(row, _STEPS)
+        number, kind = (update, "updates") if own is None and update is not None else (own, "step")
+        yield from join.add(data, number, kind, (0, 0), t if isinstance(t, float) else 0.0)
+    yield from join.close()
+
+
+def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    """The number of the step in a row."""
+    for name in names:
+        try:
+            number = int(float(row[name]))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            continue
+        if is_step(number):
+            return number
+    return None
+
+
+def _rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    """The rows of JSON lines, of trainer_state.json, and of CSV with a column for the step; none of another file."""
+    chunks = iter(read)
+    start = next(chunks, b"").lstrip()
+    head = start.partition(b"\n")[0]
+    if head.startswith(b"{") and parse_object(head) is not None:
+        yield from filter(None, map(parse_object, _lines(chain((start,), chunks))))
+    elif re.match(rb'\{\s*"', start):
+        yield from _history(b"".join((start, *chunks)))
+    else:
+        cells = {sign: head.decode(errors="replace").split(sign) for sign in ",\t;"}
+        sign = next((sign for sign, names in cells.items() if len(names) > 1 and _numbered(names)), "")
+        lines = (line.decode(errors="replace").replace("\0", "") for line in _lines(chain((start,), chunks)))
+        for row in csv.DictReader(lines, delimiter=sign) if sign else ():
+            yield {name: value for name, value in row.items() if isinstance(name, str) and isinstance(value, str)}
+
+
+def _numbered(names: list[str]) -> bool:
+    return any(name.strip(' "\r').lower() in _STEPS for name in names)
+
+
+def _lines(read: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in read:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+def _history(text: bytes) -> list[dict[str, Any]]:
+    """The rows of a trainer_state.json; of one that is cut, those that are whole."""
+    state = parse_object(text)
+    if state is None and (begin := text.find(_HISTORY)) >= 0:
+        rows = text[begin + len(_HISTORY) : text.rfind(b"}") + 1].lstrip(b": \n")
+        state = parse_object(b'{"log_history": ' + rows + b"]}")
+    rows_ = (state or {}).get("log_history")
+    return [row for row in rows_ if isinstance(row, dict)] if isinstance(rows_, list) else []

@@ -1,0 +1,222 @@
+"""Logs of other frameworks are recognized, and judged like veRL's by the rules whose metrics they have."""
+
+import importlib
+import math
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from foreign_logs import FORMS, Steps, ours
+
+from launcher.core.errors import UserError
+from launcher.health import keys
+from launcher.health.checklist import Checklist
+from launcher.metrics.frameworks import described, frameworks, user_table
+from launcher.record.events import LevelChange
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.source import LogFile, resolve
+from launcher.runs.watch.steps import steps
+
+OURS = {name for value in vars(keys).values() if isinstance(value, tuple) for name in value if isinstance(name, str)}
+ROWS = [(name, row) for name, each in frameworks().items() for row in each.metrics]
+DIFFERENT = [(name, theirs) for name, row in ROWS if row.differs for theirs in row.theirs]
+
+
+@pytest.fixture(scope="module")
+def bank() -> ModuleType:
+    return importlib.import_module("health_bank")
+
+
+def chosen(bank: ModuleType) -> list[tuple[str, Steps]]:
+    """A healthy run and three that go wrong, of the half on which limits are chosen."""
+    runs = [run for run in bank.runs("calibration") if not run.before]
+    healthy = [run for run in runs if not run.fault and not bank.gone_wrong(run)][:2]
+    faulty = [
+        next(run for run in runs if run.fault == fault) for fault in sorted({run.fault for run in runs} - {""})[:3]
+    ]
+    return [(run.name, [(step, data) for step, _, data in run.steps if step > 0]) for run in (*healthy, *faulty)]
+
+
+def write(folder: Path, form: str, run: Steps) -> Path:
+    _, writer, file = FORMS[form]
+    path = folder / file
+    path.write_text(writer(run), "utf-8")
+    return path
+
+
+def of_foreign(path: Path) -> LogFile:
+    found = resolve(str(path))
+    assert isinstance(found, LogFile) and found.framework is not None
+    return found
+
+
+def seen(changes: list[LevelChange]) -> set[tuple[str, int, Level]]:
+    return {(change.rule, change.step, change.after) for change in changes if change.notable}
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), ROWS, ids=[f"{name}:{(row.theirs or (row.pattern,))[0]}" for name, row in ROWS]
+)
+def test_each_row_says_what_a_metric_is_and_where_its_framework_logs_it(name: str, row: object) -> None:
+    assert row.theirs or row.pattern  # type: ignore[attr-defined]
+    assert bool(row.ours) != bool(row.differs) or (row.ours and not row.differs)  # type: ignore[attr-defined]
+    assert ": " in row.source  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("name", "theirs"), DIFFERENT, ids=[":".join(each) for each in DIFFERENT])
+def test_no_rule_judges_a_metric_with_another_meaning(name: str, theirs: str) -> None:
+    found = frameworks()[name].translate({theirs: 1.0, **{f"{at}{theirs}": 1.0 for at in frameworks()[name].prefixes}})
+
+    assert found
+    assert not OURS & found.keys()
+    assert not any(key.startswith(keys.VALIDATION) for key in found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_has_the_flags_of_the_same_steps_as_verl(form: str, bank: ModuleType, tmp_path: Path) -> None:
+    names = FORMS[form][0]
+    first = -1 if names == "slime" else 0  # slime counts from 0
+    for name, run in chosen(bank):
+        log = of_foreign(write(tmp_path, form, run))
+        known = [(number + first, ours(names, data)) for number, data in run]
+
+        read = [
+            (record.step, {key: record.data.get(key) for key in data})
+            for (_, record), (_, data) in zip(steps(log), known, strict=True)
+        ]
+        assert [number for number, _ in read] == [number for number, _ in known]
+        for (_, got), (_, data) in zip(read, known, strict=True):
+            assert got == pytest.approx(data, rel=1e-9, nan_ok=True)
+
+        checklist, changes = Checklist(clock=False), []
+        for number, data in known:
+            changes += checklist.step(number, data)
+        assert seen(judged(log, []).changes) == seen(changes), (form, name)
+
+
+@pytest.mark.parametrize(
+    ("form", "title"),
+    [
+        ("slime", "slime"),
+        ("miles", "miles"),
+        ("trl", "TRL"),
+        ("nemo-rl", "NeMo-RL"),
+        ("areal", "AReaL"),
+        ("roll", "ROLL"),
+    ],
+)
+def test_a_framework_is_recognized_by_its_lines(form: str, title: str, bank: ModuleType, tmp_path: Path) -> None:
+    assert of_foreign(write(tmp_path, form, chosen(bank)[0][1])).framework.title == title  # type: ignore[union-attr]
+
+
+def test_a_log_of_verl_is_not_another_frameworks() -> None:
+    for log in sorted(Path("tests/data/logs").glob("*.gz")):
+        found = resolve(str(log))
+        assert isinstance(found, LogFile) and found.framework is None, log
+
+
+def test_metrics_that_are_left_out_because_they_are_not_finite_are_nan(bank: ModuleType, tmp_path: Path) -> None:
+    run = [(number, dict(data)) for number, data in chosen(bank)[0][1]]
+    run[9][1]["actor/grad_norm"] = math.nan
+
+    found = {record.step: record.data for _, record in steps(of_foreign(write(tmp_path, "prime-rl file", run)))}
+
+    assert math.isnan(found[10]["actor/grad_norm"])
+    assert all(math.isfinite(found[number]["actor/grad_norm"]) for number in found if number != 10)
+
+
+def test_cut_and_hostile_lines_leave_the_other_steps(bank: ModuleType, tmp_path: Path) -> None:
+    run = chosen(bank)[0][1][:20]
+    for form in FORMS:
+        path = write(tmp_path, form, run)
+        text = path.read_text("utf-8")
+        whole = len(list(steps(of_foreign(path))))
+        if form not in ("trainer_state", "csv"):
+            text = text.replace("\n", "\n\x1b[31m{'reward': '\x1b]0;x\x07\n\u202e step 7: {\n", 3)
+        path.write_text(text[: int(0.8 * len(text))], "utf-8")
+
+        found = [record for _, record in steps(of_foreign(path))]
+
+        assert 0.6 * whole <= len(found) <= whole, form
+        assert all(key.isprintable() for record in found for key in record.data)
+
+
+def test_several_updates_of_a_rollout_are_one_step(tmp_path: Path) -> None:
+    line = "[2026-08-20 03:01:40] {} {}: {!r}\n"
+    text = ""
+    for rollout in range(4):
+        text += line.format("t.py:221 - rollout", rollout, {"rollout/raw_reward": 0.5})
+        for update in (0, 1):
+            row = {"train/grad_norm": 1.0 + update, "train/entropy_loss": 0.3, "train/ppo_kl": 0.0}
+            text += line.format("model.py:918 - step", 2 * rollout + update, row)
+        text += line.format("t.py:401 - perf", rollout, {"perf/step_time": 60.0})
+        text += line.format("r.py:9 - eval", rollout, {"eval/aime": 0.25, "eval/aime-truncated_ratio": 0.5})
+    log = tmp_path / "run.log"
+    log.write_text(text)
+
+    found = [
+        (record.step, record.data.get("actor/grad_norm"), record.data.get("val-core/aime/reward/mean@1"))
+        for _, record in steps(of_foreign(log))
+    ]
+
+    assert found == [each for step in range(4) for each in ((step, 1.5, None), (step, None, 0.25))]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hello\niter 5 loss 0.3 reward 1.5 kl 0.2\n", "line 2 has numbers: iter 5"),
+        ('{"iteration": 1, "foo": 2.0}\n', "too few names of a known framework: foo"),
+        ("hello\n", "no line has several numbers"),
+    ],
+)
+def test_an_unknown_form_is_described(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(text)
+
+    with pytest.raises(UserError) as raised:
+        resolve(str(path))
+
+    assert words in raised.value.message
+    assert "--names" in raised.value.hint
+
+
+def test_a_table_of_the_user_names_unknown_metrics(tmp_path: Path) -> None:
+    names, log = tmp_path / "names.toml", tmp_path / "x.csv"
+    names.write_text('[[metrics]]\ntheirs = ["ret"]\nours = "critic/score/mean"\nscale = 10\n')
+    log.write_text("step,ret\n1,0.3\n2,0.4\n")
+
+    run = import_logs([str(log)], names=user_table(names))[0]
+
+    assert [(record.step, record.data["critic/score/mean"]) for _, record in steps(run)] == [(1, 3.0), (2, 4.0)]
+    assert described(run.read_info().framework) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = ", "x.toml"),
+        ("", "has no metrics"),
+        ('[[metrics]]\ntheirs = ["a"]\n', "row 1"),
+        ("[[metrics]]\nfoo = 1\n", "foo"),
+    ],
+)
+def test_a_wrong_table_is_an_error_with_its_place(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+
+    with pytest.raises(UserError, match=words):
+        user_table(path)
+
+
+@pytest.mark.parametrize("form", ["slime", "trl", "trainer_state", "prime-rl file", "skyrl"])
+def test_an_imported_run_is_judged_as_its_log(form: str, bank: ModuleType, tmp_path: Path) -> None:
+    path = write(tmp_path, form, chosen(bank)[-1][1])
+
+    run = import_logs([str(path)])[0]
+
+    assert isinstance(run, RunDir)
+    assert seen(judged(run, []).changes) == seen(judged(of_foreign(path), []).changes)
