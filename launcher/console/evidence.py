@@ -138,19 +138,11 @@ class Evidence:
     def _take(self, line: Marked) -> None:
         raw, start = line.piece[2], line.match.start("text")
         source, pid = line.writer
-        if self._form is not None:
-            steps = self._form.read(clean_text(raw, line.match.end("prefix")), *line.piece[:2])
-            if steps is not None:
-                self.step, self.total = (steps[-1].step if steps else self.step), self._form.total
-                self._alive("step", line)
-                return
+        if self._take_step(line):
+            return
         if line.config is not None:
             self._lines["config_ends"] = line
             self.only_validates = line.config.get("trainer.val_only") is True
-            return
-        if line.step is not None:
-            self.step = line.step.step
-            self._alive("step", line)
             return
         message = self._messages.pop(line.writer, None) if self._messages else None
         if pid not in self.processes and len(self.processes) < WRITERS:
@@ -181,6 +173,21 @@ class Evidence:
         elif _any_line().match(text):
             causes = tuple(cause for cause in self._catalogue if cause.line and _regex(cause.line).match(text))
             self._add(self._error(line, text, causes))
+
+    def _take_step(self, line: Marked) -> bool:
+        """Whether the line has the metrics of a step; a run that logs them continues."""
+        if line.step is not None:
+            self.step = line.step.step
+        elif self._form is not None:
+            number, offset, raw, _ = line.piece
+            steps = self._form.read(clean_text(raw, line.match.end("prefix")), number, offset)
+            if steps is None:
+                return False
+            self.step, self.total = (steps[-1].step if steps else self.step), self._form.total
+        else:
+            return False
+        self._alive("step", line)
+        return True
 
     def _take_mark(self, line: Marked) -> bool:
         """Handles a line by its mark; returns whether the mark is the whole line."""

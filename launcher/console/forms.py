@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from launcher.metrics.frameworks import Framework, LineForm, frameworks
+from launcher.metrics.frameworks import Framework, LineForm, Settings, frameworks
 from launcher.metrics.records import LARGEST_STEP
 
 _PAIR = re.compile(
@@ -117,7 +117,7 @@ class FormReader:
         self._forms = [(form, re.compile(form.match), re.compile(form.pair)) for form in framework.lines]
         self._join = Joiner(framework)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
-        self.settings: dict[str, Any] = {}
+        self.settings: Settings = {}
         self.total: int | None = None
 
     def read(self, text: str, number: int, offset: int) -> list[FormStep] | None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables, record
@@ -21,6 +21,8 @@ _OURS = (  # how our own keys start: under such a name, another framework's valu
     *("training/", "rollout_corr/", "num_turns/", "tool_call_counts/", "responses/", "separate_async/", "fully_async/"),
     *("test_score/", "machine/", "global_seqlen/"),
 )
+Settings: TypeAlias = dict[str, Any]
+"""Settings by key, or a table as TOML has it."""
 Numbers = Literal["step", "part", "each", "updates"]
 
 
@@ -137,7 +139,7 @@ class Framework:
             rows |= {id(row) for pattern, row in self._patterns if pattern.match(name)}
         return len(rows)
 
-    def keys(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def keys(self, config: Mapping[str, Any]) -> Settings:
         """The veRL keys that settings of the framework stand for."""
         return {ours: config[theirs] for theirs, ours in self.settings.items() if config.get(theirs) is not None}
 
@@ -167,7 +169,7 @@ def described(by: Mapping[str, Any] | None) -> Framework | None:
     return frameworks().get(str(by["table"])) if "table" in by else _made(by)
 
 
-def reference(framework: Framework | None, table: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+def reference(framework: Framework | None, table: Mapping[str, Any] | None = None) -> Settings | None:
     """What run.yaml keeps of a framework, for `described`; `table` is the user's."""
     if framework is None or not table:
         return next(({"table": name} for name, each in frameworks().items() if each is framework), None)
@@ -177,7 +179,7 @@ def reference(framework: Framework | None, table: Mapping[str, Any] | None = Non
 _EXAMPLE = '[[metrics]] with theirs = ["reward"], ours = "critic/score/mean"'
 
 
-def user_table(path: Path) -> dict[str, Any]:
+def user_table(path: Path) -> Settings:
     """The table of `--names FILE`. Raises UserError for one that cannot be used, with the place."""
     try:
         table = read_tables(path)

@@ -19,7 +19,7 @@ from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, appearing
+from launcher.record.layout import AttemptDir, RunDir, appearing
 from launcher.record.state import RunState, StateFile
 from launcher.runs.act.tracker_files import is_tracker, read
 from launcher.runs.act.tracker_run import TrackerClock, TrackerFiles, no_metrics
@@ -153,39 +153,7 @@ def _fill(run: RunDir, group: list[_Attempt], names: Mapping[str, Any] | None, s
     events, now = EventLog(run.events), time.time()
     state = RunState("imported")
     for source in group:
-        attempt = run.add_attempt()
-        if source.console is not None:
-            _copy(source.console, attempt.console)
-        if source.metrics is not None:
-            _copy(source.metrics, attempt.metrics, None if source.tracked else source.framework)
-        console = attempt.console if source.console else None
-        metrics = attempt.metrics if source.metrics else None
-        clock, keys = source.clock(), {**(source.tracked.config if source.tracked else {}), **settings}
-        sink, checklist = DiskSink(attempt, events), checklist_maker(RunInfo(), {})
-        both, framework = bool(console and metrics), source.framework
-        monitor = Monitor(sink, checklist, keys, file_logger=both, framework=framework, pinned=settings, clock=clock)
-        started = clock.now
-        resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
-        monitor.history(earlier_steps(run, attempt.number, resumed))
-        read_attempt(monitor, console, metrics, clock)
-        code = source.tracked.exit_code if source.tracked else None
-        LaunchRecord(created=started, resume_step=resumed, keys=monitor.keys if framework else keys).write(
-            attempt.launch
-        )
-        Exit(code=code, t=clock.now).write(attempt.exit)
-        state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
-        if console:
-            result = diagnose(chunks(attempt.console), framework=framework)
-            outcome = "failed" if result.failed else result.cause
-            error = result.title if result.failed else None
-            state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
-        if code is not None and state.outcome in (None, "running"):
-            state = dataclasses.replace(state, outcome="failed" if code else "finished")
-        for note in source.tracked.notes if source.tracked else ():
-            events.add(Note(note), clock.now)
-        if framework is not None:
-            events.add(Note(coverage(framework.title, monitor.checklist.checks())), clock.now)
-        state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
+        state = dataclasses.replace(_fill_attempt(run, source, events, settings), created=now)
     sources = [path for source in group for path in source.sources]
     resolved = next((found for source in reversed(group) if (found := source.settings()).preset), Resolved())
     info = RunInfo(
@@ -199,6 +167,48 @@ def _fill(run: RunDir, group: list[_Attempt], names: Mapping[str, Any] | None, s
     )
     info.write(run.run_yaml)
     StateFile(run).write(scored(run, state))
+
+
+def _fill_attempt(run: RunDir, source: _Attempt, events: EventLog, settings: Mapping[str, Any]) -> RunState:
+    """Copies and judges the logs of the next attempt."""
+    attempt, framework, tracked = run.add_attempt(), source.framework, source.tracked
+    if source.console is not None:
+        _copy(source.console, attempt.console)
+    if source.metrics is not None:
+        _copy(source.metrics, attempt.metrics, None if tracked else framework)
+    console = attempt.console if source.console else None
+    metrics = attempt.metrics if source.metrics else None
+    clock, keys = source.clock(), {**(tracked.config if tracked else {}), **settings}
+    sink, checklist, both = DiskSink(attempt, events), checklist_maker(RunInfo(), {}), bool(console and metrics)
+    monitor = Monitor(sink, checklist, keys, file_logger=both, framework=framework, pinned=settings, clock=clock)
+    started = clock.now
+    resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
+    monitor.history(earlier_steps(run, attempt.number, resumed))
+    read_attempt(monitor, console, metrics, clock)
+    code = tracked.exit_code if tracked else None
+    kept = dict(monitor.keys) if framework else keys
+    LaunchRecord(created=started, resume_step=resumed, keys=kept).write(attempt.launch)
+    Exit(code=code, t=clock.now).write(attempt.exit)
+    for note in tracked.notes if tracked else ():
+        events.add(Note(note), clock.now)
+    if framework is not None:
+        events.add(Note(coverage(framework.title, monitor.checklist.checks())), clock.now)
+    state = _ended(
+        RunState("imported", attempt=attempt.number, started=started, ended=clock.now), source, attempt, code
+    )
+    return dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
+
+
+def _ended(state: RunState, source: _Attempt, attempt: AttemptDir, code: int | None) -> RunState:
+    """The state with how the attempt ended, by its console or the tracker's exit code."""
+    if source.console is not None:
+        result = diagnose(chunks(attempt.console), framework=source.framework)
+        outcome = "failed" if result.failed else result.cause
+        error = result.title if result.failed else None
+        state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
+    if code is not None and state.outcome in (None, "running"):
+        state = dataclasses.replace(state, outcome="failed" if code else "finished")
+    return state
 
 
 def _copy(source: Path, target: Path, framework: Framework | None = None) -> None:

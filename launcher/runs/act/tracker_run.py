@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.metrics.frameworks import Framework, of_names
+from launcher.metrics.frameworks import Framework, Settings, of_names
 from launcher.metrics.records import StepRecord, is_step
 from launcher.metrics.timing import seconds_of
 from launcher.runs.watch.foreign import row_steps
@@ -27,7 +27,7 @@ class TrackerFiles:
     name: str
     folder: Path
     started: float | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Settings = field(default_factory=dict)
     steps: dict[int, StepRecord] = field(default_factory=dict)
     console: Path | None = None
     exit_code: int | None = None

@@ -117,15 +117,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
         responses = ToldByResponses(source, attempt)
-        monitor = Monitor(
-            sink,
-            make,
-            launch.keys,
-            file_logger=metrics is not None,
-            framework=described(info.framework),
-            pinned=pinned,
-            tell=responses.add,
-        )
+        both, framework, tell = metrics is not None, described(info.framework), responses.add
+        monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))

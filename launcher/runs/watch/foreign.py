@@ -145,7 +145,7 @@ def _lines(read: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _history(text: bytes) -> list[dict[str, Any]]:
+def _history(text: bytes) -> list[Mapping[str, Any]]:
     """The rows of a trainer_state.json; of one that is cut, those that are whole."""
     state = parse_object(text)
     if state is None and (begin := text.find(_HISTORY)) >= 0:
