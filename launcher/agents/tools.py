@@ -186,7 +186,7 @@ def page(text: str, offset: int | None, *, end: bool = False) -> str:
     return f"{text[begin:stop].rstrip()}\n[characters {begin} to {stop} of {len(text)}; {'; '.join(notes)}]"
 
 
-def _property(row: Mapping[str, str]) -> dict[str, Any]:
+def _property(row: Mapping[str, str]) -> Mapping[str, object]:
     described = {"type": row["type"], "description": row["about"]}
     return described | ({"items": {"type": "string"}} if row["type"] == "array" else {})
 

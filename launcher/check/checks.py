@@ -1,7 +1,7 @@
 """The checks, and the functions that run them. A check is a plain function from a subject to findings."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,14 +52,14 @@ class Report:
     """All results about a preset; `ok` if there is no error. `skipped` are the titles of checks that were not made."""
 
     findings: list[Finding]
-    memory: dict[str, Any]
+    memory: dict[str, object]
     skipped: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         return not any(finding.level == "error" for finding in self.findings)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Mapping[str, object]:
         """What `check --json` prints."""
         return {
             "ok": self.ok,

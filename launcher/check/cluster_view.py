@@ -95,7 +95,7 @@ def ask(subject: Subject, paths: Sequence[str]) -> View:
     return View(where, str(found["ray"]), str(found["python"]), nodes, rest)
 
 
-def _runtime_env(subject: Subject) -> dict[str, Any]:
+def _runtime_env(subject: Subject) -> Mapping[str, object]:
     """The runtime environment of veRL's workers."""
     python = subject.get(f"{RAY}.runtime_env.py_executable")
     env = {name.removeprefix(_ENV): str(each.value) for name, each in subject.settings.items() if name.startswith(_ENV)}
@@ -149,10 +149,10 @@ def _as_job(cluster: Cluster, argv: Sequence[str], env: Mapping[str, str]) -> st
             cluster.delete(id)
 
 
-def _answer(where: str, text: str) -> dict[str, Any]:
+def _answer(where: str, text: str) -> Mapping[str, Any]:
     for line in text.splitlines():
         if line.startswith(cluster_probe.MARK):
-            found: dict[str, Any] = orjson.loads(line.removeprefix(cluster_probe.MARK))
+            found: dict[str, object] = orjson.loads(line.removeprefix(cluster_probe.MARK))
             if "error" not in found:
                 return found
             text = f"{text}\n{found['error']}"

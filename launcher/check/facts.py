@@ -9,9 +9,9 @@ import dataclasses
 import functools
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -47,7 +47,7 @@ class Packages:
     oldest_vllm: tuple[tuple[str, str], ...]
     queue: str
     transfers: dict[str, list[str]]
-    online: dict[str, dict[str, Any]]
+    online: dict[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Finding:
         changes = (change for fix in self.fixes for change in fix.changes if change.operation == "rename")
         return next(((change.key, change.words) for change in changes), None)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """One object of `check --json`; `change` and `rename` only if there is one."""
         found = {"id": self.id, "group": self.group, "level": self.level, "keys": list(self.keys)}
         found |= {"message": self.message, "fix": self.fix}

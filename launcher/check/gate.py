@@ -57,8 +57,8 @@ def admit(
 class Ahead:
     """The result of a preflight ahead of the start: the lasting findings, and the files that it read."""
 
-    findings: tuple[dict[str, Any], ...]
-    files: dict[str, Any]
+    findings: tuple[dict[str, object], ...]
+    files: dict[str, object]
 
 
 def admit_ahead(
@@ -88,12 +88,12 @@ def admit_waiting(loaded: LoadedPreset, ahead: Ahead, *, force: bool) -> Preflig
     return _preflight([*(finding.as_json() for finding in now), *ahead.findings])
 
 
-def stamps(what: Subject) -> dict[str, Any]:
+def stamps(what: Subject) -> dict[str, object]:
     """Each path of this machine that the settings name, with time and size of the file or of a model's files.
 
     Other folders are left out, because they may change at any time.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for path in (Path(text) for setting in what.settings.values() for text in _paths(setting.value)):
         with contextlib.suppress(OSError, ValueError):  # not there, or no path at all
             model = (path / "config.json").is_file()
@@ -114,7 +114,7 @@ def _titles(narrate: Callable[[str], None]) -> Callable[[str], None]:
     return lambda title: narrate(f"checking: {title}")
 
 
-def _preflight(findings: Sequence[dict[str, Any]]) -> Preflight:
+def _preflight(findings: Sequence[dict[str, object]]) -> Preflight:
     kept = [each for each in findings if each["level"] != "info"]
     kept.sort(key=lambda each: each["level"] != "error")
     return Preflight(any(each["level"] == "error" for each in kept), tuple(kept))

@@ -20,7 +20,7 @@ from launcher.preset.files import LoadedPreset
 _RUN = Path("/RUN")  # stands for the folder of the run that there is not yet
 
 
-def replies(path: Path, text: str) -> Iterator[dict[str, Any]]:
+def replies(path: Path, text: str) -> Iterator[Mapping[str, object]]:
     """The two replies about the preset that the file `path` would be with this text."""
     from launcher.check import checks
     from launcher.preset.draft import Draft
@@ -52,7 +52,7 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
         return None, str(error)
 
 
-def _checked(loaded: LoadedPreset) -> dict[str, Any]:
+def _checked(loaded: LoadedPreset) -> Mapping[str, object]:
     from launcher.check import checks
     from launcher.check.subject import subject
     from launcher.estimate import memory

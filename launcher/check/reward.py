@@ -27,7 +27,7 @@ SIGNATURE = "compute_score(data_source, solution_str, ground_truth, extra_info=N
 TIMEOUT = 120.0  # seconds; importing torch and veRL takes 40 on a slow disk or a busy machine
 ENOUGH = 10.0  # seconds after which no further call is begun
 SLOW = 10.0  # seconds that the scores of one step may take
-MADE_UP: list[dict[str, Any]] = [
+MADE_UP: list[dict[str, object]] = [
     {
         "data_source": "openai/gsm8k",
         "reward_model": {"ground_truth": str(a + b)},
@@ -91,7 +91,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     path = subject.get(REWARD)
     if not path:
         return
-    rows: Sequence[dict[str, Any]] = ()
+    rows: Sequence[dict[str, object]] = ()
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).examples

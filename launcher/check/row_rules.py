@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from launcher.check.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, known_loops
 from launcher.check.config.schedules import schedules
@@ -43,7 +42,7 @@ class Rows(Record):
     media: str | None = None
     alike: int = 0
     """Of the measured rows, those with the most frequent prompt."""
-    examples: tuple[dict[str, Any], ...] = ()
+    examples: tuple[dict[str, object], ...] = ()
     lengths: dict[str, int] = field(default_factory=dict)
     """Tokens of prompts, with the number of prompts."""
     cut: int = 0

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from launcher import inside
 from launcher.check import facts
@@ -39,7 +38,7 @@ class Subject(PlacedConfig):
         """Whether the run goes to a Ray cluster, which has other CPUs and GPUs than this machine."""
         return self.loaded.preset.cluster.submit or self.loaded.preset.cluster.address is not None
 
-    def below(self, key: str) -> dict[str, Any]:
+    def below(self, key: str) -> dict[str, object]:
         """What is set in a block that veRL leaves open: by one mapping, or key by key."""
         whole, inside = self.get(key), f"{key}."
         named = {str(name): value for name, value in whole.items()} if isinstance(whole, Mapping) else {}

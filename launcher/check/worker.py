@@ -16,7 +16,7 @@ from launcher.core.text import clean
 
 def ask(
     python: str, probe: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The reply of a module of `ppo_tui_inside.probes`.
 
     `{"failed": why}` without one: it did not start, it ended, or it took longer than `timeout` seconds. All processes
@@ -46,7 +46,7 @@ def ask(
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
         err = errors.read()
     try:
-        answer: dict[str, Any] = orjson.loads(out)
+        answer: dict[str, object] = orjson.loads(out)
     except orjson.JSONDecodeError:
         last = clean(err.decode(errors="replace")).strip().rpartition("\n")[2]
         ended = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"

@@ -2,9 +2,9 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration, number
@@ -59,7 +59,7 @@ class RunResults:
     duration: float | None
     step_seconds: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
         fields = asdict(self)
         return fields | jsonable({key: value for key, value in fields.items() if isinstance(value, float)})

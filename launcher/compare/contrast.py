@@ -4,9 +4,9 @@ import math
 import statistics
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launcher.compare.comparison import Compared, groups
 from launcher.core.format import counted, number
@@ -83,7 +83,7 @@ class Contrast:
         least = "about" if self.over == "seeds" else "at least"
         return f"needs {least} {counted(self.more, 'more seed')} per group"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """For `--json`."""
         fields = asdict(self) | {"hint": self.hint, "figure": self.metric}  # as 0.1 called it
         return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}

@@ -8,9 +8,8 @@ saved seconds is above 0. docs/evidence/time.md has its share of false positives
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from launcher.compare.trial_runs import POLL, end, enqueue_fork, skipped
 from launcher.core.errors import UserError
@@ -65,7 +64,7 @@ class Proof:
         """Whether the change is kept."""
         return self.low > 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """For `--json`."""
         return asdict(self) | {"proven": self.proven}
 

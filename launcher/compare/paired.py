@@ -3,9 +3,9 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.metrics.intervals import LEVEL, quantile
@@ -47,7 +47,7 @@ class Paired(NamedTuple):
         before, after = self.around
         return " ".join(lines[before : len(lines) - after] or lines)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """The comparison with the changed prompts, without their responses."""
         changed = {
             name: [{"prompt": each.prompt, "before": each.before, "after": each.after} for each in listed]

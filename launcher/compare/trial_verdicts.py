@@ -6,10 +6,9 @@ All facts come from the run directories: a trial is a run whose run.yaml names i
 import functools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from launcher.core import paths
 from launcher.core.format import counted
@@ -86,7 +85,7 @@ class Arm:
         """What it undoes, and the reason of its verdict, in words."""
         return "; ".join(filter(None, (self.undoes and f"undoes {self.undoes}", self.why)))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """For `--json`."""
         return asdict(self)
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Mapping[str, Any]:
     """Reads a JSON object; empty when the file is missing or has none."""
     try:
         value = orjson.loads(path.read_bytes())

@@ -14,7 +14,7 @@ def read_tables(path: Path) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
-    tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    tables: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
     return tables
 
 

@@ -5,11 +5,10 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from launcher.core.errors import UserError
 
-Item = tuple[str, dict[str, Any]]
+Item = tuple[str, dict[str, object]]
 """The place of a row, for error messages, and the row."""
 
 

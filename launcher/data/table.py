@@ -1,10 +1,9 @@
 """The user's own rows: a table of questions and answers as .jsonl or .csv into veRL's schema."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.files import require_file
@@ -63,7 +62,7 @@ def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
         )
 
 
-def _text(place: str, item: dict[str, Any], column: str) -> str:
+def _text(place: str, item: Mapping[str, object], column: str) -> str:
     if column not in item:
         columns = ", ".join(map(str, item))
         raise UserError(f"{place}: no column {column!r}", near_hint(column, item, f"its columns are {columns}"))

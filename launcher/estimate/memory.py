@@ -10,8 +10,9 @@ weights go to the engine (`ActorRolloutRefWorker.update_weights`) and where weig
 the GPU is full: it counts up to the size of the GPU.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launcher.core.format import GIB, counted, gib, number
 from launcher.estimate import rollout_memory
@@ -64,7 +65,7 @@ class Phase:
         """The upper end for a run that was not just resumed."""
         return sum(part.bytes for part in self.parts if part.label != RESUMED)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Mapping[str, object]:
         return {
             "name": self.name,
             "gpu": self.gpu,
@@ -99,7 +100,7 @@ class Estimate:
         """The phase that is likely to hold most."""
         return max(self.phases, key=lambda phase: phase.gpu_high, default=None)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """`memory` of `check --json`; bytes."""
         facts = self.plan.facts
         return {

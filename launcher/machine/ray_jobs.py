@@ -243,11 +243,11 @@ class Cluster:
         except httpx.HTTPError as error:
             raise self._away(error) from None
 
-    def listed(self, kind: str, key: str, value: str) -> list[dict[str, Any]]:
+    def listed(self, kind: str, key: str, value: str) -> list[Mapping[str, Any]]:
         """Actors or placement groups by a value, at most 1,000 (Ray: `dashboard/modules/state/state_head.py`)."""
         asked = {"filter_keys": key, "filter_predicates": "=", "filter_values": value, "limit": 1000, "detail": 1}
         answer = self._ask("GET", f"/api/v0/{kind}", params=asked).json()
-        rows: list[dict[str, Any]] = answer["data"]["result"]["result"]
+        rows: list[Mapping[str, Any]] = answer["data"]["result"]["result"]
         return rows
 
     def _ask(self, method: str, path: str, allowed: tuple[int, ...] = (), **more: Any) -> "httpx.Response":

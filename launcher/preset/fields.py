@@ -14,7 +14,7 @@ Scale = Literal["", "125", "double", "divisor", "step"]
 a fixed step. "" has no next value: text, switches, choices.
 """
 
-_TYPES: dict[str, Any] = {
+_TYPES: dict[str, object] = {
     "bool": bool,
     "int": int,
     "float": float,
@@ -22,7 +22,7 @@ _TYPES: dict[str, Any] = {
     "list[int]": list[int],
     "list[float]": list[float],
     "list[str]": list[str],
-    "dict": dict[str, Any],
+    "dict": dict[str, object],
 }
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list"}
 _WORDS |= {dict: "a mapping"}

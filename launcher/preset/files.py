@@ -55,7 +55,7 @@ class LoadedPreset:
         """Whether it is a preset of the user's from an older ppo-tui that hides the shipped one of the same name."""
         return self.origin == "user" and self.name in shipped()
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, object]:
         """All set values, as the mapping that a file would hold; `restore` reads it back."""
         return layers.nest(self.layer)
 

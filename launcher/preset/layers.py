@@ -192,7 +192,7 @@ def given(layer: Layer) -> Layer:
     return {where: replace(entry, own=False) for where, entry in layer.items()}
 
 
-def nest(layer: Layer) -> dict[str, Any]:
+def nest(layer: Layer) -> dict[str, object]:
     """The layer as the nested mapping that a file would hold."""
     tree: dict[str, Any] = {}
     for path, entry in layer.items():

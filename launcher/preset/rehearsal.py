@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
@@ -59,14 +58,14 @@ def rehearsed(loaded: LoadedPreset, small: Mapping[str, str], cpus: int) -> Load
     return restore(f"{loaded.name}-rehearsal", snapshot, words)
 
 
-def _changes(table: str) -> dict[str, Any]:
+def _changes(table: str) -> Mapping[str, object]:
     return {**_TABLES[table]["values"], **dict.fromkeys(_TABLES[table]["unset"])}
 
 
-def _on_the_cpu(cpus: int) -> dict[str, Any]:
+def _on_the_cpu(cpus: int) -> Mapping[str, object]:
     """The device settings of toy-cpu, and GPU indices that no machine has, which hide all GPUs."""
     toy = load("toy-cpu")
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, groups in _TABLES["toy"].items():
         value = value_of(toy.preset, FIELDS[name])
         found |= {name: value, **{f"{group}.{name.partition('.')[2]}": value for group in groups}}

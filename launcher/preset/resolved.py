@@ -28,7 +28,7 @@ class Resolved:
     None: the log does not show its configuration.
     """
 
-    preset: dict[str, Any] | None = None
+    preset: dict[str, object] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -69,7 +69,7 @@ def version_of(config: Mapping[str, Any]) -> str:
     )
 
 
-def _wanted(config: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _wanted(config: Mapping[str, Any], version: str) -> Mapping[str, object]:
     """The values for a preset: those of fields, and of other keys that differ from veRL's defaults.
 
     Left out are names that this version does not read, what ppo-tui sets for each run, and the critic of runs without

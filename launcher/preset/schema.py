@@ -173,11 +173,11 @@ class Preset(Group):
     trainer: Trainer
     cluster: Cluster
     program: Program
-    health: dict[str, Any]
-    sweep: dict[str, Any]
-    env: dict[str, Any]
+    health: Mapping[str, object]
+    sweep: Mapping[str, object]
+    env: Mapping[str, str]
     python: str | None
-    overrides: dict[str, Any]
+    overrides: dict[str, object]
 
     @property
     def own_verl(self) -> Path | None:

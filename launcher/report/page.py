@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -106,7 +105,7 @@ def _moved(before: float, after: float, reach: float) -> str:
     return f"{'rose' if after > before else 'fell'} {ends}"
 
 
-def _run(report: RunReport) -> dict[str, Any]:
+def _run(report: RunReport) -> Mapping[str, object]:
     reader, facts = report.reader, report.facts
     flags = [(flag.step, flag.rule) for flag in report.flags]
     validated = list(zip(report.validated.steps, report.validated.values, strict=True)) if report.validated else []
@@ -130,7 +129,7 @@ def _run(report: RunReport) -> dict[str, Any]:
     }
 
 
-def _together(reports: Sequence[RunReport]) -> dict[str, Any]:
+def _together(reports: Sequence[RunReport]) -> Mapping[str, object]:
     compared = [comparison.Compared(report.reader.dir) for report in reports]
     for each in compared:
         each.poll()
@@ -144,10 +143,10 @@ def _together(reports: Sequence[RunReport]) -> dict[str, Any]:
     }
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
+def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    rows: list[tuple[str, object]] = []
     for key, value in values.items():
-        rows += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else [(f"{prefix}{key}", value)]
+        rows += _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else [(f"{prefix}{key}", value)]
     return rows
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from launcher.compare.comparison import RunResults, summary
 from launcher.compare.paired import Change, Paired, last_validation, paired
@@ -67,7 +68,7 @@ class RunReport:
     explanation: Explanation | None
     flags: tuple[LevelChange, ...]
     changed: tuple[Edit, ...]
-    preset: dict[str, Any]
+    preset: Mapping[str, object]
     gain: Gain | None
     scores: dict[str, float]
     validated: Series | None

@@ -5,7 +5,6 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
@@ -58,7 +57,7 @@ class Report:
         """Whether others on the host explain that the step is slow."""
         return self.together and self.host is not None and self.host.crowded
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """For `--json`."""
         found = self.time
         lanes = found.lanes if found else ()

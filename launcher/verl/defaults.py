@@ -13,7 +13,7 @@ import importlib.resources
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ PPO = "trainer/config/ppo_trainer"
 """The configuration that `verl.trainer.main_ppo` starts from, below veRL's folder and without `.yaml`."""
 
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
-_WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
+_WORDS: dict[str, object] = {"null": None, "true": True, "false": False, "[]": []}
 
 Tree = dict[str, Any]
 
@@ -140,7 +140,7 @@ def leaves(tree: Tree, above: str = "") -> Iterator[str]:
                 yield key
 
 
-def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, Tree]]:
     """The blocks from which veRL creates objects, each with its key."""
     for name, value in tree.items():
         if isinstance(value, dict):
@@ -174,9 +174,9 @@ def number(version: str) -> tuple[int, ...]:
 
 
 @functools.cache
-def _bundle() -> dict[str, Any]:
+def _bundle() -> Mapping[str, Any]:
     packed = importlib.resources.files("launcher.verl").joinpath("verl_keys.json.gz").read_bytes()
-    bundle: dict[str, Any] = orjson.loads(gzip.decompress(packed))
+    bundle: Mapping[str, Any] = orjson.loads(gzip.decompress(packed))
     return bundle
 
 

@@ -56,7 +56,7 @@ def _ignored() -> tuple[_Ignored, ...]:
 
 
 @functools.cache
-def _tables() -> dict[str, Any]:
+def _tables() -> Mapping[str, Any]:
     return read_tables(Path(__file__).with_suffix(".toml"))
 
 

@@ -17,6 +17,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,9 @@ def _answer(pipe: Path) -> None:
             answer.replace(pipe.with_suffix(".json"))
 
 
-def state() -> dict[str, Any]:
+def state() -> Mapping[str, object]:
     """Stacks, rank and number of ranks, waiting coroutines, collective operations, as far as available."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, part in (("threads", threads), ("ranks", ranks), ("tasks", tasks), ("collectives", collectives)):
         try:
             found[name] = part()
@@ -88,10 +89,10 @@ def state() -> dict[str, Any]:
     return found
 
 
-def threads() -> list[dict[str, Any]]:
+def threads() -> list[Mapping[str, object]]:
     """Name and frames of each other thread, innermost first, as `file:line function`."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    found = []
+    found: list[Mapping[str, object]] = []
     for ident, frame in sys._current_frames().items():
         frames: list[str] = []
         at: Any = frame
@@ -133,14 +134,14 @@ def tasks() -> list[list[str]]:
     return found[:_MOST]
 
 
-def collectives() -> list[dict[str, Any]]:
+def collectives() -> list[Mapping[str, object]]:
     """Of each process group the operation that it waits for, or the last one, from torch's flight recorders.
 
     NCCL has a recorder of its own, apart from that of gloo. A GPU does the operations of a group one after another,
     and the host may be far ahead: what comes after one that has not ended waits for it.
     """
     c10d: Any = sys.modules.get("torch._C._distributed_c10d")
-    found: dict[Any, dict[str, Any]] = {}
+    found: dict[Any, dict[str, object]] = {}
     if c10d is None or not ranks():
         return []
     world: Any = sys.modules["torch.distributed.distributed_c10d"]._world

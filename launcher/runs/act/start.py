@@ -124,7 +124,7 @@ def build_launch(
 
 def origin(
     earlier: RunDir,
-    preset: dict[str, Any],
+    preset: dict[str, object],
     step: int | None = None,
     trial: str | None = None,
     undoes: str | None = None,

@@ -1,9 +1,9 @@
 """Explains a pasted text: why its run ended, the preset of its command, its versions next to the installed ones."""
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
@@ -41,9 +41,14 @@ class PastedReading:
     versions: tuple[Version, ...]
     offers: tuple[Offer, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """The JSON of `diagnose -`: the diagnosis, the preset of the command, the versions."""
-        nothing: dict[str, Any] = {"cause": None, "title": "no output of veRL in the text", "evidence": [], "fixes": []}
+        nothing: Mapping[str, object] = {
+            "cause": None,
+            "title": "no output of veRL in the text",
+            "evidence": [],
+            "fixes": [],
+        }
         return {
             **(Explanation(self.diagnosis, self.offers).to_json() if self.diagnosis else nothing),
             "preset": self.command.text if self.command else None,

@@ -6,7 +6,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import orjson
 
@@ -33,12 +32,12 @@ class AlertCommand:
         """`report` is called with a sentence when a command failed, from another thread; `name` begins it."""
         self._argv, self._report, self._name = list(argv), report, name
         self._pause, self._due = pause, 0.0
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
+        self._queue: queue.Queue[Mapping[str, object] | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         if self._argv:
             self._thread.start()
 
-    def send(self, event: dict[str, Any]) -> None:
+    def send(self, event: Mapping[str, object]) -> None:
         """Queues an event; returns at once."""
         if not self._argv:
             return
@@ -68,7 +67,7 @@ class AlertCommand:
                 with contextlib.suppress(Exception):  # the disk may be full
                     self._report(f"{self._name}: {failure}")
 
-    def _run(self, events: list[dict[str, Any]]) -> str:
+    def _run(self, events: list[Mapping[str, object]]) -> str:
         """Calls the command; returns why it failed. Raises whatever prevents the call."""
         try:
             done = subprocess.run(
@@ -86,10 +85,10 @@ class AlertCommand:
         errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
         return f"{self._argv[0]} failed with exit code {done.returncode}" + (f": {errors[-1]}" if errors else "")
 
-    def _next(self) -> list[dict[str, Any]]:
+    def _next(self) -> list[Mapping[str, object]]:
         """The alerts for one call of the command; empty at the end."""
         event = self._queue.get()
-        events: list[dict[str, Any]] = []
+        events: list[Mapping[str, object]] = []
         while event is not None:
             events.append(event)
             left = self._due - time.monotonic()

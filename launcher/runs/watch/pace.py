@@ -63,7 +63,7 @@ def pace_of(name: str, preset: Mapping[str, Any]) -> Pace | None:
     return found
 
 
-def _settings(preset: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(preset: Mapping[str, Any]) -> Mapping[str, object]:
     trainer = preset.get("trainer")
     size = {key: trainer.get(key) for key in ("gpus", "nodes")} if isinstance(trainer, dict) else {}
     return {**size, **{group: preset.get(group) or None for group in _PACED}}

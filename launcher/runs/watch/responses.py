@@ -3,7 +3,7 @@
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -90,7 +90,7 @@ def responses_to(prompt: bytes, dump: Dump) -> list[Sample]:
     return [_sample(row) for _, row in _rows(lines)]
 
 
-def rows(dump: Dump, most: int) -> list[dict[str, Any]]:
+def rows(dump: Dump, most: int) -> list[Mapping[str, Any]]:
     """The samples in the first `most` bytes of a dump, as veRL wrote them. Raises OSError."""
     return [row for _, row in _rows(_lines(dump, most)[0])]
 
@@ -102,7 +102,7 @@ def _lines(dump: Dump, most: int = LARGEST) -> tuple[list[bytes], bool]:
     return data[: data.rfind(b"\n") + 1 if cut else None].splitlines(), cut
 
 
-def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """The lines that are samples, and what they hold."""
     for line in lines:
         row = parse_object(line)
@@ -110,7 +110,7 @@ def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
             yield line, row
 
 
-def _sample(row: dict[str, Any]) -> Sample:
+def _sample(row: Mapping[str, Any]) -> Sample:
     score = row.get("score")
     return Sample(
         _text(row.get("input")),

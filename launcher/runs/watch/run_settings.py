@@ -104,7 +104,7 @@ def _preset_of(info: RunInfo) -> RunInfo | None:
     return None
 
 
-def settings(info: RunInfo) -> dict[str, Any]:
+def settings(info: RunInfo) -> dict[str, object]:
     """The settings of a run.yaml, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
     if info.preset is None:
         return {}
@@ -113,8 +113,8 @@ def settings(info: RunInfo) -> dict[str, Any]:
     return _flat(preset) | _flat(verl_keys if isinstance(verl_keys, dict) else {}) | _flat(info.versions, _VERSIONS)
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")

@@ -3,9 +3,9 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from launcher.scripts.bash.marks import plain, unknown
+from launcher.scripts.bash.tree import Node
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class State:
     folder: str
     arrays: dict[str, dict[str, str]] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
-    functions: dict[str, Any] = field(default_factory=dict)
+    functions: dict[str, Node] = field(default_factory=dict)
     args: list[str] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     status: bool | None = True

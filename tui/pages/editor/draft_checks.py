@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ _DIED = {"error": "the check process exited unexpectedly", "command": None}
 class DraftChecks:
     """Only the newest text counts: of the texts that arrive during a check, only the last one is checked next."""
 
-    def __init__(self, on_reply: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, on_reply: Callable[[Mapping[str, Any]], None]) -> None:
         self._on_reply = on_reply
         self._wanted: tuple[Path, str] | None = None
         self._asking = asyncio.Event()

@@ -43,7 +43,7 @@ class EditorSide(Vertical):
         self._soon: Timer | None = None
         self._form: Form | None = None
         self._shown: tuple[Path, str] | None = None
-        self._reply: dict[str, Any] = {}
+        self._reply: Mapping[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page-plan"):
@@ -109,8 +109,8 @@ class EditorSide(Vertical):
         if self._shown is not None:
             self._checks.ask(*self._shown)
 
-    def _on_reply(self, reply: dict[str, Any]) -> None:
-        self._reply |= reply
+    def _on_reply(self, reply: Mapping[str, Any]) -> None:
+        self._reply = {**self._reply, **reply}
         if "findings" in reply:
             self.findings = [Finding.from_json(each) for each in reply["findings"]]
         if self.is_mounted and self.query(Findings):  # a screen that closes loses them first

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
 from tui.kit.drawing.rows import Row, paragraph
@@ -92,7 +92,7 @@ def _has_verl(what: Subject) -> bool:
     return verl_env.of(preset.python, preset.own_verl).verl is not None
 
 
-def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
+def settings_with(settings: Sequence[str], change: Mapping[str, object]) -> list[str]:
     """The settings of a launch and a finding's change, which replaces earlier ones of the same fields."""
     from launcher.verl.hydra import quote
 

@@ -8,14 +8,14 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 Request = dict[str, Any]
 
 
-def answer(reply: Callable[[Request], dict[str, Any]]) -> None:
+def answer(reply: Callable[[Request], Mapping[str, object]]) -> None:
     """Reads the request and writes the reply; what loaded code prints goes to stderr."""
     request = json.load(sys.stdin)
     with os.fdopen(os.dup(1), "w") as out:

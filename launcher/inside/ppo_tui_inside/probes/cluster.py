@@ -12,12 +12,13 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 MARK = "PPO-TUI-CLUSTER "
 
 
-def look(packages: list[str], modules: list[str], paths: list[str]) -> dict[str, Any]:
+def look(packages: list[str], modules: list[str], paths: list[str]) -> Mapping[str, object]:
     """Looks around in a worker of a node: versions of packages, missing modules, bytes of files (-1 of folders)."""
     versions, sizes = {}, {}
     for name in packages:
@@ -34,7 +35,7 @@ def look(packages: list[str], modules: list[str], paths: list[str]) -> dict[str,
     return {"python": sys.executable, "packages": versions, "missing": missing, "sizes": sizes}
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
+def main(request: dict[str, Any]) -> Mapping[str, object]:
     ray: Any = importlib.import_module("ray")
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

@@ -7,6 +7,7 @@ object: `actors` that wait or are dead, `groups` that wait, `nodes`, `total` and
 import importlib
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 MARK = "PPO-TUI-RAY "
@@ -14,7 +15,7 @@ _MOST = 50
 WAITING = ("DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTARTING", "DEAD")
 
 
-def main(address: str) -> dict[str, Any]:
+def main(address: str) -> Mapping[str, object]:
     raylet: Any = importlib.import_module("ray._raylet")
     state: Any = importlib.import_module("ray._private.state").GlobalState()
     state._initialize_global_state(

@@ -13,13 +13,13 @@ import datetime
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import Request, answer, described
 
-Render = Callable[[Any, dict[str, Any]], str]
+Render = Callable[[Any, dict[str, object]], str]
 Count = Callable[[list[str]], list[int]]
 
 SAMPLE = 2000
@@ -75,7 +75,7 @@ def look(request: Request) -> Request:
     return facts
 
 
-def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]], dict[str, int]]:
+def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, object]], dict[str, int]]:
     """Number of rows in the file, columns with their types, the wanted columns of its rows, data sources."""
     wanted = (key, "data_source", "reward_model", "extra_info", "agent_name")
     if not path.endswith(".parquet"):
@@ -130,9 +130,9 @@ def leaves(path: str) -> dict[str, str]:
     return found
 
 
-def json_rows(text: str) -> list[dict[str, Any]]:
+def json_rows(text: str) -> list[dict[str, object]]:
     """The rows of a file with one object per line, or with a list of objects."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     if text.lstrip().startswith("["):
         try:
             numbered = list(enumerate(json.loads(text), 1))
@@ -166,11 +166,11 @@ def has_truth(reward: object) -> bool:
     return isinstance(reward, dict) and "ground_truth" in reward
 
 
-def truth(row: dict[str, Any]) -> Any:
+def truth(row: Mapping[str, Any]) -> Any:
     return row["reward_model"]["ground_truth"]
 
 
-def is_unlike(row: dict[str, Any]) -> bool:
+def is_unlike(row: dict[str, object]) -> bool:
     """Whether veRL's scorer of GSM8K can never find this ground truth: it compares the text of a number."""
     if row.get("data_source") != "openai/gsm8k" or not has_truth(row.get("reward_model")):
         return False
@@ -230,7 +230,7 @@ def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
     }
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
 
-    def render(chat: Any, more: dict[str, Any]) -> str:
+    def render(chat: Any, more: Mapping[str, object]) -> str:
         if template is None:
             raise ValueError("tokenizer.chat_template is not set")
         return str(template.render(messages=chat, tools=None, add_generation_prompt=True, **marks, **more))
@@ -241,7 +241,7 @@ def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
     return render, count
 
 
-def template_of(folder: Path, config: dict[str, Any]) -> str | None:
+def template_of(folder: Path, config: Mapping[str, object]) -> str | None:
     """The chat template where transformers looks for it: a file of its own, then the configuration."""
     beside = folder / "chat_template.jinja"
     if beside.is_file():
@@ -263,7 +263,7 @@ def full(folder: Path, trust: bool, own: str | None) -> tuple[Render, Count]:
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
     tokenizer.chat_template = own or tokenizer.chat_template
 
-    def render(chat: Any, more: dict[str, Any]) -> str:
+    def render(chat: Any, more: Mapping[str, object]) -> str:
         return str(tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False, **more))
 
     def count(texts: list[str]) -> list[int]:

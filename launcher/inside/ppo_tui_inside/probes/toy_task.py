@@ -11,7 +11,7 @@ import itertools
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def _write_rows(folder: Path) -> list[tuple[int, int]]:
     return pairs
 
 
-def _row(split: str, index: int, a: int, b: int) -> dict[str, Any]:
+def _row(split: str, index: int, a: int, b: int) -> Mapping[str, object]:
     question, total = _question(a, b), _total(a, b)
     return {
         "data_source": "openai/gsm8k",  # the same form of answer, so veRL's own scorer for it is used
