@@ -55,7 +55,10 @@ def _phases(subject: Subject, estimated: Estimate, total: int) -> Iterator[Findi
         fix = _what_helps(subject, estimated, surely, certain=True)
         yield found("FIT-1", **words, total=gib(total), keys=_keys(surely), fixes=[fix])
     elif likely.gpu_high > total:
-        words = {"supposed": _supposed(likely), "phase": likely.name, "ends": _ends(likely), "total": gib(total)}
+        # the assumptions of the upper end
+        always = likely.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
+        supposed = "" if always else "if micro-batches are full of the longest sequences, "
+        words = {"supposed": supposed, "phase": likely.name, "ends": _ends(likely), "total": gib(total)}
         fix = _what_helps(subject, estimated, likely, certain=False)
         yield found("FIT-2", **words, sum=_sum(likely, certain=False), keys=_keys(likely), fixes=[fix])
 
@@ -228,12 +231,6 @@ def _ends(phase: Phase) -> str:
     """Both ends of a phase: `20.5 to 23.5 GiB, 25.1 in the first step after a resume,`."""
     resumed = f", {gib(phase.gpu_high)} in the first step after a resume,"
     return f"{gib(phase.gpu)} to {gib(phase.gpu_fresh)} GiB{resumed * (phase.gpu_high > phase.gpu_fresh)}"
-
-
-def _supposed(phase: Phase) -> str:
-    """The assumptions of the upper end."""
-    always = phase.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
-    return "" if always else "if micro-batches are full of the longest sequences, "
 
 
 def _keys(phase: Phase) -> tuple[str, ...]:

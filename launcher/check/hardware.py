@@ -69,7 +69,10 @@ def driver(python: str) -> Iterator[Finding]:
     """The driver's CUDA against the CUDA that torch was built for, and GPUs older than bf16."""
     found = _nvml()
     if found is not None:
-        yield from check_driver(_cuda(python), *found)
+        cuda = None
+        with contextlib.suppress(UserError):
+            cuda = verl_env.probe(python).cuda
+        yield from check_driver(cuda, *found)
 
 
 def _nvml() -> tuple[str, int, list[tuple[int, int]]] | None:
@@ -156,13 +159,6 @@ def ray_folder(env: Any) -> Iterator[Finding]:
         usage = shutil.disk_usage(_existing(Path(folder)))
         if usage.free * 20 < usage.total:
             yield found("HW-9.full", folder=folder, free=amount(usage.free))
-
-
-def _cuda(python: str) -> str | None:
-    try:
-        return verl_env.probe(python).cuda
-    except UserError:
-        return None
 
 
 def _free(folder: Path) -> int | None:

@@ -257,7 +257,9 @@ def batches(subject: Subject, files: Found) -> Iterator[Finding]:
         return
     if isinstance(limit, int) and 0 < limit < rows:
         rows = limit
-    usable = _usable(subject, files, rows)
+    total, long, _ = _measured(files, subject.get("data.max_prompt_length", 512))
+    # over-long prompts are dropped; estimated where only a sample was measured
+    usable = rows * (total - long) // total if drops(subject) and total else rows
     if usable < batch:
         short = f" (about {usable} of them short enough)" if usable < rows else ""
         most = 1 << (usable.bit_length() - 1) if usable else 0  # the largest power of two
@@ -274,9 +276,3 @@ def batches(subject: Subject, files: Found) -> Iterator[Finding]:
         )
     elif steps is None:
         yield from schedules(subject, usable)
-
-
-def _usable(subject: Subject, found: Found, rows: int) -> int:
-    """Rows that are left when over-long prompts are dropped; estimated where only a sample was measured."""
-    total, long, _ = _measured(found, subject.get("data.max_prompt_length", 512))
-    return rows * (total - long) // total if drops(subject) and total else rows

@@ -133,15 +133,11 @@ def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> 
 
     def place(pair: tuple[TrialFacts, Arm]) -> tuple[bool, int, int, bool, float]:
         facts, arm = pair
-        better = sum(_beaten(facts, other) for other, own in judged if own.verdict == arm.verdict)
+        rivals = [other for other, own in judged if own.verdict == arm.verdict and not other.own_reward]
+        better = 0 if facts.own_reward else sum(worse_reward(facts.scores, other.scores)[0] for other in rivals)
         return not facts.control, ranks.get(arm.verdict, len(order)), better, facts.undoes is None, facts.started
 
     return [arm for _, arm in sorted(judged, key=place)]
-
-
-def _beaten(facts: TrialFacts, by: TrialFacts) -> bool:
-    """Whether another trial's reward is better by more than the noise."""
-    return not (facts.own_reward or by.own_reward) and worse_reward(facts.scores, by.scores)[0]
 
 
 def settled(facts: TrialFacts) -> bool:

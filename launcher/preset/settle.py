@@ -87,7 +87,8 @@ def settle(fix: Fix, config: EffectiveConfig, earlier: Mapping[str, Any] | None 
     for change in fix.changes:
         key, now = setting_name(change.key), value_now(change.key, config)
         value = moved(change, now, (earlier or {}).get(change.key))
-        if value is not None and value != now and _allowed(change.key, value):
+        spec = FIELDS.get(".".join(where_of(change.key)))
+        if value is not None and value != now and (spec is None or spec.allows(value)):
             edits[key] = Edit(key, now, value)
     batch, mini = edits.get(shown_name(BATCH)), config.whole(MINI)
     if batch is not None and mini and type(batch.before) is int and batch.before > 0:  # as many updates per step
@@ -152,11 +153,6 @@ def _settable(key: str) -> bool:
         return where_of(key)[-1] not in OURS
     except UserError:
         return False
-
-
-def _allowed(key: str, value: Any) -> bool:
-    spec = FIELDS.get(".".join(where_of(key)))
-    return spec is None or spec.allows(value)
 
 
 def moved(change: Change, now: Any, before: Any) -> Any:

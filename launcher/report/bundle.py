@@ -21,7 +21,7 @@ from launcher.core.files import write_atomic
 from launcher.core.format import counted, gib
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.machine import MachineSample
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState
 from launcher.report.anonymous import Anonymous
@@ -224,15 +224,14 @@ def _tail(path: Path) -> str:
 def _gpus(sample: MachineSample | None) -> list[str]:
     if sample is None:
         return ["GPUs: no samples were taken"]
-    lines = [f"GPU {gpu.index}: {_gpu(gpu)}" for gpu in sample.gpus]
+    lines = []
+    for gpu in sample.gpus:
+        others = [each for each in gpu.holders or () if each.whose != "run"]
+        words = [gpu.name or "GPU", f"{gib(gpu.used)} of {gib(gpu.total)} GiB", f"the run's {gib(gpu.run_used)}"]
+        words += [counted(len(others), "other process")] if others else []
+        lines.append(f"GPU {gpu.index}: {', '.join(words)}")
     lines = lines or [f"GPUs: {sample.missing or 'none'}"]
     return [*lines, f"host memory: {gib(sample.host.used)} of {gib(sample.host.total)} GiB"]
-
-
-def _gpu(gpu: GpuSample) -> str:
-    parts = [gpu.name or "GPU", f"{gib(gpu.used)} of {gib(gpu.total)} GiB", f"the run's {gib(gpu.run_used)}"]
-    others = [each for each in gpu.holders or () if each.whose != "run"]
-    return ", ".join([*parts, *([counted(len(others), "other process")] if others else [])])
 
 
 def _users(facts: _Facts) -> list[str]:

@@ -95,7 +95,10 @@ def sky(name: str, version: str | None, below: Path) -> str:
     more = " TransferQueue==0.1.11 tensordict==0.10.0" if version.startswith("0.9") else ""
     run = _part("sky", gpus=trainer.gpus) + _part("all_there", python="python") + command_line(there)
     setup = _part("sky_setup", version=version, more=more)
-    gpus = dict.fromkeys(_accelerators(loaded.preset.needs), trainer.gpus)
+    needed = _GIB.search(loaded.preset.needs)  # GPUs with at least the memory that the preset says it needs
+    known: dict[str, list[str]] = _TABLES["accelerators"]
+    size = next((size for size in known if needed and int(size) >= int(needed[1])), "80")
+    gpus = dict.fromkeys(known[size], trainer.gpus)
     lines = [
         f"name: {json.dumps(re.sub(r'[^a-zA-Z0-9-]', '-', loaded.name))}",
         f"num_nodes: {trainer.nodes}",
@@ -121,13 +124,6 @@ def _local_files(loaded: LoadedPreset) -> tuple[list[str], list[str]]:
 
 def _part(name: str, **values: object) -> str:
     return str(_TABLES[name]).format(**values)
-
-
-def _accelerators(needs: str) -> list[str]:
-    """GPUs with at least the memory that a preset says it needs."""
-    found = _GIB.search(needs)
-    known: dict[str, list[str]] = _TABLES["accelerators"]
-    return known[next((size for size in known if found and int(size) >= int(found[1])), "80")]
 
 
 def _indented(text: str) -> str:

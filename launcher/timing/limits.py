@@ -144,13 +144,10 @@ def size_of(path: str, console: Path | None) -> Size | None:
     with contextlib.suppress(OSError), console.open("rb") as file:
         for name, count, scale in _COUNT.findall(file.read(_HEAD)):
             if _CRITIC not in name:
-                return _counted(float(count) * _SCALE[scale], 0.005 * _SCALE[scale])
+                # the model of the table that has so many parameters, otherwise no more than their number
+                parameters, rounded = float(count) * _SCALE[scale], 0.005 * _SCALE[scale]
+                for sizes in table().values():
+                    if abs(sizes.count() - parameters) <= rounded:
+                        return Size(sizes.count(), sizes.layers, sizes.query, sizes.kv)
+                return Size(round(parameters))
     return None
-
-
-def _counted(parameters: float, rounded: float) -> Size:
-    """The model of the table that has so many parameters, otherwise no more than their number."""
-    for sizes in table().values():
-        if abs(sizes.count() - parameters) <= rounded:
-            return Size(sizes.count(), sizes.layers, sizes.query, sizes.kv)
-    return Size(round(parameters))

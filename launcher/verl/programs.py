@@ -6,7 +6,7 @@ Hydra: `hydra/main.py: main`, `hydra/_internal/utils.py: compute_search_path_dir
 import ast
 import functools
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,10 @@ def find(asked: Asked) -> Found | None:
     if primary is None:
         return None
     more += [] if asked.searchpath else _searched(asked, _searchpath(primary), main)
-    return Found(folder, name, tuple(dict.fromkeys(more)), main, _newest((folder, *more)))
+    # the time of the last change in nanoseconds, and the number of files, in one number
+    depths = ["*/" * depth + "*.yaml" for depth in range(_DEEPEST + 1)]
+    changed = [file.stat().st_mtime_ns for each in (folder, *more) for depth in depths for file in each.glob(depth)]
+    return Found(folder, name, tuple(dict.fromkeys(more)), main, max(changed, default=0) + len(changed))
 
 
 def _declared(asked: Asked, file: Path, depth: int = 0) -> tuple[Path, str | None, str | None] | None:
@@ -170,11 +173,3 @@ def _searchpath(file: Path) -> Any:
         return read["hydra"]["searchpath"]
     except (OSError, ValueError, YAMLError, KeyError, TypeError):
         return None
-
-
-def _newest(folders: Sequence[Path]) -> int:
-    """The time of the last change in nanoseconds, and the number of files, in one number."""
-    files = [
-        file for folder in folders for depth in range(_DEEPEST + 1) for file in folder.glob("*/" * depth + "*.yaml")
-    ]
-    return max((file.stat().st_mtime_ns for file in files), default=0) + len(files)

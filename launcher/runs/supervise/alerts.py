@@ -123,12 +123,10 @@ class StopRule:
                     continue
                 since = self._since.setdefault(rule, step)
                 if rule in AT_ONCE or step - since >= self._settings.grace_steps:
-                    self._verdict = (f"stop_on: {rule} is CRITICAL", self._wait_until(step))
+                    until = step
+                    if self._settings.stop_at != "now" and self._save_every is not None:
+                        # the next checkpoint is on disk by that step; it is saved before its step line
+                        until = -(-step // self._save_every) * self._save_every
+                    self._verdict = (f"stop_on: {rule} is CRITICAL", until)
                     break
         return self._verdict[0] if self._verdict is not None and step >= self._verdict[1] else None
-
-    def _wait_until(self, step: int) -> int:
-        """The step by which the next checkpoint is on disk; it is saved before its step line."""
-        if self._settings.stop_at == "now" or self._save_every is None:
-            return step
-        return -(-step // self._save_every) * self._save_every

@@ -157,15 +157,11 @@ class ToldByResponses:
             record.data |= known
         elif self._guard is not None and self._spent <= _SHARE * (time.monotonic() - self._since) + _AHEAD:
             before = time.thread_time()
-            with self._guard("responses"):
-                self._count(record)
+            dump = Dump("rollout", record.step, self._run.rollouts / f"{record.step}.jsonl")
+            with self._guard("responses"), contextlib.suppress(OSError):
+                if dump.path.is_file():
+                    record.data |= self._figures.of(rows(dump, _MOST))
             self._spent += time.thread_time() - before
-
-    def _count(self, record: StepRecord) -> None:
-        dump = Dump("rollout", record.step, self._run.rollouts / f"{record.step}.jsonl")
-        with contextlib.suppress(OSError):
-            if dump.path.is_file():
-                record.data |= self._figures.of(rows(dump, _MOST))
 
     @cached_property
     def _recorded(self) -> dict[int, dict[str, float]]:
