@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.check import cluster, config, data, fitting, hardware, loading, login, model, reward, software
-from launcher.check.changes import tested
 from launcher.check.finding import Finding, found, in_order
 from launcher.check.subject import Subject, subject
-from launcher.check.suggestion import suggested_value
+from launcher.check.suggestion import suggested_value, tested
 from launcher.core.errors import UserError
 from launcher.estimate import memory
 from launcher.machine import capacity

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from launcher.check.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, known_loops
-from launcher.check.config.schedules import schedules
+from launcher.check.config.trainer import schedules
 from launcher.check.finding import Finding, Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean, nearest, perhaps

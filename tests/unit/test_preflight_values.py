@@ -9,7 +9,7 @@ import pytest
 
 from launcher.check import checks
 from launcher.check.config.plausible import RULES, unusual
-from launcher.check.config.schedules import schedules
+from launcher.check.config.trainer import schedules
 from launcher.check.finding import Finding
 from launcher.check.subject import subject
 from launcher.cli.completion import complete
