@@ -58,9 +58,9 @@ class Draft:
     """The draft of one preset file. Values are named by their path: ("actor", "lr"), ("env", "NAME")."""
 
     def __init__(self, path: Path, text: str, *, on_disk: str | None, run: str | None = None) -> None:
-        """`on_disk` is the text of the file, None without one; `run` the run that the text came from."""
+        """`on_disk` is the text of the file as last read, None without one; `run` the run that the text came from."""
         self.path, self.run = path, run
-        self._on_disk, self._first = on_disk, text
+        self.on_disk, self._first = on_disk, text
         self._texts, self._at = [text], 0
 
     @property
@@ -78,7 +78,7 @@ class Draft:
     @property
     def _before(self) -> str:
         """The text of the file; the opened text while there is no file."""
-        return self._first if self._on_disk is None else self._on_disk
+        return self._first if self.on_disk is None else self.on_disk
 
     @property
     def changed(self) -> bool:
@@ -86,14 +86,9 @@ class Draft:
         return self.text != self._before
 
     @property
-    def on_disk(self) -> str | None:
-        """The text of the file when it was last read; None without a file."""
-        return self._on_disk
-
-    @property
     def is_new(self) -> bool:
         """Whether it has no file yet."""
-        return self._on_disk is None
+        return self.on_disk is None
 
     def changed_fields(self) -> set[Where]:
         """Values that differ from the file, or without one from the opened text; empty if the file cannot be read."""
@@ -224,11 +219,11 @@ class Draft:
     def stale(self) -> str:
         """How another program changed the file since it was read: "changed", "removed", "" for nothing."""
         now = _content(self.path)
-        return "" if now == self._on_disk else "removed" if now is None else "changed"
+        return "" if now == self.on_disk else "removed" if now is None else "changed"
 
     def reload(self) -> None:
         """Reads the file again; undo goes back."""
-        self._on_disk = _content(self.path)
+        self.on_disk = _content(self.path)
         self.replace(self._before)
 
     @property
@@ -249,7 +244,7 @@ class Draft:
             write_atomic(self.path, self.text.encode())
         except OSError as error:
             raise of_writing(self.path, error) from None
-        self._on_disk = self.text
+        self.on_disk = self.text
 
     def save_as(self, name: str) -> None:
         """Writes another file and continues with it; relative paths keep their meaning. Raises UserError."""
@@ -262,7 +257,7 @@ class Draft:
                 place = found.places[where][-1]
                 if (moved := _moved(where, at(found.raw, place), entry.value, self.path.parent)) is not None:
                     text = yaml_text.put(text, place, moved)
-        self.path, self._on_disk = path, None
+        self.path, self.on_disk = path, None
         self.replace(without_source(text))
         self.save(over=True)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from launcher.core.errors import UserError
 from launcher.preset.schema import MAIN
 from launcher.scripts.bash import marks, reader, recording
-from launcher.scripts.bash.builtins import unwrapped
-from launcher.scripts.bash.launchers import CONTAINERS, name_of
+from launcher.scripts.bash.launchers import CONTAINERS, name_of, unwrapped
 from launcher.scripts.bash.state import Started
 
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line

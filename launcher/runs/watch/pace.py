@@ -12,16 +12,8 @@ from launcher.record.layout import AttemptDir, all_runs
 _LOOKED_AT = 40  # runs among which an earlier one is looked for
 _LEAST = 3  # steps that make a pace: the first ones are slower
 _END = 1 << 18  # bytes of steps.jsonl that hold its last line
-_PACED = (
-    "algorithm",
-    "model",
-    "data",
-    "actor",
-    "critic",
-    "rollout",
-    "reward",
-    "overrides",
-)  # groups that change a pace
+# groups that change a pace
+_PACED = ("algorithm", "model", "data", "actor", "critic", "rollout", "reward", "overrides")
 
 
 @dataclass(frozen=True)

@@ -272,18 +272,3 @@ BUILTINS: dict[str, Callable[[Runner, list[str]], bool | None]] = {
     ),
 }
 """Builtins by name, with some programs that are assumed to succeed."""
-
-WRAPPERS = ("nohup", "exec", "command", "time", "sudo", "builtin", "setsid", "stdbuf", "timeout", "numactl", "nice")
-"""Programs that start another one."""
-
-
-def unwrapped(words: list[str]) -> list[str]:
-    """The command behind `nohup`, `timeout 10`, `env A=1` and their kind."""
-    while words and words[0].rpartition("/")[2] in (*WRAPPERS, "env"):
-        name, words = words[0].rpartition("/")[2], words[1:]
-        while words and (words[0].startswith("-") or (name == "env" and "=" in words[0])):
-            takes = name == "env" and words[0] == "-u"
-            words = words[2 if takes else 1 :]
-        if name == "timeout":
-            words = words[1:]
-    return words

@@ -1,4 +1,4 @@
-"""Programs that run a command elsewhere, as in a container or a job, and the command in their words."""
+"""Programs that run a command in another way or elsewhere, as in a container or a job, and that command."""
 
 import re
 from collections.abc import Sequence
@@ -14,6 +14,9 @@ _LINES = ("ssh", "tmux", "screen", "su", "script", "bsub", "qsub", "watch", "run
 """Launchers that take a whole command line as one word."""
 _LAUNCHERS = frozenset((*CONTAINERS, *_JOBS, *_MORE, *_LINES))
 _VALUED = re.compile(r"[-+][a-z]*[oO]|--(?:rcfile|init-file)")
+
+WRAPPERS = ("nohup", "exec", "command", "time", "sudo", "builtin", "setsid", "stdbuf", "timeout", "numactl", "nice")
+"""Programs that start another one."""
 
 
 def name_of(words: Sequence[str]) -> str:
@@ -50,3 +53,15 @@ def operand(words: Sequence[str]) -> tuple[int, bool]:
             return at + 1, True
         at += 2 if _VALUED.fullmatch(words[at]) else 1
     return at, False
+
+
+def unwrapped(words: list[str]) -> list[str]:
+    """The command behind `nohup`, `timeout 10`, `env A=1` and their kind."""
+    while words and words[0].rpartition("/")[2] in (*WRAPPERS, "env"):
+        name, words = words[0].rpartition("/")[2], words[1:]
+        while words and (words[0].startswith("-") or (name == "env" and "=" in words[0])):
+            takes = name == "env" and words[0] == "-u"
+            words = words[2 if takes else 1 :]
+        if name == "timeout":
+            words = words[1:]
+    return words

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from launcher.core.errors import UserError
 from launcher.scripts.bash import launchers, marks, programs, syntax, tree
-from launcher.scripts.bash.builtins import BUILTINS, WRAPPERS, Exit, Leave, Return, Runner, unwrapped
+from launcher.scripts.bash.builtins import BUILTINS, Exit, Leave, Return, Runner
 from launcher.scripts.bash.conditions import Conditions
 from launcher.scripts.bash.control import Control
 from launcher.scripts.bash.marks import Budget
@@ -216,9 +216,9 @@ class _Reader(Control, Runner):
             return BUILTINS[name](self, words[1:])
         if name in ("[", "test"):
             return self.conditions.single(words[1:-1] if name == "[" else words[1:])
-        if name in WRAPPERS and (bare := unwrapped(words)) and bare[0] in self.state.functions:
+        if name in launchers.WRAPPERS and (bare := launchers.unwrapped(words)) and bare[0] in self.state.functions:
             return self._call(bare[0], bare[1:])
-        bare = unwrapped(words)
+        bare = launchers.unwrapped(words)
         if bare and (self._other_script(bare) or self._launched(bare)):
             return True
         output = programs.printed(words, self.given, self.state.folder)
