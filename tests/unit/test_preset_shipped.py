@@ -28,27 +28,6 @@ GSM8K = {
     "reward.custom_reward_function.path": None,
     "trainer.nnodes": 1,
 }
-FROM_0 = {  # tutorial 000, the hyperparameters for one H800
-    **GSM8K,
-    "algorithm.adv_estimator": "gae",
-    "algorithm.use_kl_in_reward": True,
-    "algorithm.kl_ctrl.kl_coef": 0.001,
-    f"{MODEL}.path": "Qwen/Qwen2.5-0.5B-Instruct",
-    "critic.model.path": "Qwen/Qwen2.5-0.5B-Instruct",
-    "data.train_batch_size": 64,
-    "data.max_prompt_length": 512,
-    "data.max_response_length": 512,
-    f"{ACTOR}.optim.lr": 1e-6,
-    f"{ACTOR}.ppo_mini_batch_size": 32,
-    f"{ACTOR}.ppo_micro_batch_size_per_gpu": 4,
-    f"{ACTOR}.use_dynamic_bsz": False,
-    "critic.optim.lr": 1e-5,
-    "critic.ppo_mini_batch_size": 32,
-    f"{ROLLOUT}.gpu_memory_utilization": 0.75,
-    f"{ROLLOUT}.n": 1,
-    "trainer.total_epochs": 1,
-    "trainer.n_gpus_per_node": 1,
-}
 FROM_1 = {  # tutorial 001, the single-GPU script
     **GSM8K,
     "algorithm.adv_estimator": "gae",
@@ -94,46 +73,9 @@ FROM_1 = {  # tutorial 001, the single-GPU script
     "trainer.test_freq": 5,
     "trainer.total_epochs": 20,
 }
-FROM_2 = {  # tutorial 002: MATH with the 1.5B model; what it leaves open is ours
-    "algorithm.adv_estimator": "gae",
-    "algorithm.use_kl_in_reward": True,
-    "algorithm.kl_ctrl.kl_coef": 0.001,
-    f"{MODEL}.path": "Qwen/Qwen2.5-1.5B-Instruct",
-    f"{MODEL}.use_remove_padding": True,
-    f"{MODEL}.enable_gradient_checkpointing": True,
-    "critic.model.path": "Qwen/Qwen2.5-1.5B-Instruct",
-    "data.train_files": str(Path.home() / "data/math/train.parquet"),
-    "data.val_files": str(Path.home() / "data/math/test.parquet"),
-    "data.train_batch_size": 256,
-    "data.max_prompt_length": 1024,
-    "data.max_response_length": 1024,
-    "data.filter_overlong_prompts": True,
-    f"{ACTOR}.optim.lr": 1e-6,
-    f"{ACTOR}.ppo_mini_batch_size": 64,
-    f"{ACTOR}.use_dynamic_bsz": True,
-    f"{ACTOR}.ppo_max_token_len_per_gpu": 16384,
-    "critic.optim.lr": 1e-5,
-    "critic.ppo_infer_max_token_len_per_gpu": 16384,
-    f"{ROLLOUT}.n": 1,
-    f"{ROLLOUT}.gpu_memory_utilization": 0.4,
-    "reward.custom_reward_function.path": None,  # veRL's own, chosen by the rows
-    "trainer.total_epochs": 3,
-    "trainer.n_gpus_per_node": 1,
-    "trainer.save_freq": 20,
-    "trainer.test_freq": 10,
-}
 FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
-KNOWN = {
-    "gsm8k-0.5b-h800": FROM_0,
+KNOWN = {  # of the others, every value is in their files
     "gsm8k-0.5b-24gb": FROM_1,
-    "gsm8k-0.5b-8gpu": {  # 001, the scaling table
-        **FROM_1,
-        "data.train_batch_size": 1024,
-        f"{ACTOR}.ppo_mini_batch_size": 256,
-        f"{ROLLOUT}.tensor_model_parallel_size": 2,
-        f"{ROLLOUT}.gpu_memory_utilization": 0.6,
-        "trainer.n_gpus_per_node": 8,
-    },
     "gsm8k-1.5b-24gb": {  # 001, option 2, with Adam on the CPU: 25 GB a model do not fit
         **FROM_1,
         f"{MODEL}.path": "Qwen/Qwen2.5-1.5B-Instruct",
@@ -185,29 +127,6 @@ KNOWN = {
         "data.max_response_length": 512,
         "trainer.total_epochs": 10,
         "trainer.test_freq": 20,
-    },
-    "math-1.5b": FROM_2,
-    "math-0.5b-24gb": {  # 001 with the data and lengths of 002
-        **FROM_1,
-        "data.train_files": str(Path.home() / "data/math/train.parquet"),
-        "data.val_files": str(Path.home() / "data/math/test.parquet"),
-        "data.max_prompt_length": 1024,
-        "data.max_response_length": 1024,
-        "trainer.test_freq": 20,
-    },
-    "math-7b-8gpu": {  # 002: 7B, global batch 1024, three epochs, eight GPUs
-        **FROM_2,
-        f"{MODEL}.path": "Qwen/Qwen2.5-7B-Instruct",
-        "critic.model.path": "Qwen/Qwen2.5-7B-Instruct",
-        "data.train_batch_size": 1024,
-        f"{ACTOR}.ppo_mini_batch_size": 256,
-        f"{ROLLOUT}.tensor_model_parallel_size": 2,
-        f"{ROLLOUT}.gpu_memory_utilization": 0.5,
-        "trainer.n_gpus_per_node": 8,
-        "trainer.save_freq": 7,
-        "trainer.test_freq": 7,
-        "trainer.max_actor_ckpt_to_keep": 1,
-        "trainer.max_critic_ckpt_to_keep": 1,
     },
     "gsm8k-grpo-24gb": {  # 003
         **GSM8K,
@@ -316,23 +235,19 @@ def at(config, key):
     return config
 
 
-def test_every_shipped_preset_is_in_the_table():
-    assert set(KNOWN) == set(shipped())
-
-
 @pytest.mark.parametrize("name", KNOWN)
 def test_verl_sees_the_values_the_preset_is_known_for(composed, name):
     wrong = {key: found for key, value in KNOWN[name].items() if (found := at(composed[name], key)) != value}
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", shipped())
 def test_verl_sees_every_value_that_the_launch_speaks_of(composed, name):
     wrong = {key: found for key, value in launch(name).keys.items() if (found := at(composed[name], key)) != value}
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", shipped())
 def test_each_says_what_it_is_and_what_it_needs(name):
     found = summary(name)
     assert found.error is None
