@@ -25,6 +25,7 @@ from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.machine.capacity import Machine
 from launcher.verl import env as verl_env
 from launcher.verl import versions
+from launcher.verl.code_settings import within
 from launcher.verl.config import TRANSFER
 from launcher.verl.env import VerlEnv
 
@@ -153,7 +154,7 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
         have = env.packages.get(name)
         if have is None and name in known_names().packages:
             yield found("SW-2.package", name=name, verl=env.verl, fix=_install(env, f"{name}{range_}"))
-        elif have is not None and not _within(have, range_):
+        elif have is not None and not within(have, range_):
             yield found("SW-3", name=name, have=have, verl=env.verl, range=range_, fix=_install(env, f"{name}{range_}"))
 
 
@@ -279,16 +280,6 @@ def _ours() -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     yield found("SW-10.old", old=old)
-
-
-def _within(version: str, range_: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        return SpecifierSet(range_).contains(Version(version), prereleases=True)
-    except InvalidVersion:
-        return True
 
 
 def _install(env: VerlEnv, what: str) -> str:

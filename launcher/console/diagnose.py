@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from launcher.console.causes import Cause, Level, cause_of
-from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
+from launcher.console.diagnosis import UNKNOWN, Diagnosis, Place, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, unended, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
 from launcher.console.machine_end import KILLED, full_disk, proven
 from launcher.console.tracebacks import Owner, Quote
+from launcher.console.unlisted import deciding, first_failure, isolation, place_of
 from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
 from launcher.record.fix import Change, Fix
@@ -109,9 +110,19 @@ def _decide(
         late = likeliest(pair for pair in log.errors.values() if _ended_the_run(log, *pair, over=alive is False))
         if late is not None:
             return _explained(log, *late)
+        if log.end is not None or _broken(log) is not None:
+            return _unexplained(log, code)
         return running(log, alive) if alive is None else lost(log)
     cause = _find_cause(log, code)
     return _unexplained(log, code) if cause is None else _explained(log, *cause)
+
+
+def _hidden(log: Evidence, symptom: Cause, shown: ErrorLine) -> ErrorLine | None:
+    """The exception without an entry that a symptom follows from, if the log has it."""
+    if not symptom.level.symptom:
+        return None
+    before = (each for each in log.unknown_errors if each.raised and each.quote.line < shown.quote.line)
+    return next((each for each in before if re.search(symptom.cause_in, each.source) and not log.survived(each)), None)
 
 
 def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
@@ -142,6 +153,12 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
     after = step is None or error.quote.line > step.line
     certain = over or cause.level is Level.ROOT or cause.fatal
     return after and certain and not re.match(_PROMPTS, error.source)
+
+
+def _broken(log: Evidence) -> ErrorLine | None:
+    """The exception without an entry after which a log stops."""
+    raised = (each for each in log.unknown_errors if each.raised and not log.survived(each))
+    return next((each for each in raised if not re.match(_PROMPTS, each.source)), None)
 
 
 def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None:
@@ -175,7 +192,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
             symptom = other.quote
     quotes = [quote for item in shown for quote in (item.quote, item.told) if quote is not None]
     if cause.level.symptom:
-        quotes = [item.quote for item in log.unknown_errors if re.search(cause.cause_in, item.source)][:1] + quotes
+        quotes = _around(log, cause, error, quotes)
     # an exception that was raised and caught in a library shows no line of veRL; the one that followed does
     place = next((item.frame for item in same if item.owner is not Owner.LIBRARY), None)
     call = error.remote_call if cause.where and error.owner is not Owner.USER else None
@@ -183,7 +200,35 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
         call = None
     key = next((item.config_key for item in same if item.config_key), None)
     diagnosis = _diagnosis(proven(cause, log.machine), [*quotes, place, call, key, symptom], error.message)
-    return replace(diagnosis, meaning=diagnosis.meaning + _others_on_the_gpu(log, error.message) + _after(log, error))
+    return _judged(log, cause, error, diagnosis)
+
+
+def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]) -> list[Quote]:
+    """The lines of a symptom with those that may explain it: exceptions without an entry, lines logged as errors."""
+    before = [item.quote for item in log.unknown_errors if re.search(symptom.cause_in, item.source)]
+    logged = [line for line in log.facts.errors if line.line < error.quote.line][:1]
+    gone = symptom.level in (Level.ABORT, Level.DEATH)  # without a message of its own
+    return [*before[:1], *(logged if gone else ()), *quotes, *logged]
+
+
+def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with its consequences and its confidence; of a symptom also what is known of its reason."""
+    meaning = diagnosis.meaning + _others_on_the_gpu(log, error.message) + _after(log, error)
+    hidden = _hidden(log, cause, error)
+    if hidden is not None:
+        located = _located(log, hidden)
+        kept = [*located.evidence[:1], *diagnosis.evidence]
+        fixes = (*isolation(located.place or Place()), *diagnosis.fixes)
+        return replace(located, cause=cause.id, meaning=meaning, evidence=shorten(kept), fixes=fixes)
+    vague = cause.level is Level.GENERAL and error.raised
+    above = deciding(log, error) if vague else None
+    return replace(
+        diagnosis,
+        meaning=meaning,
+        evidence=shorten([above, *diagnosis.evidence]),
+        confidence="exact" if cause.level is Level.ROOT else "unknown" if cause.level.symptom else "likely",
+        place=place_of(log, error, above) if vague else None,
+    )
 
 
 def _after(log: Evidence, error: ErrorLine) -> str:
@@ -235,22 +280,34 @@ def _diagnosis(cause: Cause, quotes: Iterable[Quote | None], message: str = "") 
     )
 
 
+def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
+    """A failure without an entry: where it happened, which setting runs that code, and what to search for."""
+    above = deciding(log, root)
+    place = place_of(log, root, above)
+    first = [above] if above is not None else []
+    likely = bool(place.component and (place.file or place.setting))
+    message = (above.text if above else root.message)[:160]
+    return Diagnosis(
+        UNKNOWN,
+        f"{f'Likely in {place.component}' if likely else 'Unknown failure'}: {message}",
+        "No entry of the catalog matches. The quoted line is the first failure, followed by the line "
+        f"of your code or veRL's that led to it.{_after(log, root)}",
+        shorten([*first, root.quote, root.told, root.frame, root.config_key]),
+        (
+            *isolation(place),
+            Fix("read the log around this line"),
+            Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
+            Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
+        ),
+        confidence="likely" if likely else "unknown",
+        place=place,
+    )
+
+
 def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
-    raised = [error for error in log.final_errors if error.raised] or log.unknown_errors[-1:]
-    if raised:
-        root = raised[0] if log.chained else raised[-1]
-        return Diagnosis(
-            UNKNOWN,
-            f"Unknown failure: {root.message[:160]}",
-            "No entry of the catalog matches. The quoted line is the innermost exception, followed by the line "
-            "of your code or veRL's that led to it.",
-            shorten([root.quote, root.told, root.frame, root.config_key]),
-            (
-                Fix("read the log around this line"),
-                Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
-                Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
-            ),
-        )
+    root = first_failure(log)
+    if root is not None:
+        return _located(log, root)
     last = log.quote("last")
     if (full := full_disk(code, log.machine)) is not None:
         return _diagnosis(full, [last])
@@ -259,12 +316,31 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
     if code is not None and code > 128:
         killed = _diagnosis(cause_of("killed-by-signal"), [last])
         return replace(killed, title=f"Run ended by {_signal(code - 128)}")
+    return _silent(log, last)
+
+
+def _silent(log: Evidence, last: Quote | None) -> Diagnosis:
+    """A run without an exception: the lines that report an error, if there are any."""
+    repeated, errors = log.facts.repeated, log.facts.errors
+    if errors:
+        text = f"{repeated[1]} times: {repeated[0].text[:150]}" if repeated else errors[0].text[:160]
+        shown = [repeated[0] if repeated else errors[0], *list(errors)[1:3], last]
+        what = "An error was printed again and again" if repeated else "A line reports an error"
+        return Diagnosis(
+            UNKNOWN,
+            f"Unknown failure: {text}",
+            f"No entry of the catalog matches. {what}, and no exception follows it.",
+            shorten(shown),
+            (Fix("read the log around this line"),),
+            confidence="unknown",
+        )
     return Diagnosis(
         UNKNOWN,
         "Run ended without an error message",
         "The log ends without an exception. Ray can lose a driver's last lines.",
         shorten([last]),
         (Fix("read the logs in the Ray session folder: /tmp/ray/session_latest/logs"), Fix("run `dmesg | tail`")),
+        confidence="unknown",
     )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from launcher.console.tracebacks import Quote
 from launcher.record.fix import Fix, Offer
@@ -15,6 +15,58 @@ UNKNOWN = "unknown"
 """The cause of a failure that no entry of the catalog explains."""
 _COMMAND = re.compile(r"(`ppo-tui \w+ )RUN\b")
 _LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # the head of a line of vLLM
+
+
+Confidence = Literal["exact", "likely", "unknown"]
+"""exact: an entry of the catalog; likely: the component, and the setting, package or file at fault."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of the run that turns the failing code on, or that the failing component depends on."""
+
+    key: str
+    value: str
+    """As the log has it; empty where the log does not have it."""
+    needed: str
+    """What it must be for this code to run: `KEY=True`, `KEY > 1`."""
+    decides: bool
+    """Whether the code runs only with it; otherwise its component depends on it."""
+    without: str = ""
+    """A value with which the code does not run; empty if there is none that leaves the rest as it is."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package whose version matters, and what it fits."""
+
+    name: str
+    version: str
+    fits: str = ""
+    """The range that this veRL asks for, or the versions of veRL that ask for this version; empty when unknown."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a failure happened that no entry of the catalog explains."""
+
+    component: str = ""
+    file: str = ""
+    setting: Setting | None = None
+    packages: tuple[Package, ...] = ()
+    search: str = ""
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Label and text of what is known."""
+        because = ""
+        if self.setting is not None:
+            now = f"{self.setting.key}={self.setting.value}" if self.setting.value else self.setting.needed
+            because = f"it runs because {now}" if self.setting.decides else f"it depends on {now}"
+        found = (f"{each.name} {each.version}{each.fits and f' ({each.fits})'}" for each in self.packages)
+        where = f"{self.component}{self.file and f', {self.file}'}" if self.component else self.file
+        rows = (("where", where), ("setting", because), ("versions", ", ".join(found)), ("search", self.search))
+        return tuple((label, text) for label, text in rows if text)
 
 
 @dataclass(frozen=True)
@@ -29,6 +81,8 @@ class Diagnosis:
     fixes: tuple[Fix, ...] = ()
     exit_code: int | None = None
     """As a shell shows it (134, not -6); None when unknown."""
+    confidence: Confidence = "exact"
+    place: Place | None = None
 
     @property
     def failed(self) -> bool:
@@ -43,7 +97,8 @@ class Diagnosis:
     def problem(self, offers: Sequence[Offer]) -> Problem:
         """The cause in the form of all problems, with the fixes that the run can use."""
         level = Level.CRITICAL if self.failed else Level.OK
-        evidence = tuple(Evidence(each.text, each.line) for each in self.evidence)
+        place = (Evidence(text, name=name) for name, text in self.place.rows) if self.place else ()
+        evidence = (*(Evidence(each.text, each.line) for each in self.evidence), *place)
         return Problem("failure", self.cause, level, self.title, "", self.meaning, evidence, tuple(offers))
 
     def of_run(self, run: str) -> "Diagnosis":
@@ -63,6 +118,8 @@ class Diagnosis:
             "fixes": [fix.text for fix in self.fixes],
             "fix_records": [asdict(fix) | fix.to_json() for fix in self.fixes],
             "exit_code": self.exit_code,
+            "confidence": self.confidence,
+            "place": asdict(self.place) if self.place else None,
         }
 
 

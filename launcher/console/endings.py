@@ -1,5 +1,7 @@
 """Diagnoses without a failure: a run that finished, was stopped, still runs, or hangs."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from launcher.console.causes import Cause, cause_of
@@ -10,6 +12,8 @@ from launcher.core.format import counted
 from launcher.record.fix import Change, Fix
 
 MORE_EPOCHS = Change("trainer.total_epochs", "raise")
+ENGINE = re.compile(r"vLLM|SGLang|EngineCore|Scheduler")
+WORKERS = re.compile(r"TaskRunner|AgentLoop|RewardLoop|WorkerDict")
 LOST = "Run and supervisor ended without a message"
 
 
@@ -60,6 +64,11 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         fixes.append(
             Fix("run `ppo-tui reward test FILE`", why=": with a reward function that always raises, no step ever ends")
         )
+    if (repeated := log.facts.repeated) is not None:
+        first, count = repeated
+        quotes.insert(0, first)
+        meaning += f" Until then an error was printed {count} times: {first.text[:120]}"
+        fixes.append(Fix("find what prints this error", why="before the run is continued"))
     if (nan := log.quote("nan")) is not None:
         quotes.append(nan)
         meaning += " Its gradients were not finite."
@@ -89,9 +98,38 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
     shown = log.quote("step")
     if alive:
         return Diagnosis("running", "Still running", "The driver is running.", shorten([shown]))
-    shown = shown or log.quote("last")
-    meaning = "The log ends in the middle of the run: the run continues, or the log was cut off."
-    return Diagnosis("running", "Log stops mid-run", meaning, shorten([shown]))
+    meaning = "The log ends in the middle of the run: the run continues, it hangs, or the log was cut off."
+    quotes = [shown or log.quote("last")]
+    if log.step is not None:
+        of = f" of {log.total}" if log.total else ""
+        meaning += f" Step {log.step + 1}{of} was never printed."
+    elif log.ready:
+        meaning += " No step was printed."
+    if (repeated := log.facts.repeated) is not None and log.facts.errors:
+        quotes.insert(0, repeated[0])
+        meaning += f" An error was printed {repeated[1]} times: {repeated[0].text[:120]}."
+    if log.facts.engine is not None:
+        quote, active, queued = log.facts.engine
+        quotes.append(quote)
+        if active or queued:
+            meaning += f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
+        else:
+            meaning += (
+                " The engine has no request: it waits for the trainer, the reward or a tool, and they for another."
+            )
+    return Diagnosis("running", "Log stops mid-run", meaning, shorten(quotes), tuple(_looking(log)))
+
+
+def _looking(log: Evidence) -> Iterator[Fix]:
+    """The processes whose stacks show more, one of each kind; of an engine without requests none."""
+    idle = log.facts.engine is not None and not any(log.facts.engine[1:])
+    first: dict[str, int] = {}
+    for pid, source in log.processes.items():
+        if pid > 0 and source and not (idle and ENGINE.search(source)):
+            first.setdefault(source, pid)
+    for source, pid in sorted(first.items(), key=lambda item: WORKERS.match(item[0]) is None)[:4]:
+        node = log.nodes.get(pid)
+        yield Fix(f"if it hangs: py-spy dump --pid {pid}", why=f"({source}{f' on {node}' if node else ''})")
 
 
 def unended(log: Evidence) -> Diagnosis:

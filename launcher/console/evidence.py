@@ -2,8 +2,8 @@
 
 import functools
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from launcher.console.causes import Cause, Level, catalogue
@@ -11,6 +11,7 @@ from launcher.console.excerpt import parts
 from launcher.console.forms import FormReader
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
+from launcher.console.run_facts import RunFacts
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
 from launcher.core.secrets import redact
@@ -28,9 +29,11 @@ _LOG_HEAD = re.compile(
     rb"(?:\[[^\[\]]{1,80}\]:? ?|\(raylet\) |(?:ERROR|WARNING|CRITICAL|INFO)[: ](?:[\d:,. /-]{4,30}[: ])?"
     rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|h|py):\d+(?:: | -- |\] ?))*"
 )
+_ERROR_HEAD = re.compile(rb"\bERROR\b|CRITICAL|FATAL|\[E\d{3,4} | [EF] \d")
 _LOG_HEAD_STARTS = b"[(EWCI0123456789"
 _BLANK = ord(" ")
 _REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
+_ADDRESS = re.compile(rb", ip=([^()\s]{1,60})\)")
 _regex = functools.cache(re.compile)
 
 
@@ -53,6 +56,10 @@ class ErrorLine:
     config_key: Quote | None = None
     told: Quote | None = None
     """A further line of its message that shows what happened, if the first does not."""
+    calls: tuple[str, ...] = ()
+    """The frames and remote calls that led to it, the innermost last."""
+    codes: Mapping[str, str] = field(default_factory=dict)
+    """The line of code of each frame."""
 
     def fits(self, cause: Cause) -> bool:
         """Whether its context matches the `where` of this cause."""
@@ -105,8 +112,12 @@ class Evidence:
         """By id of the cause: its first line elsewhere since the last step, or its first line of all."""
         self.unknown_errors: list[ErrorLine] = []
         """The first exceptions elsewhere that match no entry."""
+        self.facts = RunFacts()
+        """Settings, versions and lines that decide an error."""
         self.processes: dict[int, str] = {}
         """The writers of the log, by pid."""
+        self.nodes: dict[int, str] = {}
+        """Their addresses, as far as the log has them."""
         self._lines: dict[str, Marked] = {}
         self._ending = False  # the driver has printed a traceback, and no sign of life since
         self._repeated = False
@@ -138,20 +149,15 @@ class Evidence:
     def _take(self, line: Marked) -> None:
         raw, start = line.piece[2], line.match.start("text")
         source, pid = line.writer
-        if self._take_step(line):
-            return
-        if line.config is not None:
-            self._lines["config_ends"] = line
-            self.only_validates = line.config.get("trainer.val_only") is True
+        if self._take_config_or_step(line):
             return
         message = self._messages.pop(line.writer, None) if self._messages else None
         if pid not in self.processes and len(self.processes) < WRITERS:
-            self.processes[pid] = source
+            self._add_process(pid, source, raw[:start])
         if line.mark is not PLAIN and raw[start] != _BLANK and self._take_mark(line):
             self._lines["last"] = line
             return
-        if raw[start : start + 1] in _LOG_HEAD_STARTS and (log_head := _LOG_HEAD.match(raw, start)):
-            start = log_head.end()
+        start, logged = _after_head(raw, start)
         text = clean_text(raw, start)
         if not text:
             return
@@ -164,6 +170,7 @@ class Evidence:
                 traceback.add_indented(line.piece[0], text, self._folders)
             return
         self._lines["last"] = line
+        self.facts.add_line(line.piece[0], text, logged)
         if (method := remote_method(text)) is not None:
             self._traceback(line).add_remote_call(_quote(line), method)
             if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:
@@ -174,8 +181,13 @@ class Evidence:
             causes = tuple(cause for cause in self._catalogue if cause.line and _regex(cause.line).match(text))
             self._add(self._error(line, text, causes))
 
-    def _take_step(self, line: Marked) -> bool:
-        """Whether the line has the metrics of a step; a run that logs them continues."""
+    def _take_config_or_step(self, line: Marked) -> bool:
+        """Whether the line has the configuration, or the metrics of a step; a run that logs them continues."""
+        if line.config is not None:
+            self._lines["config_ends"] = line
+            self.only_validates = line.config.get("trainer.val_only") is True
+            self.facts.add_config(line.config)
+            return True
         if line.step is not None:
             self.step = line.step.step
         elif self._form is not None:
@@ -188,6 +200,11 @@ class Evidence:
             return False
         self._alive("step", line)
         return True
+
+    def _add_process(self, pid: int, source: str, head: bytes) -> None:
+        self.processes[pid] = source
+        if (node := _ADDRESS.search(head)) is not None:
+            self.nodes[pid] = node[1].decode(errors="replace")
 
     def _take_mark(self, line: Marked) -> bool:
         """Handles a line by its mark; returns whether the mark is the whole line."""
@@ -237,6 +254,7 @@ class Evidence:
     def _take_driver_mark(self, name: str, line: Marked) -> None:
         number = line.piece[0]
         if name == "job_error":
+            self.facts.add_command(line.line.text)
             self._begin_traceback(line)
             self.end = number
             self._begin_ending()
@@ -252,6 +270,7 @@ class Evidence:
         self._lines.setdefault(line.mark.name, line)
 
     def _alive(self, mark: str, line: Marked) -> None:
+        self.facts.errors.clear()
         self.ready = True
         self._lines[mark] = line
         if self.end is None and self._ending:  # the driver's traceback was not the end
@@ -290,6 +309,7 @@ class Evidence:
             head = f"{error.context} in {traceback.owner.name.lower()} code"
             error.context = "\n".join([head, *traceback.calls, traceback.code])
             error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
+            error.calls, error.codes = tuple(traceback.calls), dict(traceback.codes)
         self._add(error)
         clear = any(cause.level is Level.ROOT and error.fits(cause) for cause in error.causes)
         if not clear and len(self._messages) < WRITERS:
@@ -356,6 +376,12 @@ class _Message(NamedTuple):
 
     error: ErrorLine
     room: int = MESSAGE_LINES
+
+
+def _after_head(raw: bytes, start: int) -> tuple[int, bool]:
+    """Where the text of a line starts after the head of a logger, and whether that logs an error."""
+    head = _LOG_HEAD.match(raw, start) if raw[start : start + 1] in _LOG_HEAD_STARTS else None
+    return (start, False) if head is None else (head.end(), _ERROR_HEAD.search(head[0]) is not None)
 
 
 def _quote(line: Marked) -> Quote:

@@ -17,14 +17,15 @@ _REMOTE_CALL = re.compile(r"ray::(\S+?)\(\) \(")
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*)([A-Z]\w*)(?:: |:$|\(|$)")
 _ERROR_NAME = re.compile(r"Error|Exception|Interrupt|Exit|StopIteration")
 _VERL = re.compile(
-    r".*/verl/(?:trainer|workers|utils|single_controller|experimental|models|interactions|tools|plugin"
-    r"|checkpoint_engine|protocol\.py)"
+    r".*/(?=verl/(?:trainer|workers|utils|single_controller|experimental|models|interactions|tools|plugin"
+    r"|checkpoint_engine|model_merger|third_party|protocol\.py))"
 )
 # Python's own folders, this program's plugin, and folders of packages that have no such name (`pip install
 # --target`, a checkout), which are known by what lies in them.
 _LIBRARY = re.compile(r".*-packages/|.*/lib/python\d|.*/ppo_tui_inside/|<")
 _FOLDER = re.compile(
     r"(.*/)(?:ray/_private|hydra/_internal|torch/(?:nn|_\w+|utils|distributed)|transformers/models"
+    r"|megatron/(?:core|bridge|training)|mbridge|mcore_bridge|flash_attn|transformer_engine"
     r"|vllm/(?:v1|lora|engine|worker|model_executor)|sglang/srt)/"
 )
 _FOLDERS = 16  # that are remembered
@@ -67,6 +68,8 @@ class Traceback:
     def __init__(self) -> None:
         self.calls: deque[str] = deque(maxlen=64)
         """Frames (`verl/trainer/main_ppo.py:run`) and remote calls (`WorkerDict.update_actor`)."""
+        self.codes: dict[str, str] = {}
+        """The line of code of each frame."""
         self.ignored = False
         """Whether Python ignores the exception of the traceback that follows."""
         self._last_line = -LINES
@@ -84,6 +87,7 @@ class Traceback:
         """A traceback begins at a line, or the line before it."""
         self._last_line = number
         self.calls.clear()
+        self.codes.clear()
         self.calls.extend(calls)
         self._start(None)
 
@@ -106,9 +110,12 @@ class Traceback:
         if frame is None:
             if text.strip(" ^~"):
                 self.code = text.strip()[:300]
+                if self.calls:
+                    self.codes[self.calls[-1]] = self.code
             return
         path, function = frame.groups()
-        self.calls.append(f"{path.rpartition('-packages/')[2]}:{function}")
+        inside = _VERL.match(path)
+        self.calls.append(f"{path[inside.end() :] if inside else path.rpartition('-packages/')[2]}:{function}")
         self.code = ""
         owner = folders.owner(path)
         if owner >= self.owner:

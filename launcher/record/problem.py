@@ -19,11 +19,13 @@ class Evidence(NamedTuple):
 
     text: str
     line: int | None = None
+    name: str = "seen"
+    """What it is, where it is not a line of the log."""
 
     @property
     def label(self) -> str:
-        """`line 212`, or `seen` for what is not in the log."""
-        return "seen" if self.line is None else f"line {self.line}"
+        """`line 212`, or the name of what is not in the log."""
+        return self.name if self.line is None else f"line {self.line}"
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ def test_finished(exit_code: int | None) -> None:
         "fixes": [],
         "fix_records": [],
         "exit_code": exit_code,
+        "confidence": "exact",
+        "place": None,
     }
 
 

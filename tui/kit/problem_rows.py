@@ -45,6 +45,9 @@ def entries(
     """The lines of the log and the fixes, each in as many rows as it needs, or `most`; `quoted` are those of a line."""
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
+    place = explanation.diagnosis.place
+    for label, text in place.rows if place else ():
+        items.append(Item(label, _entry([(f" {label}", "dim")], [], clean(text), "text", room, most)))
     for index, quote in enumerate(explanation.diagnosis.evidence):
         head: Row = [(f" line {quote.line}", "dim")]
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(quote.text))

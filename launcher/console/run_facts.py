@@ -1,0 +1,93 @@
+"""What a log shows of its run besides its errors: settings, versions, lines that decide an error, repeated errors."""
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from launcher.console.tracebacks import Quote
+from launcher.core.secrets import redact
+
+_KEPT = 64  # settings of a command, versions, different errors
+_SETTING = re.compile(r"(?:^|[\s'\"\[])\+{0,2}([a-z_]+(?:\.[\w-]+)+)=((?:\[[^\]]*\]|\{[^}]*\}|[^\s'\",\]])*)")
+_COMMAND = re.compile(r"main_ppo|with overrides: |-m verl\.")
+_PACKAGES = (
+    "vllm|sglang|torch|transformers|megatron[-_ ]core|megatron[-_ ]bridge|mbridge|flash[-_]attn|ray|verl|triton|peft"
+    "|tensordict|numpy|datasets|vllm[-_]ascend|torch[-_]npu|transformer[-_]engine|liger[-_]kernel|huggingface[-_]hub"
+)
+_VERSION = re.compile(
+    rf"(?i)(?<![\w./-])({_PACKAGES})(?:['\"]?,? (?:api server |is |at )?v(?:ersion)?:?|==| ?[:=] ?v?| v?)"
+    r"['\" ]*(\d+\.\d+[\w.+]*)"
+)
+_ENGINE = re.compile(r"LLM engine \(v(\d+\.\d[\w.+]*)\)")
+# A line that decides: the tool that failed prints it, and Python's exception names only the tool.
+_DECIDING = re.compile(
+    r"\S*/ld(?:\.\w+)?: |\S+: fatal error: |fatal error: |nvcc (?:fatal|error)|ptxas fatal|error: |\S+:\d+:\d+: error: "
+    r"|collect2: error|ImportError: |ModuleNotFoundError: |OSError: |\S*: symbol lookup error"
+    r"|E[A-Z]\d{4}: |\[ERROR\] \S+\(\d+|RuntimeError: (?:HIP|CUDA|NPU)"
+)
+_FAILED = re.compile(
+    r"(?i)\W{0,3}(?:error|exception|failed|failure|fatal|could not|cannot|can't|unable to)\b|(?:\S{1,30} ){1,3}failed\b"
+    r"|\*\*\* |.{0,40}(?:Segmentation fault|SIGSEGV|SIGABRT|SIGBUS|core dumped|Watchdog caught)"
+)
+_VARYING = re.compile(r"0x[0-9a-f]+|\d+")
+_ENGINE_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?|#running-req: (\d+).*#queue-req: (\d+)")
+
+
+class RunFacts:
+    """Collected line by line, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        """veRL key -> value as text, of the configuration that the run printed and of its command."""
+        self.versions: dict[str, str] = {}
+        self.deciding: list[Quote] = []
+        """The first lines that decide an error."""
+        self.errors: deque[Quote] = deque(maxlen=_KEPT)
+        """The lines since the last step that report an error outside a traceback."""
+        self.engine: tuple[Quote, int, int] | None = None
+        """The last line of an engine with its running and waiting requests."""
+        self._repeated: dict[str, tuple[Quote, int]] = {}
+
+    @property
+    def repeated(self) -> tuple[Quote, int] | None:
+        """The error that was printed most often, its first line and how often; None without one that came thrice."""
+        found = max(self._repeated.values(), key=lambda pair: pair[1], default=None)
+        return found if found is not None and found[1] >= 3 else None
+
+    def add_config(self, config: Mapping[str, Any]) -> None:
+        self.settings = {key: str(value) for key, value in config.items()} | self.settings
+
+    def add_command(self, text: str) -> None:
+        """A line with KEY=VALUE of veRL; later ones replace earlier ones, as Hydra has it."""
+        for key, value in _SETTING.findall(text):
+            if key in self.settings or len(self.settings) < 1000:
+                self.settings[key] = value
+
+    def add_line(self, number: int, text: str, logged: bool) -> None:
+        """`logged`: whether its head is that of an error."""
+        if _DECIDING.match(text) and len(self.deciding) < _KEPT:
+            self.deciding.append(Quote(number, redact(text[:1000])))
+        if logged or _FAILED.match(text):
+            self.errors.append(Quote(number, redact(text[:400])))
+            self._count(self.errors[-1])
+        if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
+            running, waiting = (int(each) for each in load.groups() if each is not None)
+            self.engine = Quote(number, text[:400]), running, waiting
+        if _COMMAND.search(text):
+            self.add_command(text)
+        if (
+            len(self.versions) < _KEPT
+            and "." in text
+            and (text.find("ersion") >= 0 or "==" in text or "engine (v" in text)
+        ):
+            for name, version in _VERSION.findall(text):
+                self.versions.setdefault(re.sub("[_ ]", "-", name.lower()), version.rstrip("."))
+            if engine := _ENGINE.search(text):
+                self.versions.setdefault("vllm", engine[1])
+
+    def _count(self, line: Quote) -> None:
+        kind = _VARYING.sub("", line.text[:160])[:60]
+        first, count = self._repeated.get(kind, (line, 0))
+        if count or len(self._repeated) < _KEPT:
+            self._repeated[kind] = first, count + 1

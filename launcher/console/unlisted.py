@@ -1,0 +1,155 @@
+"""What is known of a failure that no entry of the catalog explains: where, because of which setting, which versions.
+
+The parts of the software are the rows of components.toml, where their fields are described.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from launcher.console.diagnosis import Package, Place, Setting
+from launcher.console.evidence import ErrorLine, Evidence
+from launcher.console.run_facts import RunFacts
+from launcher.console.tracebacks import Owner, Quote
+from launcher.core.tables import read_tables, record
+from launcher.record.fix import Change, Fix
+from launcher.verl.code_settings import Condition, conditions, requirements, within
+from launcher.verl.versions import newest
+
+_NEAR = 4  # innermost frames whose own settings come before those of their component
+_WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
+_ABOVE = 40  # lines above an exception in which the line that decides it is looked for
+# An exception that says little by itself: one of another process before it is its reason.
+_THIN = re.compile(
+    r"(?:AttributeError|TypeError): 'NoneType'|(?:\w+\.)*(?:KeyError|IndexError|EOFError|BrokenPipeError)\b"
+    r"|(?:\w+\.)*\w*(?:Timeout|Connection|Cancelled)\w*Error|AssertionError$|RuntimeError: .*(?:failed|died|exited)"
+)
+_VALUE = re.compile(r"0x[0-9a-f]+|/\S+/|\b\d[\d.,]*\b|[\[{(].{60,}")
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of the software, found by the frames of an exception or by its words."""
+
+    name: str
+    package: str = ""
+    at: str = ""
+    text: str = ""
+    settings: tuple[Condition, ...] = ()
+
+
+@functools.cache
+def _components() -> tuple[Component, ...]:
+    """All parts, read once."""
+    tables = read_tables(Path(__file__).with_name("components.toml"))
+    named = tables["settings"]
+
+    def conditions(written: str | Sequence[str]) -> tuple[Condition, ...]:
+        return tuple(map(Condition.read, named[written] if isinstance(written, str) else written))
+
+    return tuple(record(Component, row, settings=conditions(row.get("settings", ()))) for row in tables["component"])
+
+
+def first_failure(log: Evidence) -> ErrorLine | None:
+    """The first failure in causal order among the exceptions without an entry.
+
+    The driver's innermost one, unless it says little and a worker, whose caller the driver is, failed before it.
+    """
+    raised = [error for error in log.final_errors if error.raised]
+    elsewhere = [error for error in log.unknown_errors if not log.survived(error)]
+    if not raised:
+        return elsewhere[0] if elsewhere else next(iter(log.unknown_errors[-1:]), None)
+    root = raised[0] if log.chained else raised[-1]
+    before = [error for error in elsewhere if error.raised and error.quote.line < root.quote.line]
+    return before[0] if before and _THIN.match(root.message) else root
+
+
+def deciding(log: Evidence, error: ErrorLine) -> Quote | None:
+    """The line above an exception that decides it: `/usr/bin/ld: cannot find -lcuda`."""
+    lines = (quote for quote in log.facts.deciding if 0 < error.quote.line - quote.line <= _ABOVE)
+    return next((quote for quote in lines if quote.text not in error.message), None)
+
+
+def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Place:
+    """Where an exception was raised, and what that code depends on in this run."""
+    text = f"{error.message} {above.text if above else ''}"
+    frames = [place for place in error.calls if ":" in place]
+    last = frames[-1:]
+    component, frame = _component_of(text, [*frames[:-1], *(f"{place} {error.codes.get(place, '')}" for place in last)])
+    file = frame.partition(":")[0]
+    if error.owner is Owner.USER and error.frame is not None:
+        file = error.frame.text.partition('"')[2].partition('"')[0]
+    setting = _setting(error, component, log.facts)
+    packages = tuple(_packages(component, log.facts))
+    return Place(component.name if component else "", file, setting, packages, _search(error, component, frame))
+
+
+def isolation(place: Place) -> Iterator[Fix]:
+    """The run without the setting that turns the failing code on: this isolates the failure, and does not fix it."""
+    if place.setting is not None and place.setting.without:
+        change = Change(place.setting.key, "set", (place.setting.without,))
+        yield Fix("isolate", (change,), why="in a short fresh run: this is not a fix, but shows whether it decides")
+
+
+def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, str]:
+    """The part that an exception with these frames, the innermost last, is about, and the frame that shows it."""
+    for each in _components():
+        if each.text and not each.at and re.search(each.text, text):
+            return each, places[-1] if places else ""
+    for place in reversed(places):
+        for each in _components():
+            if each.at and re.search(each.at, place):
+                return each, place
+    return next((each for each in _components() if each.text and re.search(each.text, text)), None), ""
+
+
+def _setting(error: ErrorLine, component: Component | None, facts: RunFacts) -> Setting | None:
+    given = {newest(key): value for key, value in facts.settings.items()} | facts.settings
+    frames = [place for place in reversed(error.calls) if ":" in place]
+    imported = (f"import {'.'.join(each.split('/')[:2]).removesuffix('.py')}" for each in (*_modules(error), *frames))
+    near = chain(*(conditions(each, error.codes.get(each, "")) for each in (*frames[:_NEAR], *imported)))
+    far = chain(*(conditions(each, error.codes.get(each, "")) for each in frames[_NEAR:]))
+    own = component.settings if component is not None else ()
+    for decides, found in ((True, near), (False, own), (True, far)):
+        for each in found:
+            value = given.get(each.key)
+            if (value is None and not decides) or (value is not None and not each.holds(value)):
+                continue  # this run does not have it, or has it otherwise
+            if decides and (each.broad or (value is None and len(given) > _WHOLE)):
+                continue
+            without = "" if each.key.endswith(("path", "files")) else each.without or ""
+            return Setting(each.key, value or "", each.words, decides, without)
+    return None
+
+
+def _modules(error: ErrorLine) -> Iterable[str]:
+    """The modules that an ImportError names, as paths."""
+    named = re.findall(r"[Nn]o module named '([\w.]+)'|from '([\w.]+)'", error.message)
+    return (name.replace(".", "/") for pair in named for name in pair if name)
+
+
+def _packages(component: Component | None, facts: RunFacts) -> Iterator[Package]:
+    """The versions that the log has of the component's package, of torch and of veRL, and whether they fit."""
+    wanted = requirements().get(facts.versions.get("verl", ""), {})
+    for name in dict.fromkeys(filter(None, (component.package if component else "", "torch", "verl"))):
+        version = facts.versions.get(name.lower())
+        if version is None:
+            continue
+        if name in wanted:
+            fits = "fits veRL" if within(version, wanted[name]) else f"veRL asks for {wanted[name]}"
+        else:
+            asking = [verl for verl, ranges in requirements().items() if within(version, ranges.get(name, "==0"))]
+            fits = f"fits veRL {asking[0]} to {asking[-1]}" if asking and "verl" not in facts.versions else ""
+        yield Package(name, version, fits)
+
+
+def _search(error: ErrorLine, component: Component | None, frame: str) -> str:
+    """Words to search for: the exception's type and names, without the values of this run."""
+    kind, _, message = error.message.partition(": ")
+    plain = " ".join(_VALUE.sub(" ", message)[:120].split())
+    function = frame.partition(" ")[0].rpartition(":")[2].strip("<>")
+    package = component.package if component else ""
+    return " ".join(dict.fromkeys(filter(None, (package, kind.rpartition(".")[2], plain, function))))

@@ -1,0 +1,166 @@
+"""Failures that no entry explains: the first failure, its component, the setting that runs the code, where to look."""
+
+import importlib.util
+from pathlib import Path
+
+import code_settings as tool
+import pytest
+from console_logs import diagnosis_of
+
+from launcher.console.diagnosis import Place
+from launcher.verl.code_settings import Condition, conditions, default_of, requirements
+
+SITE = "/opt/venv/lib/python3.12/site-packages/"
+
+
+def log(*frames: str, error: str, settings: str = "", before: str = "", call: str = "WorkerDict.update_actor") -> str:
+    """A run of veRL that ends with an exception in a worker; a frame is `PATH:FUNCTION` or `PATH:FUNCTION CODE`."""
+    lines = [
+        *before.splitlines(),
+        f"Error executing job with overrides: [{settings}]",
+        "Traceback (most recent call last):",
+    ]
+    lines.append(f"ray.exceptions.RayTaskError({error.split(':')[0]}): ray::{call}() (pid=7, ip=10.0.0.2)")
+    for frame in frames:
+        place, _, code = frame.partition(" ")
+        path, _, function = place.partition(":")
+        lines += [f'  File "{SITE}{path}", line 10, in {function}', f"    {code or 'return inner(x)'}"]
+    return "\n".join([*lines, error, "", ""])
+
+
+CASES = {
+    "the branch of the map": (
+        log(
+            "verl/models/mcore/model_forward_fused.py:_fused_GPTModel_forward",
+            "verl/utils/kernel/linear_cross_entropy.py:forward",
+            error="AttributeError: 'NoneType' object has no attribute 'shape'",
+        ),
+        ("fused kernels of veRL", "verl/utils/kernel/linear_cross_entropy.py"),
+        "it runs because actor_rollout_ref.model.use_fused_kernels=True",
+        "isolate: set actor_rollout_ref.model.use_fused_kernels=False",
+    ),
+    "what the component depends on": (
+        log(
+            "vllm/v1/engine/core.py:run_engine_core",
+            "vllm/model_executor/models/qwen3_vl_moe.py:load_fused_expert_weights",
+            error="KeyError: 'layers.0.mlp.experts.w2_weight'",
+            settings="'actor_rollout_ref.rollout.pipeline_model_parallel_size=2'",
+        ),
+        ("vLLM: model and its weights", "vllm/model_executor/models/qwen3_vl_moe.py"),
+        "it depends on actor_rollout_ref.rollout.pipeline_model_parallel_size=2",
+        "isolate: set actor_rollout_ref.rollout.pipeline_model_parallel_size=1",
+    ),
+    "a class that is registered under a name": (
+        log(
+            "verl/checkpoint_engine/nixl_checkpoint_engine.py:prepare",
+            error="ValueError: no such thing",
+            settings="'actor_rollout_ref.rollout.checkpoint_engine.backend=nixl'",
+        ),
+        ("transfer of the weights to the engine", "verl/checkpoint_engine/nixl_checkpoint_engine.py"),
+        "it runs because actor_rollout_ref.rollout.checkpoint_engine.backend=nixl",
+        "isolate: set actor_rollout_ref.rollout.checkpoint_engine.backend=naive",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "where", "because", "isolated"), CASES.values(), ids=CASES)
+def test_the_component_and_the_setting_are_named(
+    text: str, where: tuple[str, str], because: str, isolated: str
+) -> None:
+    found = diagnosis_of(text)
+    assert found.cause == "unknown" and found.confidence == "likely" and found.place is not None
+    assert (found.place.component, found.place.file) == where
+    assert dict(found.place.rows)["setting"] == because
+    assert found.fixes[0].text.startswith(isolated) and "not a fix" in found.fixes[0].text
+
+
+def test_a_setting_that_the_run_has_otherwise_is_not_named() -> None:
+    text, *_ = CASES["the branch of the map"]
+    found = diagnosis_of(text.replace("[]", "['actor_rollout_ref.model.use_fused_kernels=False']"))
+    assert found.place is not None and found.place.setting is None
+    assert not any(fix.text.startswith("isolate") for fix in found.fixes)
+
+
+def test_the_line_that_decides_comes_first() -> None:
+    text = log(
+        "triton/runtime/build.py:_build",
+        error="subprocess.CalledProcessError: Command '['gcc']' returned non-zero exit status 1.",
+        before="/usr/bin/ld: cannot find -lzz: No such file or directory\ncollect2: error: ld returned 1 exit status",
+    )
+    found = diagnosis_of(text)
+    assert [quote.line for quote in found.evidence][:2] == [1, 8] and found.place is not None
+    assert found.cause == "kernel-compile" and found.confidence == "likely"
+    assert found.place.component.startswith("linker")
+
+
+def test_a_worker_comes_before_its_caller_whose_exception_says_little() -> None:
+    worker = "\n".join(
+        f"(WorkerDict pid=9, ip=10.0.0.3) {line}"
+        for line in (
+            "Traceback (most recent call last):",
+            f'  File "{SITE}megatron/core/transformer/moe/router.py", line 3, in forward',
+            "ZeroDivisionError: division by zero",
+        )
+    )
+    caller = log(
+        "verl/protocol.py:union", error="AttributeError: 'NoneType' object has no attribute 'batch'", before=worker
+    )
+    found = diagnosis_of(caller)
+    assert found.evidence[0].text == "ZeroDivisionError: division by zero"
+    assert found.place is not None and found.place.component == "Megatron-Core: mixture of experts"
+
+
+def test_versions_are_said_with_the_verl_that_asks_for_them() -> None:
+    text = log("vllm/v1/x.py:run", error="ValueError: odd", before="INFO Initializing a V1 LLM engine (v0.11.0) with x")
+    place = diagnosis_of(text).place
+    assert place is not None and dict(place.rows)["versions"] == "vllm 0.11.0 (fits veRL 0.6.1 to 0.8.0)"
+    assert "ValueError odd" in dict(place.rows)["search"]
+
+
+def test_a_log_that_stops_says_which_step_and_what_the_engine_excludes() -> None:
+    text = (
+        "(TaskRunner pid=48, ip=10.0.0.7) Total training steps: 9\n"
+        "(TaskRunner pid=48, ip=10.0.0.7) step:2 - actor/entropy:0.4 - critic/score/mean:0.3 - timing_s/step:60\n"
+        "(vLLMHttpServer pid=49) INFO 07-28 11:31:02 [loggers.py:257] Engine 000: Running: {} reqs, Waiting: 0 reqs\n"
+    )
+    idle, busy = (diagnosis_of(text.format(requests)) for requests in (0, 3))
+    assert "Step 3 of 9 was never printed" in idle.meaning and "no request" in idle.meaning
+    assert [fix.text for fix in idle.fixes] == ["if it hangs: py-spy dump --pid 48 (TaskRunner on 10.0.0.7)"]
+    assert "3 requests" in busy.meaning and any("--pid 49 (vLLMHttpServer" in fix.text for fix in busy.fixes)
+
+
+def test_an_error_that_was_printed_again_and_again_is_said_of_a_stopped_run() -> None:
+    failing = "".join(f"(TaskRunner pid=4) [Error] Task failed: Can't pickle it, completion: {n}\n" for n in range(4))
+    found = diagnosis_of(f"{failing}Traceback (most recent call last):\nKeyboardInterrupt\n")
+    assert found.cause == "stopped" and "4 times: Task failed: Can't pickle it" in found.meaning
+    assert found.evidence[0].line == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]")
+def test_the_map_is_that_of_the_installed_verl() -> None:
+    spec = importlib.util.find_spec("verl")
+    assert spec is not None and spec.submodule_search_locations
+    root = Path(spec.submodule_search_locations[0])
+    paths = [
+        *(root / "models/mcore").glob("*.py"),
+        *(root / "trainer/ppo").glob("*.py"),
+        *(root / "workers/reward_manager").glob("*.py"),
+        *(root / "workers/engine").rglob("*.py"),
+    ]
+    read = tool.table({f"verl/{path.relative_to(root)}": path.read_text() for path in paths})
+    fused = "verl/models/mcore/model_forward_fused.py:_fused_GPTModel_forward"
+    assert "actor_rollout_ref.model.use_fused_kernels" in read["places"][fused]
+    registered = [place for place in read["places"] if "core_algos.py:compute" in place or "/reward_manager/" in place]
+    assert len(registered) > 20
+    for place in registered:
+        stored = {condition.key for condition in conditions(place)}
+        assert {gate.partition("=")[0] for gate in read["places"][place]} <= stored, place
+
+
+def test_the_conditions_of_the_map_hold_and_end() -> None:
+    flag, chosen, many = map(Condition.read, ("a.b", "a.b=x|y", "a.b>1"))
+    assert flag.holds("True") and not flag.holds("null") and Condition.read("a.b=").holds("False")
+    assert chosen.holds("y") and not chosen.holds("z") and many.holds("2") and not many.holds("1")
+    assert default_of("reward.reward_manager.name") == "naive"
+    assert requirements()["0.6.0"]["vllm"] == "<=0.9.1,>=0.7.3"
+    assert Place().rows == ()
