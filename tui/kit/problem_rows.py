@@ -47,7 +47,7 @@ def entries(
     room = max(columns - INDENT - 1, _LEAST)
     place = explanation.diagnosis.place
     for label, text in place.rows if place else ():
-        items.append(Item(label, _entry([(f" {label}", "dim")], [], clean(text), "text", room, most)))
+        items.append(Item(None, _entry([(f" {label}", "dim")], [], clean(text), "text", room, most)))
     for index, quote in enumerate(explanation.diagnosis.evidence):
         head: Row = [(f" line {quote.line}", "dim")]
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(quote.text))
