@@ -27,7 +27,7 @@ from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.record.events import Note, read_kind
-from launcher.record.layout import RunDir, find
+from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
 
@@ -51,19 +51,43 @@ def run(
 
 def attach(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN | ADDRESS", help="A run, or the dashboard of a Ray cluster.")],
-    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Submission id of a job of this cluster.")] = None,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN | PATH | ADDRESS", help="A run, a log that grows, or the dashboard of a Ray cluster."
+        ),
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB | KEY=VALUE", help="Id of a job of the cluster, or settings that a log lacks."),
+    ] = None,
+    names: Names = None,
     plain: Plain = False,
+    detach: Detach = False,
 ) -> None:
-    """Open the dashboard of a run, or of a job of a Ray cluster. ADDRESS alone lists the jobs of the cluster."""
-    if job is not None:
+    """Open the dashboard of a run, a growing log or a Ray job. ADDRESS alone lists the jobs of the cluster."""
+    path = Path(run).expanduser()
+    others, settings = split_settings(words or [])
+    if path.exists() and not (path / "run.yaml").exists():
+        follow(ctx, _followed(run, settings, names), detach, plain, json=False)
+    elif others:
         from launcher.runs.act.attach_job import attach_job
 
-        _show(ctx, attach_job(run, job), plain, read_only=False)
+        _show(ctx, attach_job(run, others[0]), plain, read_only=False)
     elif ":" in run:  # which the id of a run has not
         _list_jobs(run)
     else:
         _show(ctx, find(run), plain, read_only=False)
+
+
+def _followed(word: str, settings: dict[str, object], names: str | None) -> RunDir:
+    """The run that follows a path. Raises UserError for a word that is also a run."""
+    from launcher.metrics.frameworks import user_table
+    from launcher.runs.act.attach_file import attach_file
+
+    if "/" not in word and (run := next((run for run in all_runs() if word in (run.id, run.read_name())), None)):
+        raise UserError(f"'{word}' is a run and a file", f"use ./{word} for the file, {run.path.name} for the run")
+    return attach_file(word, settings, user_table(Path(names).expanduser()) if names else None)
 
 
 def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:

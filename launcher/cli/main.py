@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TextIO, cast
 
 from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, ServeScreen, on_terminal
@@ -62,7 +63,7 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
             return run_on(host, others, terminal=on_terminal())
         case []:
             return screen.open()
-        case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():
+        case ["attach" | "watch" as command, run] if run[:1] != "-" and not Path(run).exists() and on_terminal():
             return screen.show(find(run), read_only=command == "watch")
         case ["__complete", *others]:
             from launcher.cli.completion import complete

@@ -18,6 +18,16 @@ class JobRef(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Followed(Record):
+    """A log that another program writes: a "console", the "metrics" of veRL's file logger, a file with a row per step
+    ("rows"), or files of a "tracker".
+    """
+
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class OomKills(Record):
     """Processes that the kernel's out-of-memory killer has ended so far: on the `host` since its start, and in the
     control `group` whose `counter` is this file. None where the kernel shows no number.
@@ -69,7 +79,7 @@ class LaunchRecord(Record):
     The environment is the supervisor's own, so no secret is stored; `env` is added to it and `unset` removed; `keys`
     are the veRL keys that `argv` sets. An attempt that resumes continues from the checkpoint of `resume_step`. `host`
     is the name of the machine, `oom_kills` its counters at the start. With a `job` the driver is a job of a Ray
-    cluster: one that was submitted elsewhere has no `argv`.
+    cluster: one that was submitted elsewhere has no `argv`. With `follow` there is no driver, only its log.
     """
 
     argv: tuple[str, ...] = ()
@@ -82,6 +92,7 @@ class LaunchRecord(Record):
     resume_step: int | None = None
     host: str | None = None
     job: JobRef | None = field(default=None, metadata=RARE)
+    follow: Followed | None = field(default=None, metadata=RARE)
     oom_kills: OomKills | None = field(default=None, metadata=RARE)
 
 

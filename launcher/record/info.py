@@ -107,6 +107,11 @@ class RunInfo(Record):
         return bool(self.imported_from or self.replay_of)
 
     @property
+    def followed(self) -> bool:
+        """Whether only a log of it is known, which is followed while the run lives."""
+        return bool(self.imported_from)
+
+    @property
     def resumable(self) -> bool:
         """Whether it has a preset to start from, and veRL ran here."""
         return self.preset is not None and not self.from_log
@@ -146,6 +151,11 @@ class Head(NamedTuple):
     def from_log(self) -> bool:
         """As `RunInfo.from_log`."""
         return bool(self.keys & {"imported_from", "replay_of"})
+
+    @property
+    def followed(self) -> bool:
+        """As `RunInfo.followed`."""
+        return "imported_from" in self.keys
 
     @property
     def resumable(self) -> bool:

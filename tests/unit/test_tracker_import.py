@@ -23,8 +23,8 @@ from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.act.tracker_files import is_tracker
 from launcher.runs.watch.steps import steps
+from launcher.runs.watch.tracker_files import is_tracker
 
 STEPS = {
     step: {"actor/entropy": 0.1 / step, "critic/score/mean": step / 7, "perf/nan": math.nan, "perf/inf": -math.inf}

@@ -21,14 +21,14 @@ from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir, appearing
 from launcher.record.state import RunState, StateFile
-from launcher.runs.act.tracker_files import is_tracker, read
-from launcher.runs.act.tracker_run import TrackerClock, TrackerFiles, no_metrics
 from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.source import LogFile, chunks, log_file, records
 from launcher.runs.watch.steps import earlier_steps, scored, steps
+from launcher.runs.watch.tracker_files import is_tracker, read
+from launcher.runs.watch.tracker_run import TrackerClock, TrackerFiles, no_metrics
 
 
 @dataclass

@@ -11,6 +11,7 @@ from launcher.core.format import GIB
 from launcher.core.tail import LineTail, Tail
 from launcher.health.alerting import AlertSettings
 from launcher.health.keys import RUN_MEMORY
+from launcher.metrics.frameworks import described
 from launcher.metrics.host import HostLoad
 from launcher.metrics.records import StepRecord
 from launcher.record.attempt import LaunchRecord
@@ -94,6 +95,7 @@ class Feed:
             self.sink,
             checklist_maker(info, sizes, clock=True),
             launch.keys,
+            framework=described(info.framework),
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
             clock=self._past.date if self._past else None,
             tell=self._tell,
@@ -227,7 +229,7 @@ class Feed:
         now, found = clock.now(), self.stalls.found
         if found is not None and not state.stall:
             state = replace(state, stall=sentence(found, now), standstill=found)
-        elif not state.stall and not self._of.info.replay_of:
+        elif not state.stall and not self._of.info.from_log:
             state = replace(state, stall=self.stalls.silence(now))
         with self._guard("state"):
             state = self.monitor.state(state, now)

@@ -18,7 +18,7 @@ from launcher.inside.ppo_tui_inside import SPANS
 from launcher.machine.host import oom_kills
 from launcher.machine.sampler import VISIBLE
 from launcher.record import queued
-from launcher.record.attempt import JobRef, LaunchRecord
+from launcher.record.attempt import Followed, JobRef, LaunchRecord
 from launcher.record.events import Action, read_kind
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
@@ -51,16 +51,18 @@ def write_launch(
     resume_step: int | None = None,
     cwd: Path | None = None,
     job: str | None = None,
+    follow: Followed | None = None,
 ) -> None:
     """Writes launch.json for the supervisor.
 
     The driver inherits our environment, so no secret is written. The file also has the GPUs that our shell names, which
     the queue needs, and the folder for spans, unless the preset sets it. `cwd` is the working directory of the driver:
-    the folder of the run, which may not have its final name yet. `job` is the id of a running job.
+    the folder of the run, which may not have its final name yet. `job` is the id of a running job; of a run that
+    is only followed, `follow` is its log.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
-    if job is None and settings.spans():
+    if job is None and follow is None and settings.spans():
         attempt.spans.mkdir(mode=0o700, exist_ok=True)
         ours[SPANS] = str(RunDir(cwd or run.path).attempt(attempt.number).spans.absolute())
     LaunchRecord(
@@ -74,7 +76,8 @@ def write_launch(
         resume_step=resume_step,
         host=socket.gethostname(),
         job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
-        oom_kills=None if launch.submit else oom_kills(),
+        follow=follow,
+        oom_kills=None if launch.submit or follow else oom_kills(),
     ).write(attempt.launch)
     queued = RunState("queued", attempt=attempt.number, created=run_created or created, started=created, verdict="WARM")
     StateFile(run).write(queued)

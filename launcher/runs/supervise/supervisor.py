@@ -17,6 +17,7 @@ from launcher.core.format import duration
 from launcher.health.alerting import AlertSettings
 from launcher.machine import targets
 from launcher.machine.host import disks, oom_kills
+from launcher.metrics.frameworks import described
 from launcher.record import control
 from launcher.record.attempt import Exit, MachineEnd
 from launcher.record.damage import Failure
@@ -32,6 +33,7 @@ from launcher.runs.supervise.disk import OwnFolder, Reserve
 from launcher.runs.supervise.driver import ray_authentication
 from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.feed import Feed, Supervised
+from launcher.runs.supervise.follow import FileDriver
 from launcher.runs.supervise.job import JobDriver
 from launcher.runs.supervise.spawn import retry, wait_before_retry
 from launcher.runs.watch.run_diagnosis import Outcome, outcome
@@ -58,7 +60,7 @@ class Supervisor:
         self.failures = FailureLog(run, self.attempt.number, self._report)
         self._guard = self.failures.guard
         self.feed = Feed(of, alerts, self._guard, self._alert, self._stop_at)
-        self.driver: driver.Driver | JobDriver | None = None
+        self.driver: driver.Driver | JobDriver | FileDriver | None = None
         self.standstill: Standstill | None = None  # the one that was told
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
@@ -67,7 +69,7 @@ class Supervisor:
         self.terminated = False  # by SIGTERM
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came
-        self.told: deque[str] = deque()  # by the threads that follow a job
+        self.told: deque[str] = deque()  # by the threads that follow a job or a log
 
     def _alert_failed(self, text: str) -> None:
         self.events.add(Alert(text))
@@ -107,8 +109,8 @@ class Supervisor:
     def _spawn(self) -> bool:
         """Starts the driver; a command that cannot be started ends the run as failed."""
         self._enter("starting")
-        if self.launch.job is not None:
-            return self._follow_job()
+        if self.launch.job is not None or self.launch.follow is not None:
+            return self._follow_elsewhere()
         tokens = ray_authentication(self.attempt.ray_token, self.launch.keys)
         env = {**os.environ, **tokens, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
         for name in self.launch.unset:
@@ -124,17 +126,22 @@ class Supervisor:
         self._follow(driver.Driver(leader, self.id, process))
         return True
 
-    def _follow_job(self) -> bool:
+    def _follow_elsewhere(self) -> bool:
         # its notes wait for the loop, which alone writes events
-        self._follow(JobDriver(self.attempt, self.run.read_info(), self.id, self.told.append))
+        info, followed = self.run.read_info(), self.launch.follow
+        if followed is not None:
+            self._follow(FileDriver(self.attempt, info, followed, self.told.append))
+        else:
+            self._follow(JobDriver(self.attempt, info, self.id, self.told.append))
         return True
 
     def _take_over(self) -> bool:
         """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
         assert self.before is not None
-        if self.launch.job is not None:
-            self._follow_job()
-            self.events.add(Note("the supervisor was killed; another one follows the job"))
+        if self.launch.job is not None or self.launch.follow is not None:
+            self._follow_elsewhere()
+            what = "job" if self.launch.job is not None else "log"
+            self.events.add(Note(f"the supervisor was killed; another one follows the {what}"))
             self._continue_stop()
             return True
         leader = driver_of(self.before, self.id, self.attempt)
@@ -159,7 +166,7 @@ class Supervisor:
             if self.driver and not self.late:
                 self.driver.terminate()
 
-    def _follow(self, follower: driver.Driver | JobDriver) -> None:
+    def _follow(self, follower: driver.Driver | JobDriver | FileDriver) -> None:
         self.driver = follower
         if follower.id is not None:
             self.feed.watch(follower.id)
@@ -265,7 +272,8 @@ class Supervisor:
         if ended is None:
             ended = Outcome(record.state)
             with self._guard("diagnosis"), contextlib.suppress(UserError):  # a log that cannot be read
-                ended = outcome(self.attempt, record, self.feed.monitor.total)
+                framework = described(self.run.read_info().framework)
+                ended = outcome(self.attempt, record, self.feed.monitor.total, framework)
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
@@ -312,7 +320,7 @@ class Supervisor:
 
     def _machine(self) -> MachineEnd | None:
         """The machine at the end of the driver; None where that was earlier, or elsewhere."""
-        if self.late or self.launch.job is not None:
+        if self.late or self.launch.job is not None or self.launch.follow is not None:
             return None
         before = self.launch.oom_kills
         after = oom_kills(before.counter) if before else None

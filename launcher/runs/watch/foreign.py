@@ -83,13 +83,16 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     return found
 
 
-def file_lines(read: Iterable[bytes], framework: Framework) -> Iterator[bytes]:
-    """The steps of a file with a row per step, as lines of veRL's metrics.jsonl."""
-    for step in row_steps(_rows(read), framework):
+def file_lines(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[bytes]:
+    """The steps of a file with a row per step, as lines of veRL's metrics.jsonl.
+
+    `whole`: the file will not grow, so that its last step is complete.
+    """
+    for step in row_steps(_rows(read), framework, whole=whole):
         yield orjson.dumps({"step": step.step, "data": jsonable(step.data)})
 
 
-def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework) -> Iterator[FormStep]:
+def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework, *, whole: bool = True) -> Iterator[FormStep]:
     """The steps of rows that have the number of their step, and perhaps their time as `_timestamp`."""
     join = Joiner(framework)
     for row in rows:
@@ -100,7 +103,8 @@ def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework) -> Iterat
             own = _step(row, _STEPS)
         number, kind = (update, "updates") if own is None and update is not None else (own, "step")
         yield from join.add(data, number, kind, (0, 0), t if isinstance(t, float) else 0.0)
-    yield from join.close()
+    if whole:
+        yield from join.close()
 
 
 def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:

@@ -52,6 +52,8 @@ def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None
         return Refusal("it is an imported log")
     if verb in (Verb.RESUME, Verb.DELETE) and state.going:
         return _LIVE
+    if verb is Verb.STOP and state.going and info.followed:
+        return Refusal("another program runs it; 'ppo-tui stop' only ends the following")
     return Refusal(_ENDED) if verb is Verb.STOP and not state.going else None
 
 

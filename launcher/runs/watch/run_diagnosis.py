@@ -71,7 +71,7 @@ def outcome(
     )
     if record.code is None and not asked and result.cause == "finished":
         return Outcome("finished", "finished")
-    if record.code is None and not asked and result.title == LOST:
+    if record.code is None and not asked and (result.title == LOST or result.cause == "running"):
         return Outcome("lost", result.cause, result.title)
     if result.cause == "stopped" or (asked and result.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else

@@ -11,7 +11,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir
-from launcher.runs.act.tracker_files import is_tracker
+from launcher.runs.watch.tracker_files import is_tracker
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.paste import PasteScreen

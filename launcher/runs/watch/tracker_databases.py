@@ -16,7 +16,7 @@ from typing import Any
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError
 from launcher.core.text import clean
-from launcher.runs.act.tracker_run import TrackerFiles, numbers
+from launcher.runs.watch.tracker_run import TrackerFiles, numbers
 
 _MAGIC = b"SQLite format 3\0"
 _WORDS: dict[str, Any] = {"None": None, "True": True, "False": False}

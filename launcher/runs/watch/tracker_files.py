@@ -13,8 +13,8 @@ from launcher.core.errors import UserError, of_file
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.record.info import mapping_of
-from launcher.runs.act import tracker_databases
-from launcher.runs.act.tracker_run import TrackerFiles, no_metrics, numbers
+from launcher.runs.watch import tracker_databases
+from launcher.runs.watch.tracker_run import TrackerFiles, no_metrics, numbers
 
 _WANDB, _EVENTS = "*.wandb", "*tfevents*"
 _DEPTHS = ("", "*/", "*/*/")  # veRL: tensorboard_log/PROJECT/EXPERIMENT/

@@ -1,0 +1,70 @@
+"""Following a log that another program writes, as a live run without a driver of ours."""
+
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from launcher.core.errors import UserError
+from launcher.metrics.frameworks import Settings, described, reference
+from launcher.preset.translate import Launch
+from launcher.record.attempt import Followed
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, all_runs, appearing
+from launcher.record.state import current
+from launcher.runs.act.import_logs import stem
+from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
+from launcher.runs.watch.source import log_file
+from launcher.runs.watch.tracker_files import is_tracker, read
+
+_KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # of a log in a folder
+_FOLDERS = ("", "*/", "*/*/")
+
+
+def attach_file(word: str, settings: Mapping[str, Any], names: Settings | None = None) -> RunDir:
+    """The run that follows a file or folder, a new one if there is none. `names` is a table of the user."""
+    path = Path(word).expanduser().absolute()
+    if path.suffix == ".gz":
+        raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
+    own = described(names)
+    if is_tracker(path):
+        tracked = read(path, own)[-1]
+        followed, framework, config, name = (
+            Followed(str(tracked.path.absolute()), "tracker"),
+            tracked.framework,
+            tracked.config,
+            tracked.name,
+        )
+    else:
+        path = _newest(path) if path.is_dir() else path
+        log = log_file(str(path), own)
+        kind = "console" if not log.file_logger else "rows" if log.framework else "metrics"
+        followed, framework, config, name = Followed(str(path), kind), log.framework, {}, stem(path)
+    for run in all_runs():
+        if current(run, checks=False).live and (last := run.last_attempt()) and last.read_launch().follow == followed:
+            kept(run)
+            return run
+    now = time.time()
+    with appearing(name) as (run, hidden):
+        info = RunInfo(
+            id=run.id,
+            name=name,
+            created=now,
+            imported_from=(followed.path,),
+            framework=reference(framework, names),
+            host={"name": socket.gethostname()},
+        )
+        info.write(hidden.run_yaml)
+        launch = Launch([], {}, [], {**config, **settings})
+        write_launch(hidden, hidden.add_attempt(), launch, created=now, cwd=run.path, follow=followed)
+    spawn_supervisor(run)
+    return run
+
+
+def _newest(folder: Path) -> Path:
+    """The log in a folder that was written last. Raises UserError without one."""
+    logs = {log for kind in _KINDS for depth in _FOLDERS for log in folder.glob(f"{depth}{kind}") if log.is_file()}
+    if not logs:
+        raise UserError(f"{folder} has no log", "use the console log of a run, its metrics, or the folder of a tracker")
+    return max(logs, key=lambda log: log.stat().st_mtime)

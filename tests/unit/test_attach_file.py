@@ -1,0 +1,118 @@
+"""A log that another program writes is followed as a run: judged, recorded, ended."""
+
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from foreign_logs import FORMS, Steps
+from waiting import wait_for, wait_until
+
+from launcher.core.errors import UserError
+from launcher.record.info import Head
+from launcher.record.layout import RunDir
+from launcher.record.state import current
+from launcher.runs.act.attach_file import attach_file
+from launcher.runs.act.stop import stop
+from launcher.runs.watch.possible import Verb, refusal
+from launcher.runs.watch.source import log_file
+from launcher.runs.watch.steps import steps
+
+pytestmark = pytest.mark.slow
+WRITER = (
+    "import sys, time\nfor part in sys.stdin:\n    print(part, end='', flush=True)\ntime.sleep(float(sys.argv[1]))\n"
+)
+RUN: Steps = [
+    (step, {"critic/score/mean": 0.5, "actor/kl_loss": 0.01 * step, "actor/entropy": 0.4, "actor/lr": 1e-6})
+    for step in range(1, 31)
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+
+
+def logged(run: RunDir) -> list[int]:
+    return [record.step for _, record in steps(run)]
+
+
+def begin(log: Path, text: str, seconds: float) -> "subprocess.Popen[str]":
+    """Writes a log by a process that holds it open for so many seconds."""
+    with log.open("w") as out:
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(seconds)], stdin=subprocess.PIPE, stdout=out, text=True
+        )
+    assert writer.stdin is not None
+    writer.stdin.write(text)
+    writer.stdin.close()
+    return writer
+
+
+def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    writer = begin(log, FORMS["trl"][1](RUN), 20)
+    wait_until(lambda: log.stat().st_size > 5000)
+
+    run = attach_file(str(log), {})
+
+    assert attach_file(str(log), {}).id == run.id  # one supervisor per log
+    state = wait_for(run, lambda state: state.step == 30)
+    assert state.live and state.total == 30
+    assert refusal(Verb.STOP, state, Head.read(run.run_yaml)) is not None
+    writer.kill()
+    assert wait_for(run, lambda state: not state.live).state == "finished"
+    assert logged(run) == list(range(1, 31))
+
+
+@pytest.mark.parametrize("form", ["trainer_state", "prime-rl file", "csv"])
+def test_rows_are_followed_until_it_is_stopped(form: str, tmp_path: Path) -> None:
+    _, write, name = FORMS[form]
+    log = tmp_path / "logs" / name
+    log.parent.mkdir()
+    log.write_text(write(RUN[:10]))
+    run = attach_file(str(log.parent), {"trainer.total_training_steps": 50})
+    wait_for(run, lambda state: (state.step or 0) >= 7)
+
+    log.write_text(write(RUN))
+
+    wait_for(run, lambda state: (state.step or 0) >= 27)
+    stop(run, wait=True)
+    assert current(run).state == "stopped"
+    assert logged(run) == list(range(1, 31))
+
+
+def test_veRLs_own_files_are_followed(tmp_path: Path) -> None:
+    whole = gzip.decompress(Path("tests/data/logs/cpu-toy.log.gz").read_bytes())
+    log = tmp_path / "x.log"
+    log.write_bytes(whole[: len(whole) // 2])
+    run = attach_file(str(log), {})
+    wait_for(run, lambda state: state.step is not None)
+
+    with log.open("ab") as more:
+        more.write(whole[len(whole) // 2 :])
+
+    last = [record.step for _, record in steps(log_file("tests/data/logs/cpu-toy.log.gz"))][-1]
+    wait_for(run, lambda state: state.step == last)
+    assert run.attempt(1).console.read_bytes() == whole
+    stop(run, wait=True)
+
+
+def test_a_packed_log_does_not_grow() -> None:
+    with pytest.raises(UserError, match="packed"):
+        attach_file("tests/data/logs/cpu-toy.log.gz", {})
+
+
+def test_a_word_that_is_a_run_and_a_file_is_an_error_with_both_forms(
+    ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
+    (tmp_path / "x").write_text(FORMS["trl"][1](RUN))
+    ppo_tui("import", "./x")
+
+    done = ppo_tui("attach", "x", "--detach")
+
+    assert done.returncode == 2
+    assert "'x' is a run and a file" in done.stderr
+    assert "./x for the file" in done.stderr
