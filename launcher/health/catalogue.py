@@ -28,6 +28,7 @@ class Family:
     healthy: str
     bad: str
     of_machine: bool = False
+    of_policy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Figure:
     `unit` is an estimate that the limits are multiples of, `swing` the name of limits in units of the noise, also to
     be exceeded. `distance`: the limits are distances from 1. A `change` is CRITICAL only with harm, and one that
     `pays` a NOTICE while the reward rises. `stuck`: it counts while the reward has had no new best for so many steps.
+    It is judged from the value number `after` on; the rule from that of its first one. While the metric `eases` falls,
+    WARN is a NOTICE.
     `only`: for losses that are a "token mean" or another. `words` describe the figure in a list of limits, "" for the
     metric itself; `say` describes it in the message.
     """
@@ -71,6 +74,8 @@ class Figure:
     change: bool = False
     pays: bool = False
     fixed: bool = False
+    after: int = 1
+    eases: str = ""
     only: str = ""
     stuck: str = ""
     most: float = math.inf
@@ -83,9 +88,8 @@ class RuleData:
     """A rule: all of it where it has `figures`, else without its judgement, which is code in rules/.
 
     `message` is its sentence while no figure has one of its own, `aside` what is added where the values are known.
-    It is judged from the value number `after` of its first figure on, `constant` is why it is not while that is always
-    0, and `missing` why while there is none. It needs the first figure and the metrics in `needs`, with `any` one
-    of its figures; those in `also` are drawn as well.
+    `constant` is why it is not judged while its first figure is always 0, and `missing` why while there is none. It
+    needs the first figure and the metrics in `needs`, with `any` one of its figures; those in `also` are drawn as well.
     """
 
     id: str
@@ -104,7 +108,6 @@ class RuleData:
     also: tuple[str, ...] = ()
     worse: int = 0
     any: bool = False
-    after: int = 1
     constant: str = ""
     missing: str = ""
     message: str = ""

@@ -54,6 +54,12 @@ def _idle(frame: Frame) -> float | None:
     return None if x is None else float(x < _NOTHING)
 
 
+def _value_error(frame: Frame) -> float | None:
+    """The value loss as a share of the squared range of returns."""
+    loss, high, low = map(frame.get, (keys.VALUE_LOSS, keys.RETURN_MAX, keys.RETURN_MIN))
+    return None if loss is None or high is None or low is None or high <= low else loss / (high - low) ** 2
+
+
 def _valid(names: tuple[str, ...]) -> Derived:
     """A difference of probabilities, where veRL does not mark it as invalid."""
     return _plain(names, lambda frame: None if frame.get(keys.PROBS_VALID) == 0 else frame.get(names))
@@ -200,6 +206,7 @@ METRICS = {
     "UPDATE": _plain(keys.PPO_KL, _update),
     "EXPLAINED": _plain(keys.EXPLAINED, _explained),
     "IDLE_CRITIC": _plain(keys.EXPLAINED, _idle, drawn=False),
+    "VALUE_ERROR": _plain(keys.VALUE_LOSS, _value_error, drawn=False),
     "VALID_DIFF": _valid(keys.PROBS_DIFF),
     "VALID_DIFF_MAX": _valid(keys.PROBS_DIFF_MAX),
     "VALID_CORRELATION": _valid(keys.PROBS_CORRELATION),

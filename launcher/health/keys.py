@@ -3,6 +3,8 @@
 SCORE = ("critic/score/mean", "critic/rewards/mean")  # rewards/mean includes the KL penalty
 REWARD = ("critic/rewards/mean",)  # the score minus the KL penalty, where that is in the reward
 RETURN = ("critic/returns/mean",)
+RETURN_MAX = ("critic/returns/max",)
+RETURN_MIN = ("critic/returns/min",)
 SCORE_MAX = ("critic/score/max",)
 SCORE_MIN = ("critic/score/min",)
 ADVANTAGE_MAX = ("critic/advantages/max",)

@@ -11,7 +11,8 @@ USUAL = 20  # accepted values that the usual one is the median of
 FIRST = 8  # accepted values that the beginning is the median of
 AGO = (50, 100)  # accepted values back
 _REBUILD_AFTER = 60
-_ROUNDING = 0.001  # a policy loss with one update per batch is 0 but for rounding
+ROUNDING = 0.001  # a policy loss with one update per batch is 0 but for rounding
+_STILL_FALLS, _BEYOND_NOISE = 0.9, 1.5  # the newest ten values, to the oldest ten, and below them in units of the noise
 _TINY = 1e-300  # stands in for 0 in logarithms
 
 
@@ -211,7 +212,7 @@ class Metric:
     @_Estimate
     def usual_size(self) -> float:
         """The same of the values without their signs, with a floor for rounding errors; nan before ten values."""
-        return max(median(map(abs, self._past[-USUAL:])), _ROUNDING) if self.known >= 10 else math.nan
+        return max(median(map(abs, self._past[-USUAL:])), ROUNDING) if self.known >= 10 else math.nan
 
     @_Estimate
     def start(self) -> float:
@@ -222,6 +223,12 @@ class Metric:
     def left(self) -> float:
         """The smoothed value as a share of the beginning."""
         return self.smooth / self.start if self.start else 1.0
+
+    @property
+    def falls(self) -> bool:
+        """Whether the last 40 values fall, by more than their noise: medians of ten differ by 0.6 of that of a step."""
+        before, now = self.median(10, min(self.count, KEPT) - 10), self.median(10)
+        return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * self.noise
 
     @property
     def origin(self) -> float:

@@ -42,6 +42,9 @@ class Reward(Metric):
         self.best: float | None = None
         self.best_step = 0
         self.since_best = 0  # steps
+        self.peak = math.nan  # the last best that beat the one before it by a step's noise
+        self.peak_step = 0
+        self.since_peak = 0  # steps
         self.rises = False  # what changes now pays
         self.lost = False  # whether REW-1 finds that too much of it is lost
 
@@ -66,6 +69,10 @@ class Reward(Metric):
             self.best, self.best_step, self.since_best = level, step, 0
         else:
             self.since_best += 1
+        if not self.since_best and not level <= self.peak + self.noise:
+            self.peak, self.peak_step, self.since_peak = level, step, 0
+        else:
+            self.since_peak += 1
         self.rises = self._rises()
 
     @property
@@ -140,8 +147,8 @@ class Reward(Metric):
 
     @property
     def waited(self) -> float:
-        """Steps since the best; nan within 5 % of the ceiling, where there is nothing better."""
-        return math.nan if self.near_top(self.smooth) else self.since_best
+        """Steps since the peak; nan within 5 % of the ceiling, where there is nothing better."""
+        return math.nan if self.near_top(self.smooth) else self.since_peak
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""

@@ -12,6 +12,7 @@ from launcher.record.levels import CRITICAL, N_A, OK, WARM, Level
 _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
 CALMING = ", clears if it persists"  # of a flag that is up although the step is better
+HELD = ", but {}"  # of one that does not clear because of a harm
 
 
 @dataclass(slots=True)
@@ -21,7 +22,8 @@ class Reading:
     `raw` comes from the clauses with the limits for raising; those for letting go may have looser ones. A `raw` of WARM
     or N-A means that the step could not be judged, and `message` says why. It is made when it is asked for: nobody
     reads that of most steps. `usual` is what the figure is compared with, where it is compared with its own past.
-    `flag` is the level before the step. `lasts`: what it counts continues, below a limit.
+    `flag` is the level before the step. `lasts`: what it counts continues, below a limit. A flag does not fall while
+    there is `harm`.
     """
 
     raw: Level
@@ -33,6 +35,7 @@ class Reading:
     worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
     flag: Level = OK
     lasts: bool = False
+    harm: str = ""
 
     @property
     def hold(self) -> Level:
@@ -115,14 +118,14 @@ class State:
         if raised > state:
             state = raised
             self._holds.clear()
-        elif hold < state:
+        elif hold < state and not reading.harm:
             state = min(state, self._left())
         if state != max(self.level, OK):
             self._changes.append(self._read)
         if raw > state == OK:
             reading.ending += LASTING
         elif hold == OK < state and not reading.lasts:
-            reading.ending += CALMING
+            reading.ending += HELD.format(reading.harm) if reading.harm else CALMING
         self.set(step, state, reading)
 
     def set(self, step: int, level: Level, message: str | Reading) -> None:

@@ -5,7 +5,7 @@ import re
 import statistics
 from collections.abc import Callable
 
-from said_numbers import ENTROPY, KL, LENGTH, SCORE, TIME, Past, Shown, finite, smooth
+from said_numbers import ENTROPY, KL, LENGTH, LOSS, SCORE, TIME, Past, Shown, finite, smooth
 
 
 def cut(data: dict[str, float], limit: object, longest: float) -> float:
@@ -118,6 +118,22 @@ def against_past(*names: str) -> Callable[[Past, str, str, str], bool]:
         return Shown.of(x).is_(past.value(*names)) and shown.high >= min(known) and shown.low <= max(known)
 
     return right
+
+
+def beside_rewards(past: Past, loss: str, span: str) -> bool:
+    """The value loss beside the usual range of the rewards of a step, 0 where they never differed."""
+    ends = [
+        (data["critic/score/max"], data["critic/score/min"]) for _, data in past.steps if "critic/score/max" in data
+    ]
+    ranges = [0.0, *(high - low for high, low in ends)]
+    shown = Shown.of(span)
+    return Shown.of(loss).is_(past.median(3, *LOSS)) and shown.high >= min(ranges) and shown.low <= max(ranges)
+
+
+def mismatch_grown(past: Past, name: str, x: str, first: str) -> bool:
+    key = "rollout_corr/kl" if name == "rollout KL" else "training/rollout_probs_diff_mean"
+    values, shown = past.values(key)[:16], Shown.of(first)
+    return Shown.of(x).is_(past.smooth(key)) and shown.high >= min(values) and shown.low <= max(values)
 
 
 def took(past: Past, seconds: str, apart: str | None) -> bool:

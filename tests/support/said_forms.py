@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from said_checks import (
     against_past,
     against_usual,
+    beside_rewards,
     cut_now,
     drift,
     explained,
@@ -18,6 +19,7 @@ from said_checks import (
     kept,
     lasting_best,
     length_ratio,
+    mismatch_grown,
     moved,
     non_finite,
     same_scores,
@@ -31,10 +33,8 @@ from said_checks import (
 from said_numbers import ENTROPY, GRADIENT, KL, LENGTH, LOSS, SCORE, Past, Shown
 
 NUMBER = r"-?\d[\d.]*(?:e-?\d+)?[kMG]?"
-_ENDING = re.compile(
-    r"(?:; (?:numbers are not finite|rewards do not differ|(?:the reward|validation) falls|responses are \w+))?"
-    r"(?:, (?:flagged|clears) if it persists)?$"
-)
+_HARM = r"(?:numbers are not finite|rewards do not differ|(?:the reward|validation) falls|responses are \w+)"
+_ENDING = re.compile(rf"(?:; {_HARM})?(?:, (?:(?:flagged|clears) if it persists|but {_HARM}))?$")
 MISMATCHES = ("probability difference", "correlation", "rollout KL", "chi² of tokens")
 _V, _W = f"({NUMBER})", r"\((first steps|50 to 100 steps ago)\)"
 FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
@@ -175,6 +175,7 @@ FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
         r"all prompts have one length for (\d+) steps?",
         lambda past, n: int(n) == past.run(lambda data: data["prompt_length/min"] == data["prompt_length/max"]),
     ),
+    ("CRIT-1", rf"value loss {_V} \(median of 3\) where rewards differ by {_V}", beside_rewards),
     ("CRIT-1", f"value loss {_V} vs usual {_V}", against_usual(*LOSS)),
     ("CRIT-1", f"value loss {_V} vs {_V} {_W}", against_past(*LOSS)),
     (
@@ -193,6 +194,8 @@ FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
     ("CLIP-2", rf"{_V} % of value updates are clipped \(median of 5\)", share("critic/vf_clipfrac", 5)),
     ("DISC-1", f"returns average {_V} % of the score(?:: gamma removes most of the reward)?", kept),
     ("GRAD-1", f"grad norm {_V} vs usual {_V}", against_usual(*GRADIENT)),
+    ("GRAD-2", f"grad norm {_V}", value(*GRADIENT)),
+    ("GRAD-2", f"grad norm {_V} for 3 steps: nothing is learned", value(*GRADIENT)),
     (
         "GRAD-2",
         f"grad norm {_V}, first steps {_V}",
@@ -222,6 +225,7 @@ FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
             and Shown.of(high).is_(past.value("training/rollout_probs_diff_max"))
         ),
     ),
+    ("MIS-2", f"smoothed (probability difference|rollout KL) {_V}, first steps {_V}", mismatch_grown),
     (
         "MIS-3",
         f"samples with top_p {_V}, trains without",

@@ -43,11 +43,11 @@ class _Implied:
     def __init__(self, check: Check) -> None:
         self._state = State(*check.debounce)
 
-    def follow(self, check: Check, worse: float) -> Level:
+    def follow(self, check: Check, worse: float, harm: str) -> Level:
         raw, fixed = _risen(check.bounds), _risen(bound for bound in check.bounds if bound.fixed)
         held = max((bound.level for bound in check.bounds if bound.holds and bound.crossed), default=Level.OK)
         raising, releasing = ([(1.0, [(level, ">", 0.0)], Measure(fixed=True))] for level in (fixed, held))
-        self._state.push(0, Reading(raw, "", raising, releasing, worse=worse))
+        self._state.push(0, Reading(raw, "", raising, releasing, worse=worse, harm=harm))
         return self._state.level
 
 
@@ -82,7 +82,7 @@ def assert_implied(checklist: Checklist, steps: Sequence[Mapping[str, float]]) -
                     continue
                 _assert_paired(reading)
                 assert check.bounds or not _reachable(reading)
-                level = implied.setdefault(check.rule, _Implied(check)).follow(check, reading.worse)
+                level = implied.setdefault(check.rule, _Implied(check)).follow(check, reading.worse, reading.harm)
                 assert (number, check.rule, level) == (number, check.rule, check.level), check.bounds
                 flags += check.on
                 for bound in check.bounds:

@@ -106,12 +106,12 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
         {},
         False,
     ),
-    (11, of("actor/grad_norm", [2] * 15 + [60] + [2] * 6), "GRAD-1", "WARM×10, OK×12", {}, False),
+    (11, of("actor/grad_norm", [2] * 15 + [60] + [2] * 6), "GRAD-1", "WARM×2, OK×20", {}, False),
     (
         12,
         of("actor/grad_norm", [2] * 15 + [70, 2, 80] + [2] * 10),
         "GRAD-1",
-        "WARM×10, OK×7, CRITICAL×5, OK×6",
+        "WARM×2, OK×15, CRITICAL×5, OK×6",
         {},
         False,
     ),
@@ -166,7 +166,7 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
         {},
         False,
     ),
-    (26, both(score([0.5] * 34), of("critic/vf_loss", VALUE_LOSS)), "CRIT-1", "WARM×20, OK×9, WARN×5", {}, False),
+    (26, both(score([0.5] * 34), of("critic/vf_loss", VALUE_LOSS)), "CRIT-1", "WARM×4, OK×25, WARN×5", {}, False),
     (27, both(score([0.15] * 25), DRIFT), "KL-4", "WARM×5, OK×4, WARN×16", {}, False),
     (
         33,

@@ -160,14 +160,14 @@ def test_limits_that_do_not_move_with_the_run_are_marked() -> None:
     fixed = {check.rule: [bound_words(b) for b in check.bounds if b.fixed] for check in checklist.checks()}
     assert fixed["KL-0"] == ["NOTICE < -0.020", "WARN < -0.050"]
     assert fixed["ENT-1"] == ["NOTICE < 0.045"]
-    assert fixed["REW-1"] == fixed["GRAD-1"] == []
+    assert fixed["REW-1"] == [] and fixed["GRAD-1"] == ["WARN ≥ 1000"]
 
 
 def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture[str]) -> None:
     health(str(LOGS / "kl-blowup.log.gz"))
     told = capsys.readouterr().out
     assert "WARN TRUNC-1: Truncated responses: 99.2 %" in told
-    assert "lowest of 5 steps 0.977 (NOTICE > 0.200, clears at 0.150; WARN > 0.850, clears at 0.750)" in told
+    assert "lowest of 5 steps 0.977 (NOTICE > 0.200, clears at 0.150; WARN > 0.850, clears at 0.750; CRIT" in told
     health(str(LOGS / "kl-blowup.log.gz"), json=True)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {check["rule"] for check in last["checks"]} == set(last["rules"])

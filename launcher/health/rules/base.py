@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from launcher.core.format import counted, number
 from launcher.health.applies import REASONS
-from launcher.health.catalogue import rules
+from launcher.health.catalogue import families, rules
 from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
@@ -54,6 +54,7 @@ class Rule:
         self.reward = setup.signals.reward
         self.models = [setup.signals.of(name) for name in self.reads]
         self.flag = OK  # before this step
+        self._of_policy = families()[rules()[self.id].family].of_policy and not rules()[self.id].harm
         self._lets_go_elsewhere = setup.limits.releasing != setup.limits.raising
 
     @classmethod
@@ -69,7 +70,11 @@ class Rule:
 
     def with_harm(self, reading: Reading, x: float | None) -> Reading:
         """Adds the harm to what a change is said to be, and for the state which direction is worse."""
-        if not self.worse or reading.raw < OK:
+        if reading.raw < OK:
+            return reading
+        if self._of_policy:
+            reading.harm = self.signals.harm
+        if not self.worse:
             return reading
         if reading.raw == CRITICAL and self.signals.harm and not rules()[self.id].harm:
             reading.ending += f"; {self.signals.harm}"

@@ -6,16 +6,16 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.metric import KEPT
 from launcher.health.rules.base import Rule, Setup, reference, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, WARN
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
-_STILL_FALLS = 0.9  # the newest ten of the last forty losses, to the oldest ten
-_BEYOND_NOISE = 1.5
+_BEGUN = 5  # losses from which it is known whether the first one was only the start
+_FALLEN = 0.8  # of the first loss
 _LOSS = Measure(metric=keys.VALUE_LOSS, span=POSITIVE)
+_STAYS = Measure("median of 3 steps, not below the first", keys.VALUE_LOSS, POSITIVE)
 _SHARE = Measure("median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
 
@@ -36,12 +36,15 @@ class CriticFit(Rule):
         (loss, explained), reward = self.models, self.reward
         middle = explained.median(5)
         self._once = self._once or middle > 0
-        if loss.count <= _WARM:
-            return warming(_WARM + 1 - loss.count)
+        if loss.count < _BEGUN:
+            return warming(_BEGUN - loss.count)
         usual, past = loss.low, reference(loss)
 
         def message(reading: Reading) -> str:
-            if reading.about(0, 1):
+            if loss.count <= _WARM or (reading.level and reading.about(0, 1)):
+                span = number(reward.span)
+                return f"value loss {number(loss.median(3))} (median of 3) where rewards differ by {span}"
+            if reading.about(1, 2):
                 return f"value loss {number(x)} vs {past}"
             fresh = learns and middle < self.limits.raising["warn.explained"]
             still = ", but the value loss is still falling" if fresh else ""
@@ -49,14 +52,27 @@ class CriticFit(Rule):
 
         nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
         if (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain:
-            return self.compare(message, lambda limits: [self._loss(limits, x, usual)], loss)
-        learns = middle < self.limits.raising["notice.explained"] and self._learns()
+            parts = (self._own,) if loss.count <= _WARM else (self._own, self._loss)
+            return self.compare(message, lambda limits: [part(limits, x, usual) for part in parts], loss)
+        learns = middle < self.limits.raising["notice.explained"] and loss.falls
         reading = self.compare(
-            message, lambda limits: [self._loss(limits, x, usual), self._share(limits, middle, learns)]
+            message,
+            lambda limits: [
+                self._own(limits, x, usual),
+                self._loss(limits, x, usual),
+                self._share(limits, middle, learns),
+            ],
         )
-        if worst(reading.raising[:1]) >= WARN:
+        if worst(reading.raising[:2]) >= WARN:
             loss.refuse()
         return reading
+
+    def _own(self, limits: Values, x: float, usual: float) -> Clause:
+        """By the rewards' own scale, for a loss that has not fallen since the first step: such a start is not usual."""
+        loss, span = self.models[0], self.reward.span
+        stays = span > 0 and loss.median(3) >= _FALLEN * loss.origin
+        rungs = self.weighed(ladder(limits, "own", unit=span * span))
+        return loss.median(3) if stays else math.nan, rungs, _STAYS
 
     def _loss(self, limits: Values, x: float, usual: float) -> Clause:
         span = self.reward.span
@@ -71,10 +87,3 @@ class CriticFit(Rule):
         most = NOTICE if learns else CRITICAL
         below = self.weighed([rung for rung in ladder(limits, "explained", "<") if rung[0] <= most])
         return middle, below, _SHARE
-
-    def _learns(self) -> bool:
-        """Whether the loss has fallen, and by more than its noise: medians of ten differ by 0.6 of that of a step."""
-        loss = self.models[0]
-        oldest = min(loss.count, KEPT) - 10
-        before, now = loss.median(10, oldest), loss.median(10)
-        return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * loss.noise

@@ -10,7 +10,7 @@ from launcher.health.catalogue import Figure, RuleData
 from launcher.health.clauses import Clause, Measure, Rung, Values, ladder, worst
 from launcher.health.derived import keys_of
 from launcher.health.frame import Frame
-from launcher.health.metric import Metric
+from launcher.health.metric import ROUNDING, Metric
 from launcher.health.rules.base import Rule, Setup, not_judged, warming
 from launcher.health.state import LASTING, Reading
 from launcher.record.levels import WARN
@@ -32,6 +32,7 @@ class _Compared:
     def __init__(self, figure: Figure, setup: Setup) -> None:
         self.figure, self.metric = figure, setup.signals.of(figure.metric)
         self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
+        self._eases = setup.signals.of(figure.eases) if figure.eases else None
         self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
         keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
         positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
@@ -46,11 +47,12 @@ class _Compared:
             x = math.nan
         rungs: Sequence[Rung] = self._fixed.get(id(limits)) or self._rungs(limits)
         if figure.change:
-            rungs = rule.weighed(rungs, figure.pays and rule.reward.rises)
+            eased = self._eases is not None and self._eases.falls
+            rungs = rule.weighed(rungs, eased or (figure.pays and rule.reward.rises))
         return x, rungs, self._itself if figure.take == "size" and self.metric.now >= 0 else self._measure
 
     def _rungs(self, limits: Values) -> list[Rung]:
-        figure, unit = self.figure, self._unit(self._of_unit) if self._unit else 1.0
+        figure, unit = self.figure, max(self._unit(self._of_unit), ROUNDING) if self._unit else 1.0
         rungs = ladder(limits, figure.limit, figure.side, unit)
         if figure.distance:
             rungs = [(level, "<=", 1 - value) for level, _, value in rungs]
@@ -86,10 +88,12 @@ class Declared(Rule):
         first = found[0][0].metric
         if data.constant and first.count >= 5 and first.run == 0 and not any(first.last(20)):
             return not_judged(data.constant)
-        if first.count < data.after:
-            return warming(data.after - first.count)
+        if first.count < found[0][0].figure.after:
+            return warming(found[0][0].figure.after - first.count)
+        grown = [(each, x) for each, x in found if each.metric.count >= each.figure.after]
         reading = self.compare(
-            partial(self._message, frame, found), lambda limits: [each.clause(x, limits, self) for each, x in found]
+            partial(self._message, _Named(self, frame, found), grown),
+            lambda limits: [each.clause(x, limits, self) for each, x in grown],
         )
         if reading.raw or self.flag:
             reading.lasts = not reading.level and any(each.figure.take == "run" and x > 0 for each, x in found)
@@ -98,12 +102,12 @@ class Declared(Rule):
             for each, _ in found:
                 if each.figure.unit.startswith("usual"):
                     each.metric.refuse()
-        if self._figures[0].figure.unit == "usual":
+        if any(each.figure.unit == "usual" for each, _ in found):
             reading.usual = first.usual
         return self.with_harm(reading, first.now)
 
-    def _message(self, frame: Frame, found: Sequence[tuple[_Compared, float]], reading: Reading) -> str:
-        data, said, values, level = self.data, list[str](), _Named(self, frame, found), reading.level
+    def _message(self, values: "_Named", found: Sequence[tuple[_Compared, float]], reading: Reading) -> str:
+        data, said, level = self.data, list[str](), reading.level
         every, bad = [each for each, _ in found], list[_Compared]()
         blamed = [each for each in self._blamed if reading.flag and each in every] or every
         for (each, x), clause in zip(found, reading.clauses, strict=True):

@@ -15,6 +15,7 @@ from launcher.record.levels import FLAGS, NOTICE, WARN
 _FORECAST = 10  # steps that a forecast looks back
 _GROWS, _BEYOND = 0.05, 2  # growth in them that is clear, and in units of the noise
 _HALF = 0.5
+_LONG = 10  # steps after which a reward may be expected to rise
 _SHARE = Measure("share at the limit", keys.TRUNCATED, SHARE)
 _LOWEST = Measure("lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
 _UNTIL = Measure("steps until half are cut, at this rate", span=POSITIVE)
@@ -79,6 +80,8 @@ class TruncatedResponses(Rule):
         needed = 5 if self.config.response_limit else 10  # without the limit, the longest so far may be far below it
         lowest = cut.lowest(5) if cut.count >= needed else math.nan
 
+        nearly_all = math.nan if cut.count < _LONG or self.reward.rises else lowest
+
         def message(reading: Reading) -> str:
             share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
             if reading.level and reading.about(-1):
@@ -92,6 +95,7 @@ class TruncatedResponses(Rule):
             lambda limits: [
                 (now, self._rising(cut, limits, before), _SHARE),
                 (lowest, ladder(limits, "lasting", ">"), _LOWEST),
+                (nearly_all, ladder(limits, "all", ">"), _LOWEST),
                 (left, ladder(limits, "forecast", "<"), _UNTIL),
             ],
         )

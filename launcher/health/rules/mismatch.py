@@ -9,9 +9,10 @@ from launcher.health.clauses import SHARE, Clause, Measure, Values
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, warming
 from launcher.health.state import Reading
-from launcher.record.levels import NOTICE, OK
+from launcher.record.levels import NOTICE, OK, WARN
 
 _WARM_UP = 8  # steps
+_SMOOTH, _SMOOTH_KL = (Measure("smoothed", names) for names in (keys.PROBS_DIFF, keys.ROLLOUT_KL))
 _HIGHEST = Measure(metric=keys.PROBS_DIFF_MAX, span=SHARE)
 _TOGETHER = Measure("difference while responses grow", keys.PROBS_DIFF, SHARE)
 
@@ -19,16 +20,17 @@ _TOGETHER = Measure("difference while responses grow", keys.PROBS_DIFF, SHARE)
 class GrowingMismatch(Rule):
     """Compares the largest probability difference with its usual, and the mean one while responses grow (MIS-2).
 
-    Not calibrated on failing runs: a NOTICE at most.
+    Those are not calibrated on failing runs: a NOTICE at most. Either at many times its start is a WARN.
     """
 
     id = "MIS-2"
     needs = (keys.PROBS_DIFF, keys.PROBS_DIFF_MAX)
-    also = (keys.LENGTH,)
-    reads = ("VALID_DIFF", "VALID_DIFF_MAX", "LENGTH")
+    worse = 1
+    also = (keys.LENGTH, keys.ROLLOUT_KL)
+    reads = ("VALID_DIFF", "VALID_DIFF_MAX", "LENGTH", "ROLLOUT_KL")
 
     def rate(self, frame: Frame, mean: float, highest: float) -> Reading | None:
-        diff, most, length = self.models
+        diff, most, length, kl = self.models
         if math.isnan(diff.now):
             return None
         if diff.known < _WARM_UP:
@@ -39,13 +41,23 @@ class GrowingMismatch(Rule):
         def message(reading: Reading) -> str:
             grown = longer >= self.limits.raising["notice.length"]
             words = f"probability difference {number(mean)} (usual {number(usual)}), highest {number(highest)}"
+            grows = next((each for place, each in enumerate((diff, kl)) if reading.about(place, place + 1)), None)
+            if reading.level and grows:
+                name = "probability difference" if grows is diff else "rollout KL"
+                return f"smoothed {name} {number(grows.smooth)}, first steps {number(grows.start)}"
             return words + (f", responses {number(longer)} times as long" if grown else "")
 
         def clauses(limits: Values) -> Sequence[Clause]:
             top = max(limits["notice.highest"] * most.usual, limits["notice.floor"])
             together = diff.now if longer >= limits["notice.length"] else math.nan
             grown = (NOTICE, ">", max(limits["notice.mean"] * usual, limits["notice.least"]))
-            return [(most.now, [(NOTICE, ">", top)], _HIGHEST), (together, [grown], _TOGETHER)]
+            start = limits["warn.start"]
+            return [
+                (diff.smooth, [(WARN, ">", max(start * diff.start, limits["warn.diff"]))], _SMOOTH),
+                (kl.smooth, [(WARN, ">", max(start * abs(kl.start), limits["warn.kl"]))], _SMOOTH_KL),
+                (most.now, [(NOTICE, ">", top)], _HIGHEST),
+                (together, [grown], _TOGETHER),
+            ]
 
         reading = self.compare(message, clauses)
         if reading.raw > OK:

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 from launcher.core.format import duration, number, steps
@@ -21,13 +22,14 @@ from launcher.record.levels import NOTICE, OK, WARN
 from launcher.verl.config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
+_FIRST, _FAST = 12, 8  # steps after the first ones, in each of which memory that fills quickly grows
 _FULL_FOR = 30.0  # seconds
 _RATIO = Measure("× usual time", span=POSITIVE)
 _AGO = Measure("× the time 50 to 100 steps ago", span=POSITIVE)
 _NO_STEP = Measure("seconds without a step", span=POSITIVE)
 _SILENCE = Measure("seconds since the last step", span=POSITIVE)
 _BETWEEN = Measure("seconds above {} % between steps", span=POSITIVE)
-_GROWTH, _LEFT = Measure(f"smallest growth in {_THIRD} steps"), Measure("steps until full")
+_GROWTH, _LEFT = Measure("smallest growth"), Measure("steps until full")
 _BOTH = frozenset(names[0].removeprefix(keys.PARTS) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
 
 
@@ -214,8 +216,15 @@ class _MemoryRule(Rule):
         return frame.get(self.needs[0])
 
     def _rises(self) -> list[float]:
-        """The growths of the thirds of the last 30 steps; none before there are enough."""
+        """The growths per 10 steps: of each of the last 8 where all are fast, else of the thirds of the last 30 steps.
+
+        None before there are enough.
+        """
         last = list(self._last)
+        if self.own_only and self._count > _FIRST:  # training reserves a GPU's memory in as few steps
+            fast = [_THIRD * (after - before) for before, after in pairwise(last[-_FAST - 1 :])]
+            if min(fast, default=0.0) > self.limits.raising["notice.fast"] * self._total:
+                return fast
         if (self.own_only and not self._own) or self._count < 40 or len(last) <= 3 * _THIRD:
             return []
         return [last[end] - last[end - _THIRD] for end in range(_THIRD, len(last), _THIRD)]

@@ -1,0 +1,143 @@
+"""Both sides of each gate of a health rule, in one table: steps of a run in, the level at their end out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from rule_levels import levels, of, score
+
+from launcher.record.levels import Level
+
+Steps = Sequence[Mapping[str, float]]
+LIMIT = {"data.max_response_length": 256}
+
+
+def both(*parts: Steps) -> Steps:
+    """The metrics of several lists of steps, step by step."""
+    return [dict(pair for data in step for pair in data.items()) for step in zip(*parts, strict=True)]
+
+
+def cut(shares: Sequence[float]) -> Steps:
+    return [{"response_length/clip_ratio": share, "response_length/max": 256.0} for share in shares]
+
+
+def value(losses: Sequence[float], high: float = 1.0, **more: float) -> Steps:
+    return both(score([0.3 * high] * len(losses), high), [{"critic/vf_loss": x, **more} for x in losses])
+
+
+def returns(losses: Sequence[float], clipped: float = 0.9, wide: float = 1.0) -> Steps:
+    ends = {"critic/returns/max": wide, "critic/returns/min": 0.0, "critic/vf_clipfrac": clipped}
+    return [{"critic/vf_loss": x, **ends} for x in losses]
+
+
+def memory(per_step: float, count: int) -> Steps:
+    return [{"actor/perf/cpu_memory_used_gb": 50 + per_step * n} for n in range(count)]
+
+
+def grows(by: float, count: int, start: float = 1.0, calm: int = 15) -> list[float]:
+    """A value that is calm and then grows by a factor per step."""
+    return [start * (1 + 0.05 * (-1) ** n) for n in range(calm)] + [start * by**n for n in range(1, count + 1)]
+
+
+def mismatch(diff: Sequence[float], kl: float = 0.001) -> Steps:
+    keys = ("training/rollout_probs_diff_mean", "training/rollout_probs_diff_max")
+    return [dict.fromkeys(keys, x) | {"rollout_corr/kl": kl} for x in diff]
+
+
+class Gate(NamedTuple):
+    """A rule, the steps that it judges, and its level after the last of them."""
+
+    why: str
+    rule: str
+    steps: Steps
+    level: Level
+    config: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] = {}
+
+
+OK, NOTICE, WARN, CRITICAL = Level.OK, Level.NOTICE, Level.WARN, Level.CRITICAL
+HOST = {"host_total_gb": 256.0}
+
+GATES = [
+    # bad from the first step
+    Gate("a critic explodes from the first step", "CRIT-1", value([898 * 1.9**n for n in range(10)]), CRITICAL),
+    Gate("it is as bad as it began", "CRIT-1", value([900.0] * 10), WARN),
+    Gate("a fresh critic learns", "CRIT-1", value([40 * 0.8**n for n in range(10)]), OK),
+    Gate("the loss is small for rewards of 100", "CRIT-1", value([5000.0] * 10, high=100), OK),
+    Gate("gradients in the thousands", "GRAD-1", of("actor/grad_norm", [4000.0] * 5), WARN),
+    Gate("gradients of 100", "GRAD-1", of("actor/grad_norm", [100.0] * 15), OK),
+    Gate(
+        "such gradients where the loss sums tokens",
+        "GRAD-1",
+        of("actor/grad_norm", [4000.0] * 15),
+        OK,
+        {"actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-sum"},
+    ),
+    Gate("a dead gradient", "GRAD-2", of("actor/grad_norm", [0.0] * 5), WARN),
+    Gate("a small gradient", "GRAD-2", of("actor/grad_norm", [1e-4] * 12), OK),
+    Gate("0 is no peak against 0", "GRAD-1", of("actor/grad_norm", [0.0] * 15), OK),
+    Gate("all responses are cut", "TRUNC-1", both(cut([1.0] * 14), score([0.1] * 14)), CRITICAL, LIMIT),
+    Gate(
+        "all are cut while the reward rises",
+        "TRUNC-1",
+        both(cut([1.0] * 14), score([0.1 + 0.04 * n for n in range(14)])),
+        WARN,
+        LIMIT,
+    ),
+    Gate("most are cut", "TRUNC-1", both(cut([0.9] * 14), score([0.1] * 14)), WARN, LIMIT),
+    # growth without end
+    Gate("the mismatch is ten times its start", "MIS-2", mismatch(grows(1.1, 30, 0.004)), WARN),
+    Gate("the mismatch doubled", "MIS-2", mismatch(grows(1.02, 35, 0.004)), OK),
+    Gate("a mismatch near 0 grows", "MIS-2", mismatch(grows(1.1, 30, 1e-7), kl=1e-8), OK),
+    Gate("gradients grow by 20 % per step", "GRAD-1", of("actor/grad_norm", grows(1.2, 16)), WARN),
+    Gate("gradients grow by 3 % per step", "GRAD-1", of("actor/grad_norm", grows(1.03, 30)), OK),
+    Gate(
+        "growing gradients pay",
+        "GRAD-1",
+        both(of("actor/grad_norm", grows(1.2, 16)), score([0.1 + 0.02 * n for n in range(31)])),
+        NOTICE,
+    ),
+    Gate("the host's memory grows by 4 GB per step", "MEM-2", memory(4, 15), WARN, None, HOST),
+    Gate("by 1 GB", "MEM-2", memory(1, 60), OK, None, HOST),
+    Gate("by 4 GB in 5 steps", "MEM-2", [*memory(4, 5), *memory(0, 20)], OK, None, HOST),
+    Gate("cut responses rise to 30 %", "TRUNC-1", cut([min(0.01 * n, 0.3) for n in range(45)]), WARN, LIMIT),
+    Gate("cut responses rise to 15 %", "TRUNC-1", cut([min(0.01 * n, 0.15) for n in range(45)]), OK, LIMIT),
+    Gate(
+        "a plateau with a peak of noise",
+        "REW-2",
+        score([0.3 + 0.02 * (n % 3) + 0.03 * (n == 100) for n in range(120)]),
+        NOTICE,
+    ),
+    Gate("a reward that rises slowly", "REW-2", score([0.3 + 0.002 * n + 0.02 * (n % 3) for n in range(120)]), OK),
+    # letting go
+    Gate(
+        "the policy stopped with the reward lost",
+        "KL-2",
+        both(of("actor/ppo_kl", [0.001] * 20 + [0.2] * 6 + [1e-6] * 20), score([0.6] * 20 + [0.6, 0.3] + [0.0] * 24)),
+        CRITICAL,
+    ),
+    Gate(
+        "the reward is back",
+        "KL-2",
+        both(
+            of("actor/ppo_kl", [0.001] * 20 + [0.2] * 6 + [1e-6] * 34),
+            score([0.6] * 20 + [0.6, 0.3] + [0.0] * 8 + [0.6] * 30),
+        ),
+        OK,
+    ),
+    Gate("the entropy is gone", "ENT-1", of("actor/entropy", [2.39, 2.4, 1.6, 0.8, 0.2] + [1e-5] * 25), CRITICAL),
+    Gate(
+        "a correlation of constants",
+        "NUM-1",
+        [{"training/rollout_actor_probs_pearson_corr": float("nan"), "training/rollout_probs_diff_mean": 0.0}] * 3,
+        OK,
+    ),
+    Gate("no correlation at all", "NUM-1", [{"training/rollout_actor_probs_pearson_corr": float("nan")}] * 3, WARN),
+    Gate("clipped values, and the error falls", "CLIP-2", returns([0.9**n for n in range(25)]), NOTICE),
+    Gate("clipped values, and it does not", "CLIP-2", returns([0.2] * 25), WARN),
+]
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: f"{gate.rule} {gate.why}")
+def test_a_gate_lets_the_one_pass_and_not_the_other(gate: Gate) -> None:
+    assert levels(gate.rule, gate.steps, gate.config, **gate.options)[-1] == gate.level
