@@ -72,7 +72,7 @@ def house() -> None:
     paths.presets_dir().mkdir()
     (paths.presets_dir() / "mine.yaml").write_text("# my preset\nextends: toy-cpu\nactor:\n  lr: 1e-4\n")
     (paths.presets_dir() / "child.yaml").write_text("# its child\nextends: mine\ntrainer:\n  steps: 7\n")
-    paths.settings_file().write_text("# mine\ntheme: nord\ncpu_runs: 2\n")
+    paths.settings_file().write_text("# mine\ntheme: nord\nmax_cpu_runs: 2\n")
     names.toggle("critic/score/mean")
     (draft := drafts.open_draft("child")).set(("trainer", "steps"), 9)
     drafts.keep_unsaved(draft)
@@ -88,7 +88,7 @@ def view() -> Any:
     runs = {_name(run.id): _run(run) for run in all_runs()}
     queue = [[_name(entry.id), entry.settings, entry.paused, entry.note, entry.after] for entry in queued.entries()]
     presets = {name: [path.read_text(), _loaded(name)] for name, path in sorted(users().items())}
-    own = [settings.read({}).theme, settings.cpu_runs(), str(settings.read_keep()), names.pinned()]
+    own = [settings.read({}).theme, settings.max_cpu_runs(), str(settings.read_keep()), names.pinned()]
     child = drafts.open_draft("child" if "child" in presets else "toy-cpu")
     data = {path.name: path.read_text() for path in sorted(Path("data").iterdir()) if path.name[0] != "."}
     found = {"runs": runs, "queue": queue, "paused": queued.paused(), "presets": presets, "settings": own}
@@ -317,19 +317,19 @@ def ended(old: Any, new: Any, now: Any) -> bool:
 
 
 OPERATIONS = (
-    Operation("note", house, cli("note", "7f3a1c-toy-cpu", "another note #more")),
+    Operation("status", "--note", house, cli("status", "--note", "7f3a1c-toy-cpu", "another note #more")),
     Operation("look", house, call(lambda: looked("7f3a1d-toy-cpu-x"))),
     Operation("copy a preset", house, cli("preset", "copy", "mine", "other")),
     Operation("rename a preset", house, cli("preset", "rename", "mine", "other"), both),
     Operation("delete a preset", house, cli("preset", "delete", "child", "--yes")),
     Operation("save a preset", house, call(save)),
     Operation("import a preset", house, cli("preset", "import", "data/script.sh")),
-    Operation("export a preset", house, cli("preset", "export", "toy-cpu", "--to", "data/out.sh")),
+    Operation("export a preset", house, cli("preset", "export", "toy-cpu", "--output", "data/out.sh")),
     Operation("theme", house, call(lambda: settings.keep_theme("dracula"))),
     Operation("pin", house, call(lambda: names.toggle("actor/entropy"))),
     Operation("request", house, call(lambda: control.request(first(), "mute", rule="KL-1"))),
     Operation("import a log", house, cli("import", "data/a.log")),
-    Operation("add to the queue", house, cli("queue", "add", "toy-cpu")),
+    Operation("add to the queue", house, cli("run", "--queue", "toy-cpu")),
     Operation("pause a waiting run", house, cli("queue", "pause", "000001")),
     Operation("move in the queue", house, cli("queue", "move", "000002", "1")),
     Operation("remove from the queue", house, cli("queue", "remove", "000001")),
@@ -340,7 +340,7 @@ OPERATIONS = (
     Operation("record a step", house, call(step)),
     Operation("record an event", house, call(lambda: EventLog(first().events).add(Note("written"), 1.0))),
     Operation("record the end", house, call(end)),
-    Operation("tune", probed, cli("tune", "toy-cpu", "--name", "fast", "--probes", "1")),
+    Operation("tune", probed, cli("tune", "toy-cpu", "--name", "fast", "--limit", "1")),
     Operation("fork", composed, unchecked(fork), verl=True),
     Operation("resume", composed, unchecked(resume), both, verl=True),
     Operation("start from the queue", composed, unchecked(take), verl=True),

@@ -50,7 +50,7 @@ def main() -> None:
                 at = time.monotonic()
                 try:
                     out = call(words)[0].decode()
-                    if words == ["runs"] and not (RUN in out and OTHER in out):
+                    if words == ["list"] and not (RUN in out and OTHER in out):
                         unseen += 1
                         print(f"edit {number}: {name}: {said}: hidden from the list\n{out}", flush=True)
                 except Exception as error:

@@ -2,22 +2,22 @@
 
 A setting of the command line wins over the environment, that over config.yaml, and that over the default:
 
-    theme: colour-blind       # dark, light, colour-blind, terminal, or a theme of Textual
+    theme: color-blind        # dark, light, color-blind, terminal, or a theme of Textual
     mouse: false              # default: on; off over SSH, where people select text with the terminal's mouse
     ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
-    cpu_runs: 1               # runs without a GPU that the queue has at a time
-    console_size: 1 GiB       # size of a console.log on the disk; of a larger one the middle is removed
-    spans: true               # runs note what each of their processes does when, for the page of the time
+    max_cpu_runs: 1           # runs without a GPU that the queue has at a time
+    max_console_size: 1 GiB   # size of a console.log on the disk; of a larger one the middle is removed
+    trace: true               # runs note what each of their processes does when, for the page of the time
     keys:
-      dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
+      dashboard.log: o        # an id of `ppo-tui config keys`, and one or more keys
       log.search: slash,ctrl+f
 
 and what `ppo-tui clean` keeps:
 
     keep: 50 runs, 20 GiB of checkpoints
 
-and the machines that `ppo-tui hosts` lists over ssh, each with the path of its ppo-tui unless that is on its PATH:
+and the machines that `ppo-tui list --hosts` asks over ssh, each with the path of its ppo-tui if its PATH lacks it:
 
     hosts:
       me@gpu-box:
@@ -29,7 +29,7 @@ and the dashboards of Ray clusters whose jobs are also listed:
 
 and the price of an hour of a GPU, for reports:
 
-    gpu_hour: 2.50 EUR
+    gpu_price_per_hour: 2.50 EUR
 
 and where the alerts of runs go, by a name: the URL of a service, in which ${NAME} is a variable, or mail:
 
@@ -49,17 +49,18 @@ from typing import Any, Literal, get_args
 
 from launcher.core.errors import UserError, of_file
 from launcher.core.files import write_atomic
+from launcher.core.old_names import current_name
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
 from launcher.core.yaml_bounds import mending
 
 CONSOLE_SIZE = 1 << 30  # bytes: the default
-OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
+OUR_THEMES = ("dark", "light", "color-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
 _NAMES = (
-    *("theme", "mouse", "ascii", "animations", "keys", "spans"),
-    *("cpu_runs", "console_size", "keep", "gpu_hour", "hosts", "clusters", "alerts"),
+    *("theme", "mouse", "ascii", "animations", "keys", "trace", "max_cpu_runs", "max_console_size"),
+    *("keep", "gpu_price_per_hour", "hosts", "clusters", "alerts"),
 )
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _PRICE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?: ?([A-Za-z]{3}))?")
@@ -94,7 +95,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Price:
-    """`gpu_hour:` of the user: what an hour of a GPU costs."""
+    """`gpu_price_per_hour:` of the user: what an hour of a GPU costs."""
 
     amount: float
     currency: str = ""
@@ -118,22 +119,44 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     Raises UserError for a value that is not allowed, with its file, line and key, or its variable.
     """
     environment = os.environ if environment is None else environment
-    values: dict[str, tuple[Any, str]] = _file(settings_file())
-    for name, variable in _ENVIRONMENT.items():
-        if environment.get(variable):
-            values[name] = (environment[variable], variable)
-    values |= {name: (value, f"--{name}") for name, value in asked.items() if value is not None}
+    values = _given(asked, environment)
     theme, theme_place = values.get("theme", (None, "--theme"))
     if theme is not None and not isinstance(theme, str):
         raise UserError(f"{theme_place}: {clean(repr(theme))} is not a valid theme name")
     return Settings(
-        theme=theme,
+        theme=theme and current_name("themes", theme, theme_place),
         theme_place=theme_place,
         mouse=_flag(values, "mouse", default=not over_ssh(environment)),
         ascii=_flag(values, "ascii", default=environment.get("TERM") == "linux" or not _utf8()),
         animations=_animations(values),
         keys=values["keys"][0] if "keys" in values else {},
     )
+
+
+def in_force(asked: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Every setting as text, with what sets it. Raises UserError as `read` does."""
+    screen, values = read(asked), _given(asked, os.environ)
+    defaults = {"trace": True, "max_cpu_runs": 1, "max_console_size": f"{CONSOLE_SIZE >> 30} GiB"}
+    found = {**defaults, **{name: value for name, (value, _) in values.items()}}
+    found |= {"theme": screen.theme or OUR_THEMES[0], "mouse": screen.mouse, "ascii": screen.ascii}
+    found |= {"animations": screen.animations}
+    return {name: (_text(found.get(name)), values[name][1] if name in values else "default") for name in _NAMES}
+
+
+def _text(value: object) -> str:
+    """A setting in one line; of a mapping only the names, because the values of `alerts` are secrets."""
+    if isinstance(value, (Mapping, list)):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def _given(asked: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    """The settings that are not at their defaults, each with what sets it."""
+    values = _file(settings_file())
+    for name, variable in _ENVIRONMENT.items():
+        if environment.get(variable):
+            values[name] = (environment[variable], variable)
+    return values | {name: (value, f"--{name}") for name, value in asked.items() if value is not None}
 
 
 def in_environment(asked: Mapping[str, Any]) -> dict[str, str]:
@@ -146,17 +169,17 @@ def over_ssh(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"))
 
 
-def cpu_runs() -> int:
+def max_cpu_runs() -> int:
     """Runs without a GPU that the queue has at a time. Raises UserError as `read` does."""
-    value, place = _file(settings_file()).get("cpu_runs", (1, ""))
+    value, place = _file(settings_file()).get("max_cpu_runs", (1, ""))
     if type(value) is not int or not 1 <= value <= 64:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a number from 1 to 64")
     return value
 
 
-def console_size() -> int:
+def max_console_size() -> int:
     """Bytes that the console of an attempt may take on the disk. Raises UserError as `read` does."""
-    value, place = _file(settings_file()).get("console_size", (f"{CONSOLE_SIZE >> 30} GiB", ""))
+    value, place = _file(settings_file()).get("max_console_size", (f"{CONSOLE_SIZE >> 30} GiB", ""))
     match = _SIZE.fullmatch(str(value).strip())
     size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
     if size < _UNITS["MiB"]:
@@ -164,9 +187,9 @@ def console_size() -> int:
     return size
 
 
-def spans() -> bool:
+def trace() -> bool:
     """Whether new runs note what their processes do when. Raises UserError as `read` does."""
-    return _flag(_file(settings_file()), "spans", default=True)
+    return _flag(_file(settings_file()), "trace", default=True)
 
 
 def read_keep() -> Keep | None:
@@ -184,9 +207,9 @@ def read_keep() -> Keep | None:
 
 def read_price() -> Price | None:
     """The price of an hour of a GPU; None when config.yaml has none. Raises UserError."""
-    if "gpu_hour" not in (values := _file(settings_file())):
+    if "gpu_price_per_hour" not in (values := _file(settings_file())):
         return None
-    value, place = values["gpu_hour"]
+    value, place = values["gpu_price_per_hour"]
     match = _PRICE.fullmatch(str(value).strip())
     if match is None:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a text such as '2.50 EUR'")
@@ -260,17 +283,16 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     if not isinstance(content, CommentedMap):
         raise UserError(f"{path}: not a mapping of settings", f"the settings are {', '.join(_NAMES)}")
     values: dict[str, tuple[Any, str]] = {}
-    for name, value in content.items():
-        place = f"{path}, line {content.lc.key(name)[0] + 1}: {clean(str(name))}"
+    for written, value in content.items():
+        line = f"{path}, line {content.lc.key(written)[0] + 1}"
+        name, place = current_name("settings", str(written), line), f"{line}: {clean(str(written))}"
         if name not in _NAMES:
-            raise UserError(
-                f"{place}: unknown setting", near_hint(str(name), _NAMES, f"use one of {', '.join(_NAMES)}")
-            )
+            raise UserError(f"{place}: unknown setting", near_hint(name, _NAMES, f"use one of {', '.join(_NAMES)}"))
         if name != "keys":
             values[name] = (value, place)
         elif value is not None:
             if not isinstance(value, CommentedMap):
-                raise UserError(f"{place}: not a mapping of ids to keys", "`ppo-tui keys` prints the ids")
+                raise UserError(f"{place}: not a mapping of ids to keys", "`ppo-tui config keys` prints the ids")
             lines = {id: f"{path}, line {value.lc.key(id)[0] + 1}: keys: {clean(str(id))}" for id in value}
             values[name] = ({str(id): Key(str(keys), lines[id]) for id, keys in value.items()}, place)
     return values

@@ -2,20 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import typer
 from page_words import cell, code, sentence, table
 
-import launcher.cli
 from launcher.cli.completion import WORDS
+from launcher.cli.parsing import examples
 from launcher.cli.root import app
-from launcher.core.tables import read_tables
-from tui.kit.keymap import pages
+from launcher.core import old_names as names
+from tui.kit.keymap import bindings, page_name, pages
 from tui.kit.keys import KEYS, LETTERS
-
-EXAMPLES = Path(launcher.cli.__path__[0]) / "examples.toml"
 
 
 def root() -> tuple[Any, Any]:
@@ -25,12 +22,13 @@ def root() -> tuple[Any, Any]:
 
 
 def tree() -> dict[str, tuple[Any, Any]]:
-    """Every command by its words (`queue add`), with its parsing context."""
+    """Every command by its words (`queue move`), with its parsing context."""
     return {" ".join(path): found for path, *found in _below(*root())}  # type: ignore[misc]
 
 
 def _below(group: Any, context: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
-    for name, command in group.commands.items():
+    for name in group.commands:
+        command = group.get_command(context, name)
         own = command.make_context(name, [], parent=context, resilient_parsing=True)
         yield (*path, name), command, own
         if hasattr(command, "commands"):
@@ -40,15 +38,21 @@ def _below(group: Any, context: Any, path: tuple[str, ...] = ()) -> Iterator[Any
 def commands() -> str:
     """Every command, in groups: use, meaning, words and options, two examples."""
     known, lines = tree(), []
-    for group, examples in read_tables(EXAMPLES).items():
+    for group, rows in examples().items():
         lines.append(f"## {group}\n")
-        for name, shown in examples.items():
+        for name, row in rows.items():
             command, context = known[name]
             lines += [f"### {name}\n", sentence(command.help or ""), ""]
             lines += [f"`{command.get_usage(context).removeprefix('Usage: ')}`\n"]
             found = [each.get_help_record(context) for each in command.get_params(context)]
             rows = [(code(words), cell(about)) for words, about in filter(None, found) if "--help" not in words]
-            lines += [table(("argument or option", "meaning"), rows), "```sh", *shown, "```\n"]
+            lines += [
+                table(("argument or option", "meaning"), rows),
+                "```sh",
+                *row["examples"],
+                "```\n",
+                f"Page: [{row['page']}](../{row['page']}.md)\n",
+            ]
     return "\n".join(lines)
 
 
@@ -68,6 +72,29 @@ def write_words() -> None:
         pairs = (f"{json.dumps(word)} = {json.dumps(text)}" for word, text in options.items())
         lines.append(f"options = {{{', '.join(pairs)}}}\n")
     WORDS.write_text("\n".join(lines), "utf-8")
+
+
+def old_names() -> str:
+    """The old names of commands, options and settings with the new ones."""
+    known = names.old_names()
+    rows = [(code(old), code(new)) for old, new in known["commands"].items()]
+    for path, options in known["options"].items():
+        rows += [(code(f"{path} {old}"), code(f"{path} {new}")) for old, new in options.items()]
+    rows += [(code(f"{old}:"), code(f"{new}:")) for old, new in known["settings"].items()]
+    rows += [(code(f"theme: {old}"), code(f"theme: {new}")) for old, new in known["themes"].items()]
+    return table(("old", "new"), rows)
+
+
+def signs() -> str:
+    """One row per key that is not a letter and its meaning, with the pages that have it."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for page in KEYS:
+        for binding in bindings(page):
+            if binding.key_display:
+                row = found.setdefault((binding.key_display, binding.tooltip), {})
+                row[page_name(page)] = None
+    rows = [(code(sign), cell(meaning), ", ".join(having)) for (sign, meaning), having in sorted(found.items())]
+    return table(("key", "meaning", "pages"), rows)
 
 
 def letters() -> str:

@@ -20,6 +20,8 @@ PART = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 PARTS: dict[str, Callable[[], str]] = {
     "commands": page_program.commands,
     "keys": page_program.keys,
+    "old-names": page_program.old_names,
+    "signs": page_program.signs,
     "letters": page_program.letters,
     "fields": page_fields.fields,
     "presets": page_fields.presets,

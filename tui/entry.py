@@ -34,7 +34,7 @@ def open_screen(request: ScreenRequest) -> int:
     from launcher.settings import OUR_THEMES, over_ssh
 
     if not on_terminal() or os.environ.get("TERM", "dumb") == "dumb":
-        raise UserError("the screen needs a terminal", "use `ppo-tui status RUN` or `ppo-tui runs` for plain text")
+        raise UserError("the screen needs a terminal", "use `ppo-tui status RUN` or `ppo-tui list` for plain text")
     if request.settings.theme in (None, *OUR_THEMES) and os.environ.get("COLORTERM"):
         # our own colours are all among the 256, whose escapes are a third shorter over SSH
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "256")

@@ -39,9 +39,10 @@ class Routes:
         self.marked: list[Path] = []
 
     def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
-        from tui.pages.dashboard.screen import DashboardScreen
+        from tui.pages.dashboard.screen import DashboardScreen, OpenedDashboard
 
-        self._show(DashboardScreen(run, read_only=read_only), page, forward=True)
+        kind = OpenedDashboard if page is None or isinstance(page, OpenedDashboard) else DashboardScreen
+        self._show(kind(run, read_only=read_only), page, forward=True)
 
     def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
         from tui.pages.runs.screen import RunsScreen

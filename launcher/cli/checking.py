@@ -7,28 +7,26 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
 from launcher.cli.output import Force, Json, Preset, Settings, fail, problem_lines, put, put_json, put_table, say
+from launcher.cli.rewards import check_reward
 from launcher.core.errors import UserError
 from launcher.core.format import counted, gib
-from launcher.core.paths import settings_file
-from launcher.core.text import near_hint
-from launcher.settings import read_alerts
 
 if TYPE_CHECKING:
     from launcher.check.checks import Report
 
-_SENT = {True: "sent", False: "not sent", None: ""}
 GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
 """Packages that are reported as missing only if there is a GPU."""
 
 
 def check(
-    preset: Preset,
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="As of 'run'; with --reward a Python file.")],
     settings: Settings = None,
     assume: Annotated[
         str | None,
@@ -38,18 +36,37 @@ def check(
     static: Annotated[
         bool, typer.Option("--static", help="Run no code and open no address that the preset names.")
     ] = False,
+    reward: Annotated[
+        bool, typer.Option("--reward", help="Try the reward function of a Python file instead of a preset.")
+    ] = False,
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="With --reward: take eight rows of it.")] = None,
+    function: Annotated[str, typer.Option(metavar="NAME", help="With --reward: the function.")] = "compute_score",
     json: Json = False,
 ) -> None:
-    """Check that a preset can run. Configuration, data, model, memory, hardware and software."""
-    from launcher.check.checks import report
+    """Check that a preset or a reward function works. Exits with 1 on errors.
 
+    Of a preset: configuration, data, model, memory, hardware and software.
+    """
+    if reward:
+        if settings or assume or rehearse or static:
+            raise UserError("--reward takes one file", "use 'ppo-tui check --reward FILE'")
+        check_reward(Path(preset), data, function, json=json)
+        return
     if static and rehearse:
         raise UserError("--static and --rehearse exclude each other", "leave one of them out")
+    from launcher.check.checks import report
+
     result = report(
         preset, settings or [], assume=assume, static=static, progress=lambda title: say(f"checking: {title}")
     )
     if rehearse:
         result = _with_rehearsal(result, preset, settings or [])
+    _put_report(result, json)
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+def _put_report(result: Report, json: bool) -> None:
     if json:
         put_json(result.as_json())
     else:
@@ -59,44 +76,6 @@ def check(
         if result.skipped:
             put(f"not checked: {', '.join(result.skipped)}")
         put(verdict(result.findings))
-    if not result.ok:
-        raise typer.Exit(1)
-
-
-def alerts(
-    test: Annotated[bool, typer.Option("--test", help="Send a test message to the targets.")] = False,
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Targets to use (default: all).")] = None,
-    json: Json = False,
-) -> None:
-    """List or test the targets of alerts in config.yaml."""
-    from launcher.machine.targets import service
-
-    known = read_alerts()
-    for name in names or ():
-        if name not in known:
-            raise UserError(f"{name!r} is not a target in config.yaml", near_hint(name, list(known)))
-    if not known:
-        hint = "add a line such as alerts: {phone: ntfys://ntfy.sh/my-runs}"
-        raise UserError(f"there is no target in {settings_file()}", hint)
-    rows = [(name, service(known[name]), _sent(name, known[name]) if test else None) for name in names or known]
-    if json:
-        for name, kind, sent in rows:
-            put_json({"name": name, "service": kind, "sent": sent})
-    else:
-        put_table([(name, kind, _SENT[sent]) for name, kind, sent in rows])
-    if any(sent is False for _, _, sent in rows):
-        raise typer.Exit(1)
-
-
-def _sent(name: str, target: str) -> bool:
-    from launcher.machine.targets import send
-
-    try:
-        send(name, target, "test of ppo-tui", "Alerts of runs arrive here.\nppo-tui runs")
-    except UserError as error:
-        fail(error.message, error.hint)
-        return False
-    return True
 
 
 def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Report:
@@ -213,9 +192,9 @@ def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
 def tune(
     preset: Preset,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the new preset (default: PRESET-tuned).")
+        str | None, typer.Option(metavar="NAME", help="Name of the new preset [default: PRESET-tuned].")
     ] = None,
-    probes: Annotated[int, typer.Option(min=1, max=6, help="Maximum number of short runs.")] = 6,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=6, help="Maximum number of short runs.")] = 6,
     steps: Annotated[int, typer.Option(min=2, max=20, help="Steps of each run.")] = 3,
     force: Force = False,
     json: Json = False,
@@ -234,7 +213,7 @@ def tune(
     if path.exists():
         raise UserError(f"preset {path.stem} exists already", "choose another with --name, or delete it")
     with refusals():
-        found = probe(loaded, path, say, most=probes, count=steps, force=force)
+        found = probe(loaded, path, say, most=limit, count=steps, force=force)
     if json:
         runs = [
             {

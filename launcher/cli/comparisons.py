@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from launcher.cli.checking import refusals
-from launcher.cli.output import Force, Json, Run, Yes, confirm, put, put_json, put_table, say
+from launcher.cli.output import Follow, Force, Json, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.record.layout import RunDir, find
 
 if TYPE_CHECKING:
+    from launcher.compare.trial_runs import TrialPlan
     from launcher.compare.trial_verdicts import Trials
 
-_AGAIN = 30.0  # seconds until `report --watch` writes again
+_AGAIN = 30.0  # seconds until `report --follow` writes again
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
 
@@ -78,9 +79,11 @@ def compare(
 
 def report(
     runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="One to eight runs.")] = None,
-    to: Annotated[Path, typer.Option("--to", metavar="FILE.html", help="File to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="File to write.")] = Path(
+        "report.html"
+    ),
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="The runs with this tag: a sweep.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Write it again every 30 s until the runs end.")] = False,
+    follow: Follow = False,
 ) -> None:
     """Write a report of runs as one HTML file. Verdict, curves, samples, settings, cost."""
     from launcher.compare.comparison import find_runs, tagged
@@ -94,27 +97,27 @@ def report(
         chosen = tagged(tag)
     else:
         chosen = [find(word) for word in runs or []] if len(runs or ()) == 1 else find_runs(runs or [])
-    while write(chosen, to) and watch:
-        say(f"wrote {to}; the next in {_AGAIN:.0f} s")
+    while write(chosen, output) and follow:
+        say(f"wrote {output}; the next in {_AGAIN:.0f} s")
         time.sleep(_AGAIN)
-    put(str(to))
+    put(str(output))
 
 
 def try_(
-    run: Run,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="An id, the start of one, a name, 'last'.")] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE[,KEY=VALUE]", help="Try these instead of the advised fixes, each as a trial of its own."
-        ),
+        typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]", help="Try these instead, each as a trial of its own."),
     ] = None,
-    rule: Annotated[str | None, typer.Option(help="Rule whose fixes are tried (default: the first CRITICAL).")] = None,
+    rule: Annotated[str | None, typer.Option(help="Rule whose fixes are tried [default: the first CRITICAL].")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
-    at: Annotated[int | None, typer.Option(min=0, help="Step of the checkpoint (default: before the flag).")] = None,
-    most: Annotated[int, typer.Option(min=1, help="Maximum number of fixes to try.")] = 3,
-    faster: Annotated[
-        bool, typer.Option("--faster", help="Try the setting that would save most time, as 'ppo-tui time' has it.")
-    ] = False,
+    checkpoint: Annotated[
+        int | None,
+        typer.Option(metavar="STEP", min=0, help="Step of the checkpoint, 0 for the start [default: before the flag]."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of fixes.")] = 3,
+    faster: Annotated[bool, typer.Option("--faster", help="Try the setting that 'ppo-tui time' puts first.")] = False,
+    verdicts: Annotated[bool, typer.Option("--list", help="Show the verdicts of trials, of RUN or of all.")] = False,
     yes: Yes = False,
     force: Force = False,
     json: Json = False,
@@ -123,16 +126,28 @@ def try_(
 
     The trials are runs of the queue: side by side on free GPUs, otherwise one after another.
     """
+    if verdicts:
+        _list(run, json)
+        return
+    if run is None:
+        raise UserError("missing RUN", "use 'ppo-tui try RUN'")
     if faster:
         if changes or rule:
             raise UserError("--faster takes no KEY=VALUE and no --rule", "leave them out")
-        _try_faster(find(run), steps, at, yes=yes, force=force, json=json)
+        _try_faster(find(run), steps, checkpoint, yes=yes, force=force, json=json)
         return
-    from launcher.compare.trial_runs import carry_out, plan
+    from launcher.compare.trial_runs import plan
+
+    parent, arms = find(run), [_NEXT.split(each) for each in changes or []]
+    _carry_out(
+        parent, plan(parent, rule, arms, count=steps, at=checkpoint, most=limit), yes=yes, force=force, json=json
+    )
+
+
+def _carry_out(parent: RunDir, planned: "TrialPlan", *, yes: bool, force: bool, json: bool) -> None:
+    from launcher.compare.trial_runs import carry_out
     from launcher.compare.trial_verdicts import trials_of
 
-    parent = find(run)
-    planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
     for line in (f"{planned.name}:", *planned.lines, f"cost: {planned.cost}"):
         say(line)
     confirm("Start the trials?", yes, f"trying fixes of run {parent.id}")
@@ -167,19 +182,15 @@ def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool,
         put(f"not kept: not proven faster; 'ppo-tui resume {proof.control} trainer.steps=N' continues without it")
 
 
-def trials(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
-) -> None:
-    """Show which tried fixes worked, did nothing or did harm."""
+def _list(run: str | None, json: bool) -> None:
     from launcher.compare.trial_verdicts import trials_of
 
-    results = trials_of(find(run).id if run else None)
-    if not results and not json:
-        say("no trials yet; 'ppo-tui try RUN' tries the fixes of a flag")
-    _show(results, json)
+    _show(trials_of(find(run).id if run else None), json)
 
 
 def _show(results: "list[Trials]", json: bool) -> None:
+    if not results and not json:
+        say("no trials yet; 'ppo-tui try RUN' tries the fixes of a flag")
     for each in results:
         if json:
             arms = [arm.to_json() for arm in each.arms]

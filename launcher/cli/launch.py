@@ -1,7 +1,9 @@
 """Commands that start, import, follow and end runs."""
 
 import sys
+import time
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,9 @@ import typer
 
 from launcher.cli.checking import refusals
 from launcher.cli.output import (
+    Checkpoint,
     Detach,
+    Follow,
     Force,
     Json,
     Names,
@@ -17,8 +21,9 @@ from launcher.cli.output import (
     Preset,
     Run,
     Settings,
-    Step,
     pasted_text,
+    put,
+    put_result,
     put_run,
     put_table,
     say,
@@ -31,6 +36,8 @@ from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
 
+_POLL = 0.5  # seconds between two looks at a log that grows
+
 
 def run(
     ctx: typer.Context,
@@ -40,8 +47,23 @@ def run(
     plain: Plain = False,
     json: Json = False,
     force: Force = False,
+    queue: Annotated[bool, typer.Option("--queue", help="Start it when its GPUs are free; print its id.")] = False,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="RUN", help="With --queue: start after this run has finished.")
+    ] = None,
+    gpus: Annotated[
+        str | None, typer.Option("--gpus", metavar="0,1", help="With --queue: use these GPUs [default: any free ones].")
+    ] = None,
 ) -> None:
     """Check a preset and start a run. The run continues when this terminal closes."""
+    if queue:
+        from launcher.runs.act.queue_runner import add
+
+        entry = add(preset, settings or [], after=after, gpus=gpus, force=force)
+        put_result(entry.id, {"run": entry.id}, json)
+        return
+    if after or gpus:
+        raise UserError("--after and --gpus are options of the queue", "add --queue")
     from launcher.runs.act.start import start
 
     with refusals():
@@ -64,20 +86,21 @@ def attach(
     names: Names = None,
     plain: Plain = False,
     detach: Detach = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse all that changes the run.")] = False,
 ) -> None:
     """Open the dashboard of a run, a growing log or a Ray job. ADDRESS alone lists the jobs of the cluster."""
     path = Path(run).expanduser()
     others, settings = split_settings(words or [])
     if path.exists() and not (path / "run.yaml").exists():
-        follow(ctx, _followed(run, settings, names), detach, plain, json=False)
+        follow(ctx, _followed(run, settings, names), detach, plain, json=False, read_only=read_only)
     elif others:
         from launcher.runs.act.attach_job import attach_job
 
-        _show(ctx, attach_job(run, others[0]), plain, read_only=False)
+        _show(ctx, attach_job(run, others[0]), plain, read_only=read_only)
     elif ":" in run:  # which the id of a run has not
         _list_jobs(run)
     else:
-        _show(ctx, find(run), plain, read_only=False)
+        _show(ctx, find(run), plain, read_only=read_only)
 
 
 def _followed(word: str, settings: dict[str, object], names: str | None) -> RunDir:
@@ -90,9 +113,33 @@ def _followed(word: str, settings: dict[str, object], names: str | None) -> RunD
     return attach_file(word, settings, user_table(Path(names).expanduser()) if names else None)
 
 
-def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
-    """Open the dashboard of a run read-only."""
-    _show(ctx, find(run), plain, read_only=True)
+def logs(
+    run: Run,
+    follow: Follow = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of lines, the last ones [default: all].")
+    ] = None,
+) -> None:
+    """Print the console log of a run, of its newest attempt."""
+    from launcher.console.pager import LogPager, shown
+    from launcher.runs.supervise.spawn import ended
+
+    target = find(run)
+    attempt = target.last_attempt()
+    if attempt is None or not attempt.console.exists():
+        raise UserError(f"run {target.id} has no log yet", f"'ppo-tui status {target.id}' shows its state")
+    pager = LogPager(attempt.console)
+    last = list(islice(pager.backward(pager.size), limit)) if limit else []
+    at, going = last[-1].offset if last else 0, True
+    while going:
+        going = follow and ended(target).live
+        pager.look()
+        for line in pager.forward(at):
+            if going and pager.read(line.end - 1, 1) != b"\n":
+                break  # it is not complete yet
+            put(shown(line).shown)
+            at = line.end
+        time.sleep(_POLL if going else 0)
 
 
 def stop(
@@ -124,17 +171,17 @@ def resume(
     ctx: typer.Context,
     run: Run,
     settings: Settings = None,
-    step: Step = None,
+    checkpoint: Checkpoint = None,
     detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Resume a run from its newest checkpoint. --step selects another one."""
+    """Resume a run from its newest checkpoint. --checkpoint selects another one."""
     from launcher.runs.act.resume import resume as go_on
 
     with refusals():
-        going = go_on(find(run), settings or [], narrate=say, step=step, force=force)
+        going = go_on(find(run), settings or [], narrate=say, step=checkpoint, force=force)
     follow(ctx, going, detach, plain, json, resumed=True)
 
 
@@ -142,9 +189,9 @@ def fork(
     ctx: typer.Context,
     run: Run,
     settings: Settings = None,
-    at: Annotated[
+    checkpoint: Annotated[
         int | None,
-        typer.Option(help="Step of the checkpoint, 0 for the start (default: the one before the first flag)."),
+        typer.Option(metavar="STEP", help="Step of the checkpoint, 0 for the start [default: before the first flag]."),
     ] = None,
     detach: Detach = False,
     plain: Plain = False,
@@ -155,7 +202,7 @@ def fork(
     from launcher.runs.act.fork import fork as branch
 
     with refusals():
-        started = branch(find(run), settings or [], narrate=say, step=at, force=force)
+        started = branch(find(run), settings or [], narrate=say, step=checkpoint, force=force)
     follow(ctx, started, detach, plain, json)
 
 
@@ -193,7 +240,7 @@ def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:
     return files, dict(setting(word) for word in words if word not in files)
 
 
-def replay(
+def demo(
     ctx: typer.Context,
     log: Annotated[str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")],
     speed: Annotated[float, typer.Option(help="Speed relative to the original run.")] = 20.0,
@@ -209,12 +256,21 @@ def replay(
     follow(ctx, play(log, speed), detach, plain, json)
 
 
-def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool, *, resumed: bool = False) -> None:
+def follow(
+    ctx: typer.Context,
+    run: RunDir,
+    detach: bool,
+    plain: bool,
+    json: bool,
+    *,
+    resumed: bool = False,
+    read_only: bool = False,
+) -> None:
     """After a start: print the id, or show the run until it ends or the user leaves."""
     if json or detach:
         put_run(run, json)
     if not (detach or (json and not plain)):
-        _show(ctx, run, plain, read_only=False, quiet=json, resumed=resumed)
+        _show(ctx, run, plain, read_only=read_only, quiet=json, resumed=resumed)
 
 
 def _list_jobs(address: str) -> None:

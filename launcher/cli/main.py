@@ -30,11 +30,12 @@ def main(
     screen = Screen(open_screen, list_keys, check_theme, serve)
     code: int | str | None
     try:
-        code = _straight(sys.argv[1:], screen)
+        words = _renamed(sys.argv[1:])
+        code = _straight(words, screen)
         if code is None:
             from launcher.cli.root import command_line
 
-            code = command_line(screen)
+            code = command_line(screen, words)
     except UserError as error:
         code = _failed(error.message, error.exit_code, error.hint)
     except KeyboardInterrupt:
@@ -63,20 +64,34 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
             return run_on(host, others, terminal=on_terminal())
         case []:
             return screen.open()
-        case ["attach" | "watch" as command, run] if run[:1] != "-" and not Path(run).exists() and on_terminal():
-            return screen.show(find(run), read_only=command == "watch")
+        case ["attach", *others, run] if others in ([], ["--read-only"]) and _is_run(run) and on_terminal():
+            return screen.show(find(run), read_only=bool(others))
         case ["__complete", *others]:
             from launcher.cli.completion import complete
 
             for word, about in complete(others):
                 print(f"{word}\t{about}")
             return 0
-        case ["runs"] | ["runs", "--json"]:
-            from launcher.cli.report import runs
+        case ["list"] | ["list", "--json"]:
+            from launcher.cli.report import list_runs
 
-            runs(json=len(words) > 1)
+            list_runs(json=len(words) > 1)
             return 0
     return None
+
+
+def _is_run(word: str) -> bool:
+    """Whether a word names neither an option, the address of a cluster nor a file."""
+    return word[:1] != "-" and ":" not in word and not Path(word).exists()
+
+
+def _renamed(words: list[str]) -> list[str]:
+    """Words with current names. The machine of --host has names of its own."""
+    if not words or words[0] == "--host":
+        return words
+    from launcher.core.old_names import renamed
+
+    return renamed(words)
 
 
 def _failed(message: str, code: int, hint: str = "") -> int:

@@ -27,7 +27,11 @@ Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and r
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
-Step = Annotated[int | None, typer.Option("--step", help="Step of the checkpoint to use instead of the newest.")]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
+Checkpoint = Annotated[
+    int | None, typer.Option("--checkpoint", metavar="STEP", help="Step of the checkpoint [default: the newest].")
+]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run ends.")]
 Plain = Annotated[
     bool, typer.Option("--plain", help="Print lines instead of opening the screen: one per step and flag.")
 ]

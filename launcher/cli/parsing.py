@@ -1,7 +1,7 @@
 """Turns wrong command lines into errors of the usual form."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,20 +25,25 @@ _ALLOWED = {
 
 
 @functools.cache
-def _tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
+def examples() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """The page and two examples of each command, under the headings of the main help."""
     return read_tables(Path(__file__).with_name("examples.toml"))
 
 
 def groups_of(path: str) -> dict[str, str]:
     """The heading of each command; empty for the commands of a group, which have one subject."""
-    return {} if path else {name.partition(" ")[0]: heading for heading, rows in _tables().items() for name in rows}
+    return {} if path else {name.partition(" ")[0]: heading for heading, rows in examples().items() for name in rows}
 
 
 def _write_examples(path: str, ctx: Any, formatter: Any) -> None:
     """Writes the end of a command's help. The table of examples is read only then, so no command waits for it."""
-    for rows in _tables().values():
-        if path in rows:
-            formatter.write("\n  Examples:\n" + "".join(f"    {line}\n" for line in rows[path]))
+    for rows in examples().values():
+        for name, row in rows.items():
+            if name == path:
+                formatter.write("\n  Examples:\n" + "".join(f"    {line}\n" for line in row["examples"]))
+            if name == path or name.startswith(f"{path} "):
+                formatter.write(f"\n  Documentation: docs/{row['page']}.md\n")
+                return
 
 
 def _no_type(ctx: Any) -> str:
@@ -59,13 +64,13 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The commands under the headings of the reference; in a group without headings, in their order."""
-        listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
-        groups = groups_of(ctx.command_path.partition(" ")[2])
-        for heading in dict.fromkeys(groups.get(name, "Commands") for name, _ in listed):
+        groups = groups_of(ctx.command_path.partition(" ")[2]) or dict.fromkeys(self.commands, "Commands")
+        listed = [(name, self.commands[name]) for name in groups if not self.commands[name].hidden]
+        for heading in dict.fromkeys(groups[name] for name, _ in listed):
             rows = [
                 (name, command.get_short_help_str(limit=formatter.width - 2 - _NAMES))
                 for name, command in listed
-                if groups.get(name, "Commands") == heading
+                if groups[name] == heading
             ]
             with formatter.section(heading):
                 formatter.write_dl(rows)
@@ -80,6 +85,8 @@ class Commands(TyperGroup):
                 param.display_type = _no_type
             elif param.metavar is None and not param.is_flag:
                 param.metavar = param.name.upper()
+        pieces = type(command).collect_usage_pieces
+        command.collect_usage_pieces = lambda ctx: [piece.strip("{}") for piece in pieces(command, ctx)]
         command.format_epilog = partial(_write_examples, f"{ctx.command_path} {name}".partition(" ")[2])
         return command
 
@@ -138,7 +145,7 @@ def _lower(sentence: str) -> str:
 
 
 def _use(path: str, params: list[Any]) -> str:
-    """`use 'ppo-tui export SOURCE --to FILE'`."""
+    """`use 'ppo-tui export SOURCE -o FILE'`."""
     needed = [each for each in params if each.required]
     words = [_name(each) if each.param_type_name != "option" else f"{_name(each)} {_value(each)}" for each in needed]
     return f"use '{' '.join([path, *words])}'"

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Force, Json, Preset, Settings, put_json, put_result, put_table, say
+from launcher.cli.output import Force, Json, Preset, put_json, put_result, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError
 from launcher.core.format import counted
 from launcher.record import queued
 
-app = group("Queue runs. Each starts when its GPUs are free, even after you log out.", alone=True)
+app = group("Show and change the queue. Each run of it starts when its GPUs are free.", alone=True)
 
 Queued = Annotated[str, typer.Argument(metavar="RUN", help="A run of the queue: its id, the start of it, or its name.")]
-Maybe = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run of the queue; without it the whole queue.")]
+Maybe = Annotated[str | None, typer.Argument(metavar="RUN", help="A run of the queue; without it the whole queue.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -41,29 +41,9 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         rows = [(t.entry.id, t.state, t.entry.uses, t.waits or "starts next") for t in queue]
         put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
     else:
-        say("the queue is empty; add a run with 'ppo-tui queue add PRESET'")
+        say("the queue is empty; add a run with 'ppo-tui run PRESET --queue'")
     if queued.paused():
         say("the queue is paused; 'ppo-tui queue resume' resumes it")
-
-
-@app.command()
-def add(
-    preset: Preset,
-    settings: Settings = None,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="RUN", help="Start after this run has finished.")
-    ] = None,
-    gpus: Annotated[
-        str | None, typer.Option("--gpus", metavar="0,1", help="Use these GPUs (default: any that are free).")
-    ] = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Add a run to the queue and print the id that it will have."""
-    from launcher.runs.act.queue_runner import add as put_in
-
-    entry = put_in(preset, settings or [], after=after, gpus=gpus, force=force)
-    put_result(entry.id, {"run": entry.id}, json)
 
 
 @app.command()
@@ -128,7 +108,7 @@ def sweep(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
-    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs [default: a new one].")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
     force: Force = False,
     json: Json = False,

@@ -12,6 +12,7 @@ from launcher.cli.output import (
     Keys,
     Names,
     Run,
+    Source,
     pasted_text,
     put,
     put_json,
@@ -21,23 +22,22 @@ from launcher.cli.output import (
     say,
 )
 from launcher.core.errors import UserError
-from launcher.core.format import duration, number, remaining
+from launcher.core.format import counted, duration, number, remaining
 from launcher.core.text import near_hint
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
 from launcher.record import queued
 from launcher.record.check import Check
+from launcher.record.control import refuse_later
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
-from launcher.record.note import read_note
+from launcher.record.note import RunNote, read_note
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
     from launcher.runs.watch.source import LogFile
-
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 
 Config = Annotated[
     list[str] | None,
@@ -49,8 +49,14 @@ Config = Annotated[
 ]
 
 
-def runs(json: Json = False) -> None:
+def list_runs(
+    hosts: Annotated[bool, typer.Option("--hosts", help="List those of hosts and clusters in config.yaml.")] = False,
+    json: Json = False,
+) -> None:
     """List the runs of this machine, newest first."""
+    if hosts:
+        _list_hosts(json)
+        return
     from launcher.metrics.records import jsonable
     from launcher.runs.supervise.spawn import adopt, wake_queue
     from launcher.runs.watch.history import elapsed
@@ -67,11 +73,7 @@ def runs(json: Json = False) -> None:
         if json:
             results = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in results.items() if value is not None})
-            noted = read_note(run.note)
-            note = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
-            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **note}
-            line |= {"damaged": list(state.damaged)} if state.damaged else {}
-            put_json(line | results | known)
+            put_json(_headline(run, state) | results | known)
             continue
         step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
         rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
@@ -87,8 +89,7 @@ def runs(json: Json = False) -> None:
         say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
 
 
-def hosts(json: Json = False) -> None:
-    """List the runs of other machines. Those under `hosts:` in config.yaml, and Ray jobs."""
+def _list_hosts(json: bool) -> None:
     from launcher.machine.hosts import runs_elsewhere
     from launcher.runs.act.attach_job import jobs_of
     from launcher.settings import read_clusters
@@ -112,13 +113,31 @@ def hosts(json: Json = False) -> None:
         put_table(rows)
 
 
-def _headline(state: RunState) -> dict[str, object]:
+def _headline(run: RunDir, state: RunState) -> dict[str, object]:
     names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
-    return {name: getattr(state, name) for name in names}
+    line = {"run": run.id, "name": run.read_name(), "dir": str(run.path)} | {
+        name: getattr(state, name) for name in names
+    }
+    noted = read_note(run.note)
+    line |= {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
+    return line | ({"damaged": list(state.damaged)} if state.damaged else {})
 
 
-def status(run: Run, json: Json = False) -> None:
-    """Print the status of a run."""
+def status(
+    run: Run,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="With --note: the note; words that begin with # are tags; '' removes it."),
+    ] = None,
+    note: Annotated[bool, typer.Option("--note", help="Set the note of the run to TEXT, or print the note.")] = False,
+    json: Json = False,
+) -> None:
+    """Print the status of a run, or its note."""
+    if note:
+        _note(directory.find(run), text, json)
+        return
+    if text is not None:
+        raise UserError("status takes one run", f"to set a note: 'ppo-tui status {run} --note TEXT'")
     from launcher.preset.settle import configuration
     from launcher.runs.supervise.spawn import kept
     from launcher.runs.watch.problems import problems
@@ -165,6 +184,14 @@ def status(run: Run, json: Json = False) -> None:
     for index, tracked in enumerate(state.trackers):
         put(f"{'' if index else 'tracker':<9}{tracked.words}")
     put(f"folder   {target.path}")
+
+
+def _note(run: RunDir, text: str | None, json: bool) -> None:
+    if text is not None:
+        refuse_later(run)
+        RunNote.parse(text).write(run.note)
+    noted = read_note(run.note)
+    put_result(str(noted), {"run": run.id, "note": noted.text, "tags": list(noted.tags)}, json)
 
 
 def _word(state: RunState) -> str:
@@ -233,29 +260,10 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     return [*filter(None, first), *sorted(filter(is_validation_score, data))]
 
 
-def export(
-    source: Source,
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="File that ends in .csv, .jsonl, .parquet, .svg or .tfevents, or a folder for TensorBoard.",
-        ),
-    ],
-    key: Keys = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-) -> None:
-    """Export the metrics of a run or a log to a file. The file extension sets the format."""
-    from launcher.export.formats import export as write
-    from launcher.runs.watch.source import resolve
-
-    put(str(write(resolve(source), to, key or [], force=force)))
-
-
 def bundle(
     run: Run,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE.zip", help="File to write (default: RUN-bundle.zip).")
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.zip", help="File to write [default: RUN-bundle.zip].")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -263,18 +271,20 @@ def bundle(
     from launcher.report.bundle import write
 
     target = directory.find(run)
-    written = str(write(target, to or Path(f"{target.id}-bundle.zip")))
+    written = str(write(target, output or Path(f"{target.id}-bundle.zip")))
     put_result(written, {"run": target.id, "file": written}, json)
 
 
-def health(source: Source, config: Config = None, names: Names = None, json: Json = False) -> None:
-    """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
-    from launcher.health.verdict import coverage
-    from launcher.metrics.frameworks import described
-    from launcher.preset.settle import configuration
+def health(
+    source: Source,
+    config: Config = None,
+    names: Names = None,
+    every: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Print every change of a rule as well.")] = False,
+    json: Json = False,
+) -> None:
+    """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""
     from launcher.runs.judge.run_checklist import judged
-    from launcher.runs.watch.problems import flag
-    from launcher.runs.watch.run_settings import last_settings
 
     origin = _resolve(source, names)
     result = judged(origin, config or [])
@@ -293,16 +303,32 @@ def health(source: Source, config: Config = None, names: Names = None, json: Jso
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
+    _put_flags(origin, checks, trials)
+    others = [check for check in checks if not check.on]
+    if every:
+        put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in others])
+    else:
+        say(f"{counted(len(others), 'other rule')}: see them with --all, and what happened with --events")
+    for change in changes if events else ():
+        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
+
+
+def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check], trials: Mapping[str, "Proposal"]) -> None:
+    """Prints how much of a log of another framework is judged, then the flags that are up."""
+    from launcher.health.verdict import coverage
+    from launcher.metrics.frameworks import described
+    from launcher.preset.settle import configuration
+    from launcher.runs.watch.problems import flag
+    from launcher.runs.watch.run_settings import last_settings
+
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
         put(coverage(framework.title, checks))
     settings = configuration(last_settings(origin)[0].preset or {}) if isinstance(origin, RunDir) else None
-    for check in up:
-        trial = trials.get(check.rule)
-        put_problems([flag(check, settings).first(trial.offer if trial else None)])
-    put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in checks if not check.on])
-    for change in changes:
-        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
+    for check in checks:
+        if check.on:
+            trial = trials.get(check.rule)
+            put_problems([flag(check, settings).first(trial.offer if trial else None)])
 
 
 def _first_trials(origin: "RunDir | LogFile", up: Sequence[Check]) -> dict[str, "Proposal"]:

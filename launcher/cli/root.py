@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import checking, comparisons, data, launch, library, preset, queueing, report, timing, upkeep
-from launcher.cli.output import Json, put, put_json, put_table, put_text, say
+from launcher.cli import checking, comparisons, config, data, launch, presets, queueing, report, timing, upkeep
+from launcher.cli.output import put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
 from launcher.core.errors import UserError
+from launcher.core.old_names import current_name, renamed
 from launcher.record.layout import find
 
 app = typer.Typer(
@@ -30,9 +31,11 @@ def root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     mouse: Annotated[
-        bool | None, typer.Option("--mouse/--no-mouse", help="Use the mouse (default: on, except over SSH).")
+        bool | None, typer.Option("--mouse/--no-mouse", help="Use the mouse [default: on, except over SSH].")
     ] = None,
-    theme: Annotated[str | None, typer.Option(help="dark, light, colour-blind, terminal, or a Textual theme.")] = None,
+    theme: Annotated[
+        str | None, typer.Option(metavar="NAME", help="dark, light, color-blind, terminal, or a Textual theme.")
+    ] = None,
     host: Annotated[
         str | None,
         typer.Option(
@@ -44,6 +47,7 @@ def root(
     """Open the screen with the runs and presets of this machine."""
     if host is not None:
         raise UserError("--host must be the first option", "use 'ppo-tui --host HOST ...'")
+    theme = theme and current_name("themes", theme, "--theme")
     ctx.obj.ask_for({"mouse": mouse, "theme": theme, "ascii": ascii_only or None})
     if version:
         from importlib.metadata import version as installed
@@ -55,26 +59,9 @@ def root(
         raise typer.Exit(ctx.obj.open())
 
 
-def keys(ctx: typer.Context, json: Json = False) -> None:
-    """List the keys of the screen by id. Change them under `keys:` in config.yaml."""
-    listed, complaints = ctx.obj.keys()
-    for complaint in complaints:
-        say(f"warning: {complaint}")
-    if json:
-        for key in listed:
-            put_json(key)
-        return
-    changed = [key["id"] for key in listed if key["keys"] != key["default"]]
-    put_table(
-        [(key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"]) for key in listed]
-    )
-    if changed:
-        say("* changed in config.yaml")
-
-
 def serve(
     ctx: typer.Context,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run to show (default: the list).")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run to show [default: the list].")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 uses a free one.")] = 8000,
     address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
     write: Annotated[bool, typer.Option("--write", help="Allow changes: start, stop, edit.")] = False,
@@ -114,51 +101,43 @@ def schema(
     from launcher.cli.schemas import printed, schema_of
 
     if command:
-        put_json(schema_of(" ".join(command)))
+        put_json(schema_of(" ".join(renamed(command))))
     else:
         put_table([("COMMAND", "OBJECTS"), *((name, ", ".join(objects)) for name, objects in printed().items())])
 
 
-def help_(ctx: typer.Context, topic: Annotated[str | None, typer.Argument(metavar="TOPIC")] = None) -> None:
+def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC")] = None) -> None:
     """Print the reference text of a rule, field, cause or command."""
     from launcher.topics import listed, text_of
 
-    if topic is None:
+    words = renamed(topic or [])
+    if not words:
         put_table(listed())
-    elif topic in getattr(ctx.parent and ctx.parent.command, "commands", {}):
-        app([topic, "--help"], prog_name="ppo-tui", obj=ctx.obj, standalone_mode=False)
+    elif words[0] in getattr(ctx.parent and ctx.parent.command, "commands", {}):
+        app([*words, "--help"], prog_name="ppo-tui", obj=ctx.obj, standalone_mode=False)
     else:
-        put_text(text_of(topic))
+        put_text(text_of(" ".join(words)))
 
 
 for command in (
-    *(launch.run, launch.attach, launch.watch, serve, launch.stop, launch.resume, launch.fork, upkeep.delete),
-    *(checking.check, checking.tune, checking.doctor, checking.alerts),
-    *(report.runs, report.hosts, report.status, timing.time, report.metrics, report.health),
-    *(report.diagnose, samples),
-    *(preset.presets, preset.recipes, preset.command, preset.edit),
-    *(
-        launch.import_,
-        launch.replay,
-        comparisons.compare,
-        comparisons.report,
-        report.bundle,
-        report.export,
-        upkeep.merge,
-        upkeep.eval_,
-    ),
-    *(comparisons.try_, comparisons.trials, upkeep.note, queueing.sweep, upkeep.clean),
-    *(keys, mcp, schema, completion, help_),
+    *(launch.run, launch.stop, launch.resume, launch.fork, queueing.sweep, upkeep.delete),
+    *(launch.attach, serve, report.status, launch.logs, report.metrics, samples, timing.time),
+    *(checking.check, report.health, report.diagnose, comparisons.try_, checking.tune),
+    *(comparisons.compare, upkeep.eval_, comparisons.report, report.bundle, launch.import_, upkeep.export),
+    *(checking.doctor, upkeep.clean, completion, launch.demo, help_),
 ):
     app.command(command.__name__.rstrip("_"))(command)
-for name, commands in (("data", data.app), ("preset", library.app), ("queue", queueing.app), ("reward", data.rewards)):
-    app.add_typer(commands, name=name)
+app.command("list")(report.list_runs)
+app.command(hidden=True)(mcp)
+app.command(hidden=True, context_settings={"ignore_unknown_options": True})(schema)
+for name, commands in (("queue", queueing), ("preset", presets), ("data", data), ("config", config)):
+    app.add_typer(commands.app, name=name)
 
 
-def command_line(screen: Screen) -> int | str | None:
+def command_line(screen: Screen, words: list[str]) -> int | str | None:
     """Runs the words after `ppo-tui`; returns the exit code. Raises UserError for wrong use."""
     try:
-        code: int | str | None = app(prog_name="ppo-tui", obj=screen, standalone_mode=False)
+        code: int | str | None = app(words, prog_name="ppo-tui", obj=screen, standalone_mode=False)
     except typer.TyperException as error:
         if "\n" in (text := error.format_message()):  # the help of a group without a command
             say(text)

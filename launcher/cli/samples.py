@@ -16,9 +16,9 @@ _KINDS = ("rollout", "validation")
 
 def samples(
     run: Run,
-    step: Annotated[int | None, typer.Option("--step", help="Step of the responses (default: the newest).")] = None,
+    step: Annotated[int | None, typer.Option("--step", help="Step of the responses [default: the newest].")] = None,
     kind: Annotated[str, typer.Option("--kind", metavar="rollout|validation", help="Which responses.")] = "rollout",
-    count: Annotated[int, typer.Option("--count", min=1, max=1000, help="Responses to print.")] = 3,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of responses.")] = 3,
     json: Json = False,
 ) -> None:
     """Print responses of the model. The best and the worst come first."""
@@ -36,7 +36,7 @@ def samples(
         raise UserError(missing, allowed_steps(sorted(found), "--step"))
     responses, cut = read(found[chosen])
     ordered = sorted(responses, key=lambda sample: sample.score)
-    ends = [ordered.pop(-1 if place % 2 == 0 else 0) for place in range(min(count, len(ordered)))]
+    ends = [ordered.pop(-1 if place % 2 == 0 else 0) for place in range(min(limit, len(ordered)))]
     for sample in ends:
         if json:
             put_json({"step": chosen, "kind": kind, **sample._asdict(), **jsonable({"score": sample.score})})
@@ -48,4 +48,4 @@ def samples(
                     put(f"  {line}")
     left = len(responses) - len(ends)
     if left or cut:
-        say(f"{counted(left, 'more response')}; see them with --count, or on the samples page")
+        say(f"{counted(left, 'more response')}; see them with --limit, or on the samples page")

@@ -1,4 +1,4 @@
-"""Commands on existing runs: notes, checkpoints, removal."""
+"""Commands on existing runs: exports, evaluations, removal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import typer
 
 from launcher.cli.checking import refusals
 from launcher.cli.output import (
+    Checkpoint,
     Detach,
     Force,
     Json,
+    Keys,
     Run,
     Settings,
-    Step,
+    Source,
     Yes,
     confirm,
     fail,
@@ -28,9 +30,7 @@ from launcher.cli.output import (
 )
 from launcher.core.errors import UserError
 from launcher.core.format import amount, counted, number
-from launcher.record.control import refuse_later
 from launcher.record.layout import find
-from launcher.record.note import RunNote, read_note
 
 if TYPE_CHECKING:
     from launcher.compare.paired import Paired
@@ -38,35 +38,42 @@ if TYPE_CHECKING:
 
 _SHOWN, _WIDTH = 5, 60  # prompts of each kind, and columns of one
 
-Text = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="The note; words that begin with # are tags. '' removes the note.")
-]
 
-
-def note(run: Run, text: Text = None, json: Json = False) -> None:
-    """Set or print the note of a run. Words with # are tags."""
-    target = find(run)
-    if text is not None:
-        refuse_later(target)
-        RunNote.parse(text).write(target.note)
-    noted = read_note(target.note)
-    put_result(str(noted), {"run": target.id, "note": noted.text, "tags": list(noted.tags)}, json)
-
-
-def merge(
-    run: Run,
-    step: Step = None,
-    to: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder to write (default: merged/global_step_N of the run).")
+def export(
+    source: Source,
+    key: Keys = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    model: Annotated[
+        bool, typer.Option("--model", help="Write a checkpoint of the run as a Hugging Face model instead.")
+    ] = False,
+    checkpoint: Checkpoint = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write: .csv, .jsonl, .parquet, .svg, .tfevents; a folder for TensorBoard or a model"
+            " [default of a model: merged/global_step_N of the run].",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Convert a checkpoint into a Hugging Face model. Prints its folder."""
-    from launcher.runs.act.use_checkpoint import MergeError
-    from launcher.runs.act.use_checkpoint import merge as make
+    """Export metrics to a file, or a checkpoint as a model. The file extension sets the format."""
+    from launcher.export.formats import export as write
+    from launcher.runs.act.use_checkpoint import MergeError, merge
+    from launcher.runs.watch.source import resolve
 
+    if not model:
+        if checkpoint is not None:
+            raise UserError("--checkpoint is an option of --model", "add --model, or leave it out")
+        if output is None:
+            raise UserError("missing --output", "use 'ppo-tui export SOURCE --output FILE'")
+        file = str(write(resolve(source), output, key or [], force=overwrite))
+        put_result(file, {"file": file}, json)
+        return
     try:
-        folder = make(find(run), step, to, say)
+        folder = merge(find(source), checkpoint, Path(output) if output else None, say)
     except MergeError as error:
         fail(str(error))
         raise typer.Exit(1) from None
@@ -76,7 +83,7 @@ def merge(
 def eval_(
     run: Run,
     settings: Settings = None,
-    step: Step = None,
+    checkpoint: Checkpoint = None,
     base: Annotated[
         bool, typer.Option("--base", help="Compare with the model before training, prompt by prompt.")
     ] = False,
@@ -93,7 +100,7 @@ def eval_(
         raise UserError("--base waits for both evaluations", "leave out --detach")
     target = find(run)  # before there is a newer one: it may be 'last'
     with refusals():
-        begun = evaluate(target, settings or [], step, say, force=force)
+        begun = evaluate(target, settings or [], checkpoint, say, force=force)
     if detach:
         put_run(begun, json)
         return

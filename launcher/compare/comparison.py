@@ -68,7 +68,7 @@ class RunResults:
 def find_runs(words: Sequence[str]) -> list[RunDir]:
     """The runs that are compared: two to eight, each once. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
-        raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui runs' lists the runs")
+        raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui list' lists the runs")
     runs = [find(word) for word in words]
     ids = [run.id for run in runs]
     for index, word in enumerate(words):
@@ -83,7 +83,7 @@ def tagged(tag: str) -> list[RunDir]:
     if not FEWEST <= len(runs) <= MOST_TAGGED:
         raise UserError(
             f"tag #{tag.removeprefix('#')}: {counted(len(runs), 'run')}, but compare expects {FEWEST} to {MOST_TAGGED}",
-            "'ppo-tui runs --json' shows the tags",
+            "'ppo-tui list --json' shows the tags",
         )
     return runs
 

@@ -83,7 +83,9 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Fas
     kept = [0, *fork_steps(run)]
     step = kept[-1] if at is None else at
     if step not in kept:
-        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", allowed_steps(kept, "--at"))
+        raise UserError(
+            f"--checkpoint {at}: run {run.id} has no checkpoint of this step", allowed_steps(kept, "--checkpoint")
+        )
     planned_fork(run, list(advice.settings), step=step)
     return FasterPlan(run, advice, step, step + max(count or STEPS, STEPS))
 

@@ -117,7 +117,8 @@ def plan(
     step = fork_step(run, onset) if at is None else at
     kept = [0, *fork_steps(run)]
     if at and at not in kept:
-        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", allowed_steps(kept, "--at"))
+        missing = f"--checkpoint {at}: run {run.id} has no checkpoint of this step"
+        raise UserError(missing, allowed_steps(kept, "--checkpoint"))
     config, change = configuration(info.preset or {}), None
     reasons: dict[tuple[str, ...], str] = {}
     for arm in changes:  # a mistyped key is told before any trial begins
@@ -131,14 +132,14 @@ def plan(
             raise UserError(f"{onset.rule} suggests no setting to try", f"pass one: ppo-tui try {run.id} KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + _MORE)
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
-    side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
+    side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.max_cpu_runs()
     arms = ((), *map(tuple, changes))
     return TrialPlan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change, reasons)
 
 
 def start_apart(planned: TrialPlan) -> None:
     """Runs the trials in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
-    words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
+    words = ["try", planned.run.id, "--rule", planned.onset.rule, "--checkpoint", str(planned.step), "--yes"]
     planned.run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", *words], planned.run.trials_log)
 

@@ -36,7 +36,7 @@ def finished(log: Evidence) -> Diagnosis:
         fixes = [Fix(changes=(MORE_EPOCHS,), why="(or trainer.total_training_steps) to continue training")]
     if log.failed_prompts:
         meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
-        fixes.append(Fix("run `ppo-tui reward test FILE` to find what the reward function cannot read"))
+        fixes.append(Fix("run `ppo-tui check --reward FILE` to find what the reward function cannot read"))
     shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress"))), None)
     return Diagnosis("finished", title, meaning, shorten([shown, log.quote("prompt_error")]), tuple(fixes))
 
@@ -62,7 +62,10 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         quotes.append(log.quote("prompt_error"))
         meaning += f" Until then {counted(log.failed_prompts, 'prompt')} had failed and no step was done."
         fixes.append(
-            Fix("run `ppo-tui reward test FILE`", why=": with a reward function that always raises, no step ever ends")
+            Fix(
+                "run `ppo-tui check --reward FILE`",
+                why=": with a reward function that always raises, no step ever ends",
+            )
         )
     if (repeated := log.facts.repeated) is not None:
         first, count = repeated

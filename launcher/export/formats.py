@@ -138,16 +138,16 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
     """
     path, render = destination(to)
     if path.exists() and not force:
-        raise UserError(f"--to {to}: {path} already exists", "replace it with --force")
+        raise UserError(f"--output {to}: {path} already exists", "replace it with --overwrite")
     if isinstance(source, LogFile) and path.exists() and path.samefile(source.path):
-        raise UserError(f"--to {to} is the log itself", "choose another file")
+        raise UserError(f"--output {to} is the log itself", "choose another file")
     content = render(collect(source, keys))
     try:
         if path.name == _IN_FOLDER:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content)
     except OSError as error:
-        raise of_writing(path, error, f"--to {to}") from None
+        raise of_writing(path, error, f"--output {to}") from None
     return path
 
 
@@ -158,7 +158,7 @@ def destination(to: str) -> tuple[Path, Render]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
     except (OSError, RuntimeError, ValueError) as error:  # too long, forbidden; nobody's home; a NUL
-        raise of_file(f"--to {to}: cannot be written", error) from None
+        raise of_file(f"--output {to}: cannot be written", error) from None
     if to.endswith(os.sep) or path.is_dir() or not path.suffix:
         return _in_folder(path), tensorboard
     if EVENTS in path.name:  # TensorBoard finds its files by this word, wherever it stands in the name
@@ -166,7 +166,7 @@ def destination(to: str) -> tuple[Path, Render]:
     render = _RENDERS.get(path.suffix.lower())
     if render is None:
         raise UserError(
-            f"--to {to}: '{path.suffix}' is not a supported format",
+            f"--output {to}: '{path.suffix}' is not a supported format",
             f"use {', '.join(_RENDERS)}, or {EVENTS} or a folder for TensorBoard",
         )
     return path, render

@@ -20,13 +20,13 @@ from launcher.settings import read_hosts
 _HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading "-" for an option
 _PATIENCE = 10  # seconds for a connection
 _ANSWER = 60  # seconds for the list of runs
-_SSH_FAILED, _NO_COMMAND = 255, 127  # exit codes of ssh itself, and of the shell there
+_SSH_FAILED, _NO_COMMAND, _WRONG_USE = 255, 127, 2  # exit codes of ssh, of the shell there, of its ppo-tui
 _LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's part of it 58
 
 
 @dataclass(frozen=True)
 class HostRuns:
-    """The runs of a machine (from its `runs --json`) or the jobs of a cluster; or why it did not answer."""
+    """The runs of a machine (from its `list --json`) or the jobs of a cluster; or why it did not answer."""
 
     host: str
     runs: Sequence[Mapping[str, Any]] = ()
@@ -73,9 +73,9 @@ def runs_of(host: str) -> HostRuns:
     """The runs of one machine."""
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}"]
     try:
-        done = subprocess.run(
-            there(host, ["runs", "--json"], options), capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER
-        )
+        done = _asked(there(host, ["list", "--json"], options))
+        if done.returncode == _WRONG_USE:
+            done = _asked(there(host, ["runs", "--json"], options))  # its name before 0.3
     except (OSError, subprocess.TimeoutExpired) as error:
         return HostRuns(host, away=getattr(error, "strerror", None) or f"no answer in {_ANSWER} s")
     if done.returncode:
@@ -86,6 +86,10 @@ def runs_of(host: str) -> HostRuns:
     except orjson.JSONDecodeError:
         return HostRuns(host, away="its ppo-tui did not print a list of runs")
     return HostRuns(host, [run for run in runs if isinstance(run, dict)])
+
+
+def _asked(command: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER, check=False)
 
 
 def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:

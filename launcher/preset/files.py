@@ -262,14 +262,14 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     """The file of a preset. A preset that extends its own name (`asking`) means the one that it hides."""
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
-        require_file(path, "preset", "'ppo-tui presets' lists those with a name")
+        require_file(path, "preset", "'ppo-tui preset list' lists those with a name")
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:
         if name in presets and presets[name].resolve() != asking:
             return presets[name], origin
     known = available()
-    listed = "'ppo-tui presets' lists them; a file needs its path, such as ./my.yaml"
+    listed = "'ppo-tui preset list' lists them; a file needs its path, such as ./my.yaml"
     raise UserError(f"no preset named {name!r}", near_hint(name, known, listed))
 
 

@@ -21,7 +21,7 @@ from launcher.preset import environment
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
 from launcher.verl import hydra, versions
 
-LISTED = "'ppo-tui edit PRESET' lists the fields"
+LISTED = "'ppo-tui preset edit PRESET' lists the fields"
 FREE = ("health", "usual", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS: tuple[str, ...] = tuple(TABLES["roots"])

@@ -68,7 +68,7 @@ def delete(name: str) -> Path | None:
     return shipped().get(name)
 
 
-def own(name: str, hint: str = "name a preset of yours: 'ppo-tui presets' lists them") -> Path:
+def own(name: str, hint: str = "name a preset of yours: 'ppo-tui preset list' lists them") -> Path:
     """The file of a preset of the user's. Raises UserError for shipped ones, with the hint, and unknown names."""
     known = users()
     if name in known:

@@ -285,7 +285,7 @@ def find(word: str) -> RunDir:
     begun = next((name for name in names.values() if word and name.startswith(word)), None)
     near = begun or nearest(word, [*names, *names.values(), "last"])
     _refuse_file(word)
-    raise UserError(f"no run named '{word}'", hint_of(near, "'ppo-tui runs' lists the runs, 'last' is the newest"))
+    raise UserError(f"no run named '{word}'", hint_of(near, "'ppo-tui list' lists the runs, 'last' is the newest"))
 
 
 def _refuse_file(word: str) -> None:

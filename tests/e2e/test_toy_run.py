@@ -164,7 +164,7 @@ def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: d
 
 
 def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) -> None:
-    merged = ppo_tui(env, "merge", run["run"], "--json")
+    merged = ppo_tui(env, "export", "--model", run["run"], "--json")
     assert merged.returncode == 0, merged.stderr
     folder = Path(json.loads(merged.stdout)["dir"])
     assert folder.parent == Path(run["dir"]) / "merged"

@@ -125,14 +125,14 @@ def tried(*, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
             return
         began, said = time.monotonic(), ""
         told_of: list[Any] = []
-        for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
+        for start in ((), ("--checkpoint", "0")):  # a flag may be up before there is a checkpoint
             if not told_of and (not start or "no checkpoint" in said):
                 told_of, more = _until(
-                    lane, ["try", run, "--yes", "--force", "--most", str(most), *settings, *start, "--json"], left()
+                    lane, ["try", run, "--yes", "--force", "--limit", str(most), *settings, *start, "--json"], left()
                 )
                 said += more
         seconds = round(time.monotonic() - began)
-        result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "trials", run)}
+        result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "try", "--list", run)}
         look(lane, run, result["name"], CAPTURES, "at")
 
     return act

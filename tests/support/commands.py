@@ -12,8 +12,8 @@ from tui import entry
 
 RUN, OTHER = "7f3a1c", "0ld111"
 OF_RUNS = [
-    ["runs"],
-    ["runs", "--json"],
+    ["list"],
+    ["list", "--json"],
     ["status", RUN],
     ["status", RUN, "--json"],
     ["metrics", RUN],
@@ -25,17 +25,17 @@ OF_RUNS = [
     ["compare", RUN, OTHER, "--plain"],
     ["compare", RUN, OTHER, "--json"],
     ["attach", RUN, "--plain"],
-    ["note", RUN],
-    ["trials"],
-    ["trials", RUN, "--json"],
-    ["export", RUN, "--to", "out.csv", "--force"],
-    ["export", RUN, "--to", "out.svg", "--force"],
+    ["status", "--note", RUN],
+    ["try", "--list"],
+    ["try", "--list", RUN, "--json"],
+    ["export", RUN, "--output", "out.csv", "--overwrite"],
+    ["export", RUN, "--output", "out.svg", "--overwrite"],
     ["stop", RUN],
     ["resume", RUN],
     ["eval", RUN],
-    ["merge", RUN],
+    ["export", "--model", RUN],
 ]
-OF_PRESETS = [["presets"], ["presets", "--json"], ["keys"], ["keys", "--json"]]
+OF_PRESETS = [["preset", "list"], ["preset", "list", "--json"], ["config", "keys"], ["config", "keys", "--json"]]
 
 
 def call(words: Sequence[str], *, plain: bool = True) -> tuple[bytes, bytes, object]:

@@ -19,7 +19,12 @@ def validate(words: Sequence[str], output: str) -> None:
 
 def command_of(words: Sequence[str]) -> str:
     """The command that the words call; empty for one without a schema, or on another host."""
-    return next((name for size in (2, 1) if (name := " ".join(words[:size])) in printed()), "")
+    found = ""
+    for name in printed():
+        path = [word for word in name.split() if not word.startswith("-")]
+        if list(words[: len(path)]) == path and {*name.split()} <= {*words} and len(name) > len(found):
+            found = name
+    return found
 
 
 @cache

@@ -172,7 +172,7 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
     script.write_text('#!/bin/sh\necho "$1" > "$PPO_TUI_HOME/line"\nsed -i "s/2e-4/7e-5/" "$2"\n')
     script.chmod(0o755)
     env = {**os.environ, "EDITOR": str(script), "VISUAL": ""}
-    words = [sys.executable, "-c", "from tui.entry import main; main()", "edit", "mine", "actor.lr"]
+    words = [sys.executable, "-c", "from tui.entry import main; main()", "preset", "edit", "mine", "actor.lr"]
     shown = Terminal(words, env)
     try:
         shown.wait_for(lambda text: "2e-4" in text)
@@ -202,7 +202,7 @@ def test_an_editor_that_does_not_work_gives_the_screen_back(
         editor.write_text(f"#!/bin/sh\n{script}\n")
         editor.chmod(0o755)
     env = {**os.environ, "EDITOR": str(editor), "VISUAL": ""}
-    words = [sys.executable, "-c", "from tui.entry import main; main()", "edit", "mine", "actor.lr"]
+    words = [sys.executable, "-c", "from tui.entry import main; main()", "preset", "edit", "mine", "actor.lr"]
     shown = Terminal(words, env)
     try:
         shown.wait_for(lambda text: "2e-4" in text)

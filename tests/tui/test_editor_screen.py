@@ -281,7 +281,7 @@ def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
         (["x"], "no preset"),
     ):
         done = subprocess.run(
-            [sys.executable, "-c", script, "edit", *words], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", script, "preset", "edit", *words], capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 2 and sentence in done.stderr and "Traceback" not in done.stderr
 

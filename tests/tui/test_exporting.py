@@ -60,7 +60,7 @@ async def test_what_cannot_be_written_is_said_before_and_after(
         field.value = str(tmp_path / "nowhere" / "x.csv")
         await pilot.press("enter")
         await until(pilot, lambda: "Not exported" in message(app))
-        assert "No such file" in message(app) and "--to" not in message(app)
+        assert "No such file" in message(app) and "--output" not in message(app)
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])

@@ -149,13 +149,13 @@ async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace
 def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     settings_file().write_text("keys:\n  dashboard.log: o\n  dashboard.nothing: p\n")
     told = subprocess.run(
-        [sys.executable, "-c", "from tui.entry import main; main()", "keys", "--json"],
+        [sys.executable, "-c", "from tui.entry import main; main()", "config", "keys", "--json"],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parents[2],
     )
-    validate(["keys", "--json"], told.stdout)
+    validate(["config", "keys", "--json"], told.stdout)
     found = {key["id"]: key for key in map(json.loads, told.stdout.splitlines())}
     assert found.keys() == commands().keys()
     log = found["dashboard.log"]

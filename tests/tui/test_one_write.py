@@ -77,7 +77,11 @@ EDITOR = (
     Burst(f"ar{CLEAR}dapo\rw", ("value_box.compose",), file="mine", holds="recipe: dapo"),
     Burst(f"aw{CLEAR}other\r", ("preset_saving.save_as",), file="presets/other.yaml"),
 )
-PLACES = {"list": ([], LIST), "run": (["attach", "7f3a1c-toy-cpu"], RUN), "editor": (["edit", "mine"], EDITOR)}
+PLACES = {
+    "list": ([], LIST),
+    "run": (["attach", "7f3a1c-toy-cpu"], RUN),
+    "editor": (["preset", "edit", "mine"], EDITOR),
+}
 FIRST = {"list": "mine", "run": "finished", "editor": "train_batch_size"}  # words that are there when all is read
 
 

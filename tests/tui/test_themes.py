@@ -74,7 +74,7 @@ def test_the_names_in_the_help_are_the_themes() -> None:
 
 @pytest.mark.parametrize("eye", EYES)
 def test_states_of_the_colour_blind_theme_stay_apart(eye: str) -> None:
-    for one, other in itertools.combinations(states(THEMES["colour-blind"]).values(), 2):
+    for one, other in itertools.combinations(states(THEMES["color-blind"]).values(), 2):
         assert distance(one, other, eye) > 45
 
 
@@ -85,7 +85,7 @@ def test_states_stay_apart_for_most_eyes(name: str) -> None:
 
 
 @pytest.mark.parametrize("eye", EYES)
-@pytest.mark.parametrize("name", ["dark", "light", "colour-blind"])
+@pytest.mark.parametrize("name", ["dark", "light", "color-blind"])
 def test_curves_stay_apart_for_every_eye(name: str, eye: str) -> None:
     for one, other in itertools.combinations([THEMES[name].variables[curve] for curve in CURVES], 2):
         assert distance(one, other, eye) > 19
@@ -101,7 +101,7 @@ def test_sixteen_colours_are_enough(name: str) -> None:
     assert not curves & {slot(told["warn"]), slot(told["critical"])}
 
 
-@pytest.mark.parametrize("name", ["dark", "light", "colour-blind"])
+@pytest.mark.parametrize("name", ["dark", "light", "color-blind"])
 def test_every_colour_is_one_of_the_256(name: str) -> None:
     theme = THEMES[name]
     colours = {*states(theme).values(), theme.primary, theme.foreground, theme.background, theme.surface}
@@ -112,7 +112,7 @@ def test_every_colour_is_one_of_the_256(name: str) -> None:
             assert grey or {red, green, blue} <= {0, 95, 135, 175, 215, 255}, colour
 
 
-@pytest.mark.parametrize("name", ["dark", "light", "colour-blind"])
+@pytest.mark.parametrize("name", ["dark", "light", "color-blind"])
 def test_text_can_be_read(name: str) -> None:
     theme = THEMES[name]
     for colour in [theme.foreground or "", theme.variables["dim"], *states(theme).values()]:

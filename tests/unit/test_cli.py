@@ -17,8 +17,8 @@ FOREIGN = (
     "health letter.sh",
     "metrics letter.sh",
     "diagnose ./letter.sh",
-    "replay letter.sh",
-    "export letter.sh --to x.csv",
+    "demo letter.sh",
+    "export letter.sh --output x.csv",
 )
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -32,29 +32,29 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["run", "toy-cpu", "nonsense"], "KEY=VALUE"),
         (["run", "missing.yaml"], "missing.yaml"),
         (["run", "broken.yaml"], "broken.yaml"),
-        (["command", "toy-cpu", "actor.ppo_mini_batch_size=-1"], "ppo_mini_batch_size"),
+        (["preset", "show", "--command", "toy-cpu", "actor.ppo_mini_batch_size=-1"], "ppo_mini_batch_size"),
         (["status", "last"], "no runs in "),
         (["attach", "7f3a"], "no runs in "),
         (["import", "nowhere.log"], "no file named 'nowhere.log'"),
         *((command.split(), "letter.sh has no output of veRL") for command in FOREIGN),
         (["compare", "letter.sh", "last"], "'ppo-tui import letter.sh'"),
         (["metrics", "nowhere.jsonl"], "no file named 'nowhere.jsonl'"),
-        (["replay", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
+        (["demo", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
         (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
         (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
         (["statsu"], "did you mean 'status'?"),
         (["queue", "ad"], "no command 'ad' of 'ppo-tui queue'"),
         (["status"], "use 'ppo-tui status RUN'"),
-        (["status", "a", "b"], "use 'ppo-tui status RUN'"),
-        (["reward", "test"], "missing FILE"),
+        (["status", "a", "b"], "to set a note: 'ppo-tui status a --note TEXT'"),
+        (["check", "--reward"], "missing PRESET"),
         (["data", "jsonl", "table.csv"], "missing --prompt and --answer"),
         (["run", "toy-cpu", "--forse"], "did you mean '--force'?"),
-        (["runs", "--host", "x"], "use 'ppo-tui --host ... runs'"),
-        (["export", "last", "--to"], "'ppo-tui export --help'"),
+        (["list", "--host", "x"], "use 'ppo-tui --host ... list'"),
+        (["export", "last", "-o"], "'ppo-tui export --help'"),
         (["try", "last", "--steps", "0"], "--steps 0 is not allowed\nhint: use a number of at least 1;"),
         (["serve", "--port", "x"], "--port x is not allowed\nhint: use a whole number;"),
-        (["--theme", "drak", "runs"], "did you mean 'dark'?"),
-        (["--theme", "foo", "runs"], "use dark, light, colour-blind, terminal"),
+        (["--theme", "drak", "list"], "did you mean 'dark'?"),
+        (["--theme", "foo", "list"], "use dark, light, color-blind, terminal"),
         ([], "terminal"),
     ],
 )
@@ -96,7 +96,7 @@ def test_import_metrics_health_and_diagnose_speak_json(ppo_tui: Command) -> None
     assert found["cause"] == "stopped" and found.keys() >= {"title", "evidence", "fixes", "exit_code"}
     state = json.loads(ppo_tui("status", imported["run"][:4], "--json").stdout)
     assert state["state"] == "imported" and state["outcome"] == "stopped" and state["schema"] == 1
-    (row,) = [json.loads(line) for line in ppo_tui("runs", "--json").stdout.splitlines()]
+    (row,) = [json.loads(line) for line in ppo_tui("list", "--json").stdout.splitlines()]
     assert row["run"] == imported["run"]
 
 
@@ -120,7 +120,7 @@ def test_a_step_that_was_only_validated_says_so_and_no_line_is_empty(ppo_tui: Co
 
 def test_a_group_of_commands_alone_tells_its_help(ppo_tui: Command) -> None:
     told = ppo_tui("data").stderr
-    assert told.startswith("Usage: ppo-tui data ") and told.rstrip().endswith("Convert your own table.")
+    assert told.startswith("Usage: ppo-tui data ") and "\n  Documentation: docs/" in told
 
 
 def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
@@ -129,20 +129,25 @@ def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
 
 
 def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(ppo_tui: Command) -> None:
-    first, *rows = ppo_tui("health", str(LOGS / "kl-blowup.log.gz")).stdout.splitlines()
-    assert first.startswith("CRITICAL") and rows[-1].startswith("step ")
+    log = str(LOGS / "kl-blowup.log.gz")
+    done = ppo_tui("health", log)
+    first, *rows = done.stdout.splitlines()
+    assert first.startswith("CRITICAL") and not any(row.startswith(("OK", "N-A", "step ")) for row in rows)
+    assert "other rules: see them with --all" in done.stderr
+    first, *more = ppo_tui("health", log, "--all", "--events").stdout.splitlines()
+    assert {*rows} < {*more} and more[-1].startswith("step ") and any(row.startswith("OK") for row in more)
     assert ppo_tui("diagnose", str(LOGS / "cpu-toy.log.gz")).stdout.splitlines()[0] == "Finished"
 
 
 def test_every_command_has_a_help_that_fits_the_terminal(ppo_tui: Command) -> None:
     listed = ppo_tui("--help", COLUMNS="80").stdout
-    for name in ("run", "attach", "watch", "runs", "status", "stop", "metrics", "command", "presets", "import", "data"):
+    for name in ("run", "attach", "list", "status", "stop", "metrics", "preset", "import", "data"):
         assert f"\n  {name} " in listed
         assert ppo_tui(name, "--help").returncode == 0
 
 
 def test_the_presets_are_listed_with_what_they_need(ppo_tui: Command) -> None:
-    rows = {row["name"]: row for row in map(json.loads, ppo_tui("presets", "--json").stdout.splitlines())}
+    rows = {row["name"]: row for row in map(json.loads, ppo_tui("preset", "list", "--json").stdout.splitlines())}
     assert {"toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-0.5b-h800"} <= rows.keys()
     assert all(row["error"] is None and row["needs"] for row in rows.values())
 
@@ -227,18 +232,18 @@ def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
 def test_a_folder_named_presets_on_the_python_path_is_not_ours(ppo_tui: Command, tmp_path: Path) -> None:
     (tmp_path / "presets").mkdir()
     (tmp_path / "presets" / "__init__.py").touch()
-    assert "toy-cpu" in ppo_tui("presets", PYTHONPATH=str(tmp_path)).stdout
+    assert "toy-cpu" in ppo_tui("preset", "list", PYTHONPATH=str(tmp_path)).stdout
 
 
 def test_stop_says_what_it_did(ppo_tui: Command) -> None:
-    run = ppo_tui("replay", str(LOGS / "cpu-toy.log.gz"), "--speed", "1", "--detach").stdout.strip()
+    run = ppo_tui("demo", str(LOGS / "cpu-toy.log.gz"), "--speed", "1", "--detach").stdout.strip()
     said = [ppo_tui("stop", run, *words).stderr for words in ([], ["--wait"], [])]
     assert said[0] == f"stopping run {run}\n"
     assert said[1] in (f"run {run} is stopped\n", f"run {run} is not running (state: stopped)\n")
     assert said[2] == f"run {run} is not running (state: stopped)\n"
 
 
-@pytest.mark.parametrize("words", [[], ["watch", "last"], ["attach", "last"]])
+@pytest.mark.parametrize("words", [[], ["attach", "--read-only", "last"], ["attach", "last"]])
 def test_the_screen_opens_without_typer(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,16 +258,13 @@ def test_the_screen_opens_without_typer(
     with pytest.raises(SystemExit) as left:
         cli.main(lambda request: asked.append(request) or 3)  # type: ignore[func-returns-value]
     assert left.value.code == 3
-    assert (
-        [(each.run, each.read_only) for each in asked]
-        == [  # type: ignore[attr-defined]
-            ("/nowhere/abc" if words else None, words[:1] == ["watch"])
-        ]
-    )
+    assert [(each.run, each.read_only) for each in asked] == [  # type: ignore[attr-defined]
+        ("/nowhere/abc" if words else None, "--read-only" in words)
+    ]
 
 
 def test_a_home_that_cannot_be_made_is_an_error(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    for words in (["runs"], ["runs", "--json"], ["status", "last"]):
+    for words in (["list"], ["list", "--json"], ["status", "last"]):
         done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
         wrong, action = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot create /proc/nope/runs: ")
@@ -273,14 +275,14 @@ def test_what_starts_needs_folders_that_can_be_written(
     ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
     """Before any check, which takes minutes without a cache."""
-    for words in (["run", "toy-cpu"], ["run", "toy-cpu", "--detach"], ["queue", "add", "toy-cpu"]):
+    for words in (["run", "toy-cpu"], ["run", "toy-cpu", "--detach"], ["run", "--queue", "toy-cpu"]):
         done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
         wrong, action = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot write to /proc/nope/")
         assert action == "hint: set PPO_TUI_HOME to another folder"
 
 
-@pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"], ["merge"]])
+@pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"], ["export", "--model"]])
 def test_what_needs_a_preset_has_a_hint_on_an_imported_run(
     words: list[str], in_process: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:

@@ -15,16 +15,16 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["export", NAN, "--to", "x.xlsx"], ".csv, .jsonl, .parquet, .svg, or .tfevents"),
-        (["export", NAN, "--to", "x.csv.gz"], "'.gz'"),
-        (["export", NAN, "--to", "there.csv"], "--force"),
-        (["export", NAN, "--to", "nowhere/x.csv"], "No such file or directory"),
-        (["export", NAN, "--to", "there.csv/"], "there.csv"),
-        (["export", NAN, "--to", "x.csv", "--key", "actor/entropi"], "did you mean 'actor/entropy'?"),
-        (["export", str(LOGS / "fail-oom.log.gz"), "--to", "x.csv"], "no step"),
-        (["export", "nowhere.log", "--to", "x.csv"], "no file named 'nowhere.log'"),
-        (["export", "last", "--to", "x.csv"], "no runs in "),
-        (["export", NAN], "--to"),
+        (["export", NAN, "--output", "x.xlsx"], ".csv, .jsonl, .parquet, .svg, or .tfevents"),
+        (["export", NAN, "--output", "x.csv.gz"], "'.gz'"),
+        (["export", NAN, "--output", "there.csv"], "--overwrite"),
+        (["export", NAN, "--output", "nowhere/x.csv"], "No such file or directory"),
+        (["export", NAN, "--output", "there.csv/"], "there.csv"),
+        (["export", NAN, "--output", "x.csv", "--key", "actor/entropi"], "did you mean 'actor/entropy'?"),
+        (["export", str(LOGS / "fail-oom.log.gz"), "--output", "x.csv"], "no step"),
+        (["export", "nowhere.log", "--output", "x.csv"], "no file named 'nowhere.log'"),
+        (["export", "last", "--output", "x.csv"], "no runs in "),
+        (["export", NAN], "--output"),
         (["compare", "last"], "2 to 8 runs, not 1"),
         (["compare", *"abcdefghi"], "2 to 8 runs, not 9"),
         (["compare", "a", "b"], "no runs in "),
@@ -46,13 +46,13 @@ def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
 
 def test_a_file_is_replaced_when_asked_and_its_name_is_printed(ppo_tui: Command, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("old")
-    done = ppo_tui("export", NAN, "--to", "x.csv", "--key", "critic/score/mean", "--force")
+    done = ppo_tui("export", NAN, "--output", "x.csv", "--key", "critic/score/mean", "--overwrite")
     assert (done.returncode, done.stdout, done.stderr) == (0, "x.csv\n", "")
     assert (tmp_path / "x.csv").read_text().startswith("step,attempt,critic/score/mean\n1,1,0.14")
 
 
 def test_jsonl_says_what_metrics_says(ppo_tui: Command, tmp_path: Path) -> None:
-    assert ppo_tui("export", NAN, "--to", "x.jsonl").returncode == 0
+    assert ppo_tui("export", NAN, "--output", "x.jsonl").returncode == 0
     printed = ppo_tui("metrics", NAN, "--json").stdout.splitlines()
     written = (tmp_path / "x.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in written] == [json.loads(line) for line in printed] != []

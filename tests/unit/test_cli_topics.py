@@ -89,8 +89,8 @@ def test_bash_completes_a_field(tmp_path: Path) -> None:
 
 def test_help_has_groups_examples_and_whole_summaries() -> None:
     top = call(["--help"])[0].decode()
-    assert "Watch:" in top and "Fix:" in top
+    assert "Watch:" in top and "Judge and fix:" in top
     assert "..." not in top.replace("[ARGS]...", "")
     shown = call(["check", "--help"])[0].decode()
-    assert "Examples:\n    ppo-tui check toy-cpu" in shown
+    assert "Examples:\n    ppo-tui check gsm8k" in shown and "\n  Documentation: docs/howto/" in shown
     assert "<str>" not in shown

@@ -57,7 +57,7 @@ def test_damage_is_told_by_file_and_field(run: RunDir, harm: Callable[[RunDir], 
     assert said in current(run).damaged
     out = call(["status", RUN])[0].decode()
     assert f"damaged  {said}\n" in out
-    listed = call(["runs"])[0].decode().splitlines()
+    listed = call(["list"])[0].decode().splitlines()
     assert any(OTHER in line and "damaged" not in line for line in listed)
     if said not in ("run.yaml: created", "state.json: checks.level"):  # a list reads neither settings nor checks
         assert any(RUN in line and "damaged" in line for line in listed)
@@ -72,7 +72,7 @@ def test_no_damage_is_a_traceback_or_hides_a_run(run: RunDir) -> None:
         whole, said = path.read_bytes(), damage(path, random_)
         for words in random_.sample(OF_RUNS, 6):
             call(words)  # raises what would be a traceback
-        listed = call(["runs"])[0].decode()
+        listed = call(["list"])[0].decode()
         assert RUN in listed and OTHER in listed, (path, said)
         path.write_bytes(whole)
 
@@ -85,9 +85,9 @@ def test_a_run_of_a_later_version_is_shown_and_never_changed(run: RunDir, file: 
     for change in (lambda: delete(run), lambda: stop(run), lambda: request(run, "mute", rule="KL-1")):
         with pytest.raises(UserError, match=r"newer ppo-tui \(schema 2, this one supports 1\); update ppo-tui"):
             change()
-    for words in (["delete", RUN, "--yes"], ["note", RUN, "text"], ["resume", RUN], ["stop", RUN]):
+    for words in (["delete", RUN, "--yes"], ["status", "--note", RUN, "text"], ["resume", RUN], ["stop", RUN]):
         call(words)
     assert {path: path.read_bytes() for path in files(run)} == before
     if file == "state.json":
         assert "this ppo-tui can only show it" in call(["status", RUN])[0].decode()
-    assert call(["metrics", RUN])[0] and RUN in call(["runs"])[0].decode()
+    assert call(["metrics", RUN])[0] and RUN in call(["list"])[0].decode()

@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_table(tmp_path, name, content, form, share, compla
 @needs_pyarrow
 def test_the_command(ppo_tui, tmp_path):
     (tmp_path / "sums.csv").write_text("question,answer\n" + "".join(f"{n} + 1?,{n + 1}\n" for n in range(20)))
-    words = ("data", "jsonl", "sums.csv", "--prompt", "question", "--answer", "answer", "--to", "out")
+    words = ("data", "jsonl", "sums.csv", "--prompt", "question", "--answer", "answer", "--output", "out")
     done = ppo_tui(*words)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "out: 18 train rows, 2 test rows\n"

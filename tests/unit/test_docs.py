@@ -14,11 +14,12 @@ import pytest
 from cast_svg import Frame, animated
 from console_logs import stored
 from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
-from page_program import EXAMPLES, tree
+from page_program import tree
 from pages import PARTS, filled, parts
 from terminal_cells import Cell
 
 from launcher.check.finding import variants
+from launcher.cli.parsing import examples
 from launcher.console.causes import catalogue
 from launcher.core.tables import read_tables
 from launcher.health.catalogue import rules
@@ -34,7 +35,7 @@ ON_THE_TOY = [
     if any(each.before == MINUTES for each in blocks(page))
 ]
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
-GROUPS = {"data", "preset", "queue", "reward"}
+GROUPS = {"data", "preset", "config"}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if parts(page.read_text("utf-8"))], ids=name)
@@ -83,11 +84,13 @@ def test_commands_can_be_typed(page: Path) -> None:
                 assert key in FIELDS or key.partition(".")[0] in {*ROOTS, *blocks_of_ours}, word
 
 
-def test_every_command_has_two_examples() -> None:
-    examples = {name: shown for group in read_tables(EXAMPLES).values() for name, shown in group.items()}
-    assert set(examples) == set(tree()) - (GROUPS - {"queue"})
-    for path, shown in examples.items():
-        assert len(shown) == 2 and all(line.startswith(f"ppo-tui {path}") for line in shown), path
+def test_every_command_has_a_page_and_two_examples() -> None:
+    rows = {name: row for group in examples().values() for name, row in group.items()}
+    assert set(rows) == set(tree()) - GROUPS
+    for path, row in rows.items():
+        one, other = row["examples"]
+        assert (DOCS / f"{row['page']}.md").exists() and f"ppo-tui {path}" in one, path
+        assert {*one.split()} ^ {*other.split()} > {"--json"} or "--json" not in one + other, path
 
 
 def test_every_setting_of_ppo_tui_is_described() -> None:

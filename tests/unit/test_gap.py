@@ -46,7 +46,7 @@ def test_head_and_tail_stay_where_they_were_and_the_middle_takes_no_room(console
     said = [line for line in lines if not line.startswith(b"line ")]
     (removed, after) = said
     assert after == b"" and removed.rstrip(b"\0").endswith(
-        b"of this log were removed here (console_size in config.yaml)"
+        b"of this log were removed here (max_console_size in config.yaml)"
     )
     kept = [int(line[5:12]) for line in lines if line.startswith(b"line ")]
     begin, end = lines.index(removed), len(kept)
@@ -81,7 +81,7 @@ def test_where_no_hole_can_be_made_it_is_said_once_and_the_log_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    (tmp_path / "config.yaml").write_text("console_size: 1 MiB\n")
+    (tmp_path / "config.yaml").write_text("max_console_size: 1 MiB\n")
     path, said = tmp_path / "console.log", list[str]()
     grow(path, 0, 20_000)
     monkeypatch.setattr(gap, "_punch", lambda *_: os.pread(-1, 1, 0))  # raises OSError
@@ -96,12 +96,12 @@ def test_where_no_hole_can_be_made_it_is_said_once_and_the_log_is_whole(
 def test_a_wrong_size_is_said_and_the_default_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    from launcher.settings import console_size
+    from launcher.settings import max_console_size
 
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    (tmp_path / "config.yaml").write_text(f"console_size: {value}\n")
-    with pytest.raises(UserError, match=r"config.yaml, line 1: console_size: .*; use a size such as '500 MiB'"):
-        console_size()
+    (tmp_path / "config.yaml").write_text(f"max_console_size: {value}\n")
+    with pytest.raises(UserError, match=r"config.yaml, line 1: max_console_size: .*; use a size such as '500 MiB'"):
+        max_console_size()
     said: list[str] = []
     ConsoleLimit(tmp_path / "console.log", said.append).apply()
     assert len(said) == 1 and said[0].endswith("console.log is kept to 1 GiB")

@@ -1,4 +1,4 @@
-"""`--host` and `hosts`: the ppo-tui of other machines, through a program that is called as ssh is."""
+"""`--host` and `list --hosts`: the ppo-tui of other machines, through a program that is called as ssh is."""
 
 import json
 import os
@@ -45,22 +45,22 @@ def test_runs_of_other_machines_are_listed_and_a_machine_that_is_away_is_told(
     done = ppo_tui("--host", "me@box", "import", str(log))
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / "elsewhere" / "runs").iterdir()
-    there, away = (json.loads(line) for line in ppo_tui("hosts", "--json").stdout.splitlines())
+    there, away = (json.loads(line) for line in ppo_tui("list", "--hosts", "--json").stdout.splitlines())
     assert there["host"] == "me@box" and there["runs"][0]["run"] == run.name and there["away"] is None
     assert "No route to host" in away["away"] and away["runs"] == []
-    assert run.name in ppo_tui("hosts").stdout
+    assert run.name in ppo_tui("list", "--hosts").stdout
     assert not (box / "runs").exists()
 
 
 def test_a_machine_that_is_not_reached_exits_with_1_and_says_what_to_try(ppo_tui: Command, box: Path) -> None:
-    done = ppo_tui("--host", "away", "runs")
+    done = ppo_tui("--host", "away", "list")
     assert done.returncode == 1 and "error: ssh to 'away' failed\nhint: try 'ssh away'" in done.stderr
-    done = ppo_tui("--host", "no-ppo-tui-here", "runs", PATH=f"{box.parent / 'bin'}:/usr/bin:/bin")
+    done = ppo_tui("--host", "no-ppo-tui-here", "list", PATH=f"{box.parent / 'bin'}:/usr/bin:/bin")
     assert done.returncode == 1 and "error: no ppo-tui found on 'no-ppo-tui-here'\nhint: name its path" in done.stderr
     assert ppo_tui("--host", "me@box", "status", "nothing").returncode == 2, "that of the ppo-tui there"
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=x", "a b", "$(x)", "a;b", ""])
 def test_what_is_no_host_never_reaches_ssh(ppo_tui: Command, box: Path, host: str) -> None:
-    done = ppo_tui("--host", host, "runs")
+    done = ppo_tui("--host", host, "list")
     assert done.returncode == 2 and "is not an SSH host" in done.stderr

@@ -1,7 +1,7 @@
 """Every command with --json against the schema that it is published with: on recorded runs, logs and presets.
 
 `commands.call` and the fixture `ppo_tui` compare all lines with their schema (`valid_json`), so the tests that use them
-for other commands (`reward test`, `doctor`, `hosts`, `merge`, `eval`, ...) fail for a field without a description, too.
+for other commands (`check --reward`, `doctor`, `export --model`, `eval`) fail for a field without a description, too.
 """
 
 import json
@@ -23,23 +23,27 @@ from launcher.record.layout import RunDir
 DATA = Path(__file__).parents[1] / "data"
 LOG = str(DATA / "logs" / "kl-blowup.log.gz")
 COMMANDS = [
-    ["runs"],
-    *([name, RUN] for name in ("status", "metrics", "health", "diagnose", "samples", "note", "trials")),
+    ["list"],
+    *([name, RUN] for name in ("status", "metrics", "health", "diagnose", "samples")),
+    ["status", RUN, "--note"],
+    ["try", RUN, "--list"],
+    ["config", "show"],
+    ["export", RUN, "-o", "run.csv"],
     ["samples", RUN, "--kind", "validation"],
     ["compare", RUN, OTHER],
-    ["queue", "add", "toy-cpu", "--after", RUN],
+    ["run", "--queue", "toy-cpu", "--after", RUN],
     ["queue"],
     ["sweep", "toy-cpu", "actor.lr=1e-4,3e-4"],
     ["sweep", "toy-cpu", "actor.lr=1e-4,3e-4", "--dry-run"],
     ["check", "toy-cpu"],
     ["check", "gsm8k-0.5b-24gb", "--assume", "1x24"],
-    ["presets"],
-    ["recipes"],
-    ["command", "toy-cpu"],
+    ["preset", "list"],
+    ["preset", "list", "--recipes"],
+    ["preset", "show", "--command", "toy-cpu"],
     ["preset", "show", "toy-cpu"],
     ["preset", "import", "train.sh"],
     ["clean", "--dry-run"],
-    ["alerts"],
+    ["config", "alerts"],
     *([name, LOG] for name in ("import", "metrics", "health", "diagnose")),
 ]
 
@@ -55,7 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     trial.note.unlink()
     _change(trial, Origin(run.id, (Edit("actor.lr", 1e-5, 1e-6),), step=0, trial="KL-1"))
     call(["queue", "pause"])
-    call(["queue", "add", "toy-cpu"])
+    call(["run", "--queue", "toy-cpu"])
     (home / "config.yaml").write_text("keep: 1 run\nalerts: {phone: 'ntfy://localhost/runs'}\n")
     (tmp_path / "train.sh").write_text("python -m verl.trainer.main_ppo trainer.total_epochs=1\n")
     return home
@@ -73,20 +77,24 @@ def test_a_command_prints_what_its_schema_says(home: Path, words: list[str]) -> 
 
 
 def test_a_field_without_a_description_is_an_error(home: Path) -> None:
-    line = json.loads(call(["runs", "--json"])[0].splitlines()[0])
+    line = json.loads(call(["list", "--json"])[0].splitlines()[0])
     for wrong in (line | {"surprise": 1}, line | {"step": "7"}, {name: line[name] for name in line if name != "run"}):
         with pytest.raises(jsonschema.ValidationError):
-            validate(["runs", "--json"], json.dumps(wrong))
-    jsonschema.Draft202012Validator(schema_of("runs")).validate(line | {"of_a_later_version": 1})
+            validate(["list", "--json"], json.dumps(wrong))
+    jsonschema.Draft202012Validator(schema_of("list")).validate(line | {"of_a_later_version": 1})
 
 
 def test_every_command_with_json_has_a_schema_and_every_object_a_command() -> None:
     with_json = {name for name, (command, _) in tree().items() if any("--json" in each.opts for each in command.params)}
-    assert set(printed()) == with_json
+    assert {_path(name) for name in printed()} == with_json
     schemas = {command: schema_of(command) for command in printed()}
     assert set().union(*(schema["$defs"] for schema in schemas.values())) == set(shapes())
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def _path(name: str) -> str:
+    return name.partition(" --")[0]
 
 
 def test_a_field_has_a_meaning_a_version_and_its_alias() -> None:
@@ -97,9 +105,9 @@ def test_a_field_has_a_meaning_a_version_and_its_alias() -> None:
 
 
 def test_the_command_prints_a_schema_that_a_script_can_use() -> None:
-    out, _, code = call(["schema", "queue", "add"])
+    out, _, code = call(["schema", "run", "--queue"])
     assert code is None or code == 0
-    assert orjson.loads(out) == schema_of("queue add")
+    assert orjson.loads(out) == schema_of("run --queue")
     listed = call(["schema"])[0].decode()
     assert all(name in listed for name in printed())
     assert call(["schema", "delete"])[2] == 2
@@ -108,5 +116,5 @@ def test_the_command_prints_a_schema_that_a_script_can_use() -> None:
 
 
 def test_words_lead_to_the_command_they_call() -> None:
-    assert command_of(["queue", "add", "toy-cpu", "--json"]) == "queue add"
-    assert command_of(["queue", "--json"]) == "queue" and command_of(["--host", "box", "runs", "--json"]) == ""
+    assert command_of(["run", "--queue", "toy-cpu", "--json"]) == "run --queue"
+    assert command_of(["queue", "--json"]) == "queue" and command_of(["--host", "box", "list", "--json"]) == ""

@@ -342,7 +342,7 @@ def test_adapters_and_checkpoints_are_no_models(folder: Path, tmp_path: Path) ->
     (tmp_path / "global_step_3/actor").mkdir(parents=True)
     (tmp_path / "global_step_3/actor/model_world_size_1_rank_0.pt").touch()
     (only,) = checked(tmp_path / "global_step_3")
-    assert "no config.json" in only.message and "ppo-tui merge" in only.fix
+    assert "no config.json" in only.message and "ppo-tui export --model" in only.fix
 
 
 @pytest.mark.parametrize(

@@ -142,14 +142,14 @@ def test_a_missing_file() -> None:
 def test_the_command(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(GOOD + "    return float(f'#### {ground_truth}' in solution_str)\n")
     (tmp_path / "bad.py").write_text(GOOD + "    return 1 / 0\n")
-    good = ppo_tui("reward", "test", "good.py")
+    good = ppo_tui("check", "--reward", "good.py")
     assert good.returncode == 0, good.stderr  # type: ignore[attr-defined]
     assert "24 responses, 0 to 1" in good.stdout  # type: ignore[attr-defined]
-    bad = ppo_tui("reward", "test", "bad.py", "--json")
+    bad = ppo_tui("check", "--reward", "bad.py", "--json")
     assert bad.returncode == 1  # type: ignore[attr-defined]
     told = json.loads(bad.stdout)  # type: ignore[attr-defined]
     assert told["ok"] is False and told["findings"][0]["id"] == "P30"
-    wrong = ppo_tui("reward", "test", "good.py", "--data", "nowhere.parquet")
+    wrong = ppo_tui("check", "--reward", "good.py", "--data", "nowhere.parquet")
     assert wrong.returncode == 2 and "file not found" in wrong.stderr  # type: ignore[attr-defined]
 
 
@@ -161,7 +161,7 @@ def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_pa
     }
     (tmp_path / "rows.jsonl").write_text(json.dumps(line) + "\n")
     (tmp_path / "f.py").write_text(GOOD + "    return data_source == 'my/sums' and ground_truth in solution_str\n")
-    done = ppo_tui("reward", "test", "f.py", "--data", "rows.jsonl", "--json")
+    done = ppo_tui("check", "--reward", "f.py", "--data", "rows.jsonl", "--json")
     told = json.loads(done.stdout)  # type: ignore[attr-defined]
     assert (told["scores"], told["answers"]) == ([1.0, 1.0, 0.0], ["right", "wrong", "empty"])
     assert told["degenerate"] == {
@@ -174,7 +174,7 @@ def test_a_reward_for_the_form_alone_is_named(ppo_tui: Callable[..., object], tm
     (tmp_path / "f.py").write_text(
         GOOD + "    return 0.5 * ('####' in solution_str) + 0.5 * solution_str.endswith(f'#### {ground_truth}')\n"
     )
-    done = ppo_tui("reward", "test", "f.py")
+    done = ppo_tui("check", "--reward", "f.py")
     assert done.returncode == 0  # type: ignore[attr-defined]
     assert done.stderr.splitlines()[0] == (  # type: ignore[attr-defined]
         "warning: compute_score of f.py gives 0.500 for a response without an answer (format alone), 1 for a right one"

@@ -242,7 +242,7 @@ def test_every_value_knows_where_it_comes_from(write):
         ("overrides: {actor_rollout_ref.actor.optim.lr: x}", ["line 1", "actor_rollout_ref.actor.optim.lr is 'x'"]),
         ("data: {train: $NOPE/x}", ["data.train", "$NOPE is not set"]),
         ("data: {train: ~nobody-here/x}", ["data.train", "no home folder"]),
-        ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "ppo-tui presets"]),
+        ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "ppo-tui preset list"]),
         ("extends: ./none.yaml", ["line 1", "file not found", "none.yaml"]),
         ("extends: [a]", ["extends is ['a']", "use the name of a preset"]),
         ("extends: mine.yaml", ["circular extends", "mine.yaml extends mine.yaml"]),
@@ -299,7 +299,7 @@ def test_a_circle_of_several_files_is_named(write):
 def test_an_unknown_preset_names_the_nearest_and_where_all_are(home):
     answer = refused("gsm8k-0.5b-24g")
     assert "did you mean 'gsm8k-0.5b-24gb'" in answer
-    assert "'ppo-tui presets'" in answer and "toy-cpu" not in answer
+    assert "'ppo-tui preset list'" in answer and "toy-cpu" not in answer
 
 
 def test_a_file_that_is_no_text(tmp_path):

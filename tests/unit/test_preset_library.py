@@ -104,7 +104,7 @@ def test_no_preset_gets_the_name_of_a_shipped_one(write, tmp_path):
 def test_one_that_hides_a_shipped_preset_is_shown_as_such_and_can_be_used(write, ppo_tui):
     path = write("toy-cpu", "extends: toy-cpu\ntrainer: {steps: 3}\n")
     assert load("toy-cpu").hides_shipped and not load("gsm8k-0.5b-24gb").hides_shipped
-    done = ppo_tui("presets")
+    done = ppo_tui("preset", "list")
     assert "yours, hides shipped" in done.stdout and "'ppo-tui preset rename toy-cpu NEW'" in done.stderr
     draft = open_draft("toy-cpu")
     draft.set(("trainer", "steps"), 4)
@@ -238,7 +238,7 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     refused = ppo_tui("preset", "delete", "toy-cpu")
     assert refused.returncode == 2 and "cannot be changed" in refused.stderr and "--yes" not in refused.stderr
     assert ppo_tui("preset", "import", "-").returncode == 2
-    assert "'ppo-tui check run', edit it with 'ppo-tui edit run'" in done.stderr
+    assert "'ppo-tui check run', edit it with 'ppo-tui preset edit run'" in done.stderr
     again = ppo_tui("preset", "import", "run.sh")
     assert (
         again.returncode == 2
@@ -247,7 +247,7 @@ def test_the_commands(ppo_tui, presets, tmp_path):
 
 
 def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
-    done = ppo_tui("preset", "export", "gsm8k-0.5b-24gb", "--verl", "0.7.1", "--to", "run.sh")
+    done = ppo_tui("preset", "export", "gsm8k-0.5b-24gb", "--verl", "0.7.1", "--output", "run.sh")
     assert done.returncode == 0, done.stderr
     fake = tmp_path / "bin" / "python3"
     fake.parent.mkdir()
@@ -276,11 +276,11 @@ def test_a_script_names_what_its_verl_ignores(write):
 
 
 def test_presets_says_which_one_to_start_with(ppo_tui):
-    rows = [json.loads(line) for line in ppo_tui("presets", "--json").stdout.splitlines()]
+    rows = [json.loads(line) for line in ppo_tui("preset", "list", "--json").stdout.splitlines()]
     assert [row["name"] for row in rows] == list(shipped())
     assert sum(row["recommended"] for row in rows) == 1
     assert all(row["needs"] and not row["shadows"] for row in rows)
-    assert "recommended for this machine: " in ppo_tui("presets").stderr
+    assert "recommended for this machine: " in ppo_tui("preset", "list").stderr
 
 
 @pytest.mark.parametrize(("gpus", "first"), [([], "toy-cpu"), ([25 * 10**9], "gsm8k-0.5b-24gb")])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import queue_writers
 import typer
+from commands import call
 from fake_nvml import FakeGpu, FakeNvml
 
 from launcher.cli import queueing as commands
@@ -204,11 +205,11 @@ def test_runs_on_the_cpu_wait_for_each_other_and_for_no_gpu(home: Path) -> None:
     run = live("a", {"trainer.device": "cpu", "trainer.n_gpus_per_node": 1})
     enqueue("x", 0)
     assert waits() == {"x": f"CPU: used by {run.id}"}
-    (home / "config.yaml").write_text("cpu_runs: 2\n")
+    (home / "config.yaml").write_text("max_cpu_runs: 2\n")
     enqueue("y", 0)
     assert waits() == {"x": None, "y": f"CPU: used by {run.id}, x"}
-    (home / "config.yaml").write_text("cpu_runs: many\n")
-    with pytest.raises(UserError, match=r"config.yaml, line 1: cpu_runs: 'many' is not allowed"):
+    (home / "config.yaml").write_text("max_cpu_runs: many\n")
+    with pytest.raises(UserError, match=r"config.yaml, line 1: max_cpu_runs: 'many' is not allowed"):
         turns()
 
 
@@ -366,10 +367,13 @@ def test_the_commands_change_the_queue_and_print_it(capsys: pytest.CaptureFixtur
         found = capsys.readouterr()
         return found.out.strip(), found.err.strip()
 
+    def added(*words: str) -> str:
+        return str(json.loads(call(["run", "--queue", *words, "--json"])[0])["run"])
+
     command_line = typer.main.get_command(commands.app)
-    assert said() == ("", "the queue is empty; add a run with 'ppo-tui queue add PRESET'")
+    assert said() == ("", "the queue is empty; add a run with 'ppo-tui run PRESET --queue'")
     assert said("pause")[1] == "paused the queue"
-    first, second = said("add", "toy-cpu", "trainer.steps=2")[0], json.loads(said("add", "toy-cpu", "--json")[0])["run"]
+    first, second = added("toy-cpu", "trainer.steps=2"), added("toy-cpu")
     said("pause", first)
     said("move", second, "1")
     lines = [json.loads(line) for line in said("--json")[0].splitlines()]

@@ -108,7 +108,7 @@ def ends() -> Iterator[None]:
 
 
 def test_five_that_look_at_once_start_each_run_once(home: Path, ends: None) -> None:
-    (home / "config.yaml").write_text("cpu_runs: 4\n")
+    (home / "config.yaml").write_text("max_cpu_runs: 4\n")
     ids = [enqueue(f"{n}-x").id for n in range(5)]
     for each in [starter(home) for _ in range(5)]:
         assert each.wait() == 0
@@ -119,7 +119,7 @@ def test_five_that_look_at_once_start_each_run_once(home: Path, ends: None) -> N
 
 def test_no_entry_waits_for_the_check_of_another(home: Path, ends: None) -> None:
     """On two H100 a GPU waited 63 s while the entries before were checked one by one, and refused."""
-    (home / "config.yaml").write_text("cpu_runs: 2\n")
+    (home / "config.yaml").write_text("max_cpu_runs: 2\n")
     enqueue("0-slow", "slow")
     refused = [enqueue(f"{n}-refused", "refused").id for n in range(1, 4)]
     enqueue("4-x")
@@ -135,7 +135,7 @@ def test_no_entry_waits_for_the_check_of_another(home: Path, ends: None) -> None
 
 @pytest.mark.parametrize("both", [False, True], ids=["starter", "starter-and-checks"])
 def test_a_kill_during_checks_loses_no_entry(home: Path, ends: None, both: bool) -> None:
-    (home / "config.yaml").write_text("cpu_runs: 3\n")
+    (home / "config.yaml").write_text("max_cpu_runs: 3\n")
     ids = [enqueue(f"{n}-slow", "slow").id for n in range(3)]
     process = starter(home)
     checks = home / "checks"

@@ -130,7 +130,7 @@ def test_a_wrong_file_is_refused(home: Path) -> None:
 
 def test_the_command(home: Path, ppo_tui: Callable[..., Any]) -> None:
     run = imported("learning")
-    done = ppo_tui("report", run.id, "--to", "r.html", "--watch", PPO_TUI_HOME=str(home / "home"))
+    done = ppo_tui("report", run.id, "--output", "r.html", "--follow", PPO_TUI_HOME=str(home / "home"))
     assert (done.returncode, done.stdout.strip()) == (0, "r.html"), done.stderr
     assert ppo_tui("report", PPO_TUI_HOME=str(home / "home")).returncode == 2
 

@@ -94,7 +94,7 @@ def test_a_new_supervisor_does_without_what_was_removed_from_the_console(
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "config.yaml").write_text("console_size: 1 MiB\n")
+    (home / "config.yaml").write_text("max_console_size: 1 MiB\n")
     monkeypatch.setenv("PPO_TUI_HOME", str(home))
     with stepping_run(tmp_path, "screams") as run:
         console = run.attempt(1).console

@@ -43,7 +43,9 @@ def test_the_newest_complete_checkpoint_is_meant_or_the_one_that_is_named(run: R
     assert checkpoint(run, None) == (6, run.checkpoints / "global_step_6")
     assert checkpoint(run, 3) == (3, run.checkpoints / "global_step_3")
     for step in (9, 4):
-        with pytest.raises(UserError, match=rf"--step {step}: .* no checkpoint of this step; use --step 3 or 6$"):
+        with pytest.raises(
+            UserError, match=rf"--checkpoint {step}: .* no checkpoint of this step; use --checkpoint 3 or 6$"
+        ):
             checkpoint(run, step)
     with pytest.raises(UserError, match=r"no complete checkpoint.*trainer\.save_every"):
         checkpoint(create("none"), None)
@@ -52,7 +54,7 @@ def test_the_newest_complete_checkpoint_is_meant_or_the_one_that_is_named(run: R
 def test_a_model_that_is_there_is_not_overwritten(run: RunDir, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="already exists; remove it, or choose another folder with --to"):
+    with pytest.raises(UserError, match="already exists; remove it, or choose another folder with --output"):
         merge(run, None, tmp_path / "model", silent)
 
 
@@ -90,7 +92,7 @@ def test_the_settings_of_a_run_are_those_it_was_resumed_with_last(run: RunDir) -
 def test_commands_say_what_is_missing_and_what_to_do(
     ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"],
 ) -> None:
-    for command in ("merge", "eval"):
-        done = ppo_tui(command, "last")
+    for command in (["export", "--model"], ["eval"]):
+        done = ppo_tui(*command, "last")
         wrong, action = done.stderr.splitlines()
         assert (done.returncode, done.stdout) == (2, "") and "no runs in " in wrong and action.startswith("hint: ")

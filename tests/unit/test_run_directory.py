@@ -108,7 +108,7 @@ def test_a_run_without_a_name_has_none() -> None:
     [
         ("alpho", "did you mean 'alpha'?"),
         ("al", "did you mean 'alpha'?"),
-        ("zzz", "'ppo-tui runs' lists the runs"),
+        ("zzz", "'ppo-tui list' lists the runs"),
         ("", "no run named ''"),
     ],
 )

@@ -55,9 +55,11 @@ def test_a_fork_begins_before_the_flag_that_became_critical(run: RunDir) -> None
 
 def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) -> None:
     rise(run, 11, "KL-4")
-    with pytest.raises(UserError, match=r"before the trouble: KL-4 rose at step 11; use --at 0 .*--at 10 or 20 or 30"):
+    with pytest.raises(
+        UserError, match=r"before the trouble: KL-4 rose at step 11; use --checkpoint 0 .*--checkpoint 10 or 20 or 30"
+    ):
         fork(run)
-    with pytest.raises(UserError, match=r"--at 15: run .* use --at 10, 20 or 30"):
+    with pytest.raises(UserError, match=r"--checkpoint 15: run .* use --checkpoint 10, 20 or 30"):
         fork(run, step=15)
 
 
@@ -77,7 +79,7 @@ def test_settings_that_cannot_change_are_refused_with_the_reason(
     preset = run.read_info().preset or {}
     with pytest.raises(UserError, match=sentence) as caught:
         refuse_fixed(preset, restore("toy", preset, settings))
-    assert str(caught.value).endswith("use --at 0 to begin again")
+    assert str(caught.value).endswith("use --checkpoint 0 to begin again")
     with pytest.raises(UserError, match=sentence):
         fork(run, settings, step=10)
 
@@ -176,7 +178,7 @@ def test_a_fork_is_forked_from_where_it_began(run: RunDir) -> None:
     assert beginning(grandchild) == (20, run.checkpoints / "global_step_20")
     run.run_yaml.unlink()
     assert beginning(grandchild) is None
-    with pytest.raises(UserError, match="use --at 0"):
+    with pytest.raises(UserError, match="use --checkpoint 0"):
         fork_step(child)
 
 

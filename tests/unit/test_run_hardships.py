@@ -163,7 +163,7 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
 
 def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    (tmp_path / "config.yaml").write_text("console_size: 100 GiB\n")
+    (tmp_path / "config.yaml").write_text("max_console_size: 100 GiB\n")
     run, now = create("x"), time.time()
     RunInfo(run.id, "x", now).write(run.run_yaml)
     attempt = run.add_attempt()

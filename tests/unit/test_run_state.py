@@ -79,7 +79,7 @@ def test_a_run_that_ended_before_it_could_be_judged_was_too_short(
     RunInfo(run.id, "x").write(run.run_yaml)
     for state, verdict in (("running", "warming up"), ("stopped", "too short")):
         RunState(state, verdict="WARM", step=5, updated=time.time()).write(run.state)
-        said = [ppo_tui(*words, PPO_TUI_HOME=str(tmp_path)).stdout for words in (("runs",), ("status", run.id))]
+        said = [ppo_tui(*words, PPO_TUI_HOME=str(tmp_path)).stdout for words in (("list",), ("status", run.id))]
         assert all(verdict in text for text in said), said
         assert '"verdict":"WARM"' in ppo_tui("status", run.id, "--json", PPO_TUI_HOME=str(tmp_path)).stdout
 

@@ -180,12 +180,12 @@ def test_a_reader_follows_it(name: str, steps: Sequence[int], seams: bool) -> No
 
 
 def test_the_list_of_runs(ppo_tui: Command) -> None:
-    rows = [json.loads(line) for line in ppo_tui("runs", "--json")]
+    rows = [json.loads(line) for line in ppo_tui("list", "--json")]
     assert [row["run"] for row in rows] == [REPLAYED, IMPORTED, FAILED, STOPPED, FINISHED] == [r.id for r in all_runs()]
     figures = [(row["step"], row["total"], row["duration"] and round(row["duration"])) for row in rows]
     assert figures == [(28, 60, 1), (None, 14, None), (None, None, 15), (9, 40, 148), (6, 6, 184)]
     assert [row["best_score"] for row in rows] == [pytest.approx(0.18125), None, None, 0.59375, 0.5625]
-    head, *table = ppo_tui("runs")
+    head, *table = ppo_tui("list")
     assert head.split() == ["RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME"]
     assert table[1].split() == [IMPORTED, "imported", "(failed)", "CRITICAL", "–/14", "–", "–"]
 

@@ -144,7 +144,11 @@ def test_a_secret_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
     preset = tmp_path / "mine.yaml"
     preset.write_text("extends: toy-cpu\nenv:\n  GITHUB_PAT: topsecret1\n")
-    for words in (["command", str(preset)], ["run", str(preset), "--detach"], ["queue", "add", str(preset)]):
+    for words in (
+        ["preset", "show", "--command", str(preset)],
+        ["run", str(preset), "--detach"],
+        ["run", "--queue", str(preset)],
+    ):
         out, err, code = call(words)
         assert code == 2 and "GITHUB_PAT looks like a secret" in err.decode()
         assert "topsecret1" not in (out + err).decode()

@@ -96,7 +96,7 @@ def test_one_part_that_breaks_in_two_ways_is_shown_as_damage(run: RunDir) -> Non
     assert told["damaged"] == list(damage)
     role, banner = notice(current(run)) or ("", "")
     assert role == "warn" and f"damaged: {damage[0]} (and 1 more)" in banner
-    assert "damaged" in call(["runs"])[0].decode()
+    assert "damaged" in call(["list"])[0].decode()
 
 
 def test_a_console_that_cannot_be_read_hides_neither_the_file_logger_nor_the_end(run: RunDir) -> None:

@@ -241,7 +241,7 @@ def test_responses_that_were_not_filled_are_mentioned(runs: list[list[str]]) -> 
 
 
 def test_the_command_prints_the_preset_and_its_probes(runs: list[list[str]]) -> None:
-    out, err, _ = call(["tune", "toy-cpu", "--name", "fast", "--probes", "2", "--json"])
+    out, err, _ = call(["tune", "toy-cpu", "--name", "fast", "--limit", "2", "--json"])
     found = json.loads(out)
     assert found["preset"] == "fast" and Path(found["file"]).is_file(), err
     assert {each["run"] for each in found["probes"]} == {run.id for run in all_runs()}

@@ -103,8 +103,8 @@ def test_the_wheel_has_every_file_of_the_packages_and_no_other(wheel: Path) -> N
 def test_the_core_answers_without_torch_and_verl(stranger: Path) -> None:
     assert call(stranger.with_name("python"), "-c", "import torch").returncode == 1
     assert "Usage: ppo-tui" in call(stranger, "--help").stdout
-    assert "toy-cpu" in call(stranger, "presets").stdout
-    done = call(stranger, "recipes")
+    assert "toy-cpu" in call(stranger, "preset", "list").stdout
+    done = call(stranger, "preset", "list", "--recipes")
     assert done.returncode == 0 and "dapo" in done.stdout, done.stderr
 
 
@@ -145,13 +145,13 @@ def decoys(stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def test_a_users_modules_hide_none_of_ours(stranger: Path, decoys: Path) -> None:
     assert call(stranger.with_name("python"), "-c", "import tui").returncode == 1, "the decoys work"
     for command in ([stranger], [stranger.with_name("python"), "-m", "ppo_tui"]):
-        done = call(*command, "presets")
+        done = call(*command, "preset", "list")
         assert done.returncode == 0 and "toy-cpu" in done.stdout, done.stderr
 
 
 def test_our_own_processes_ignore_a_users_modules_too(stranger: Path, decoys: Path) -> None:
     """A supervisor, and the player that stands in for veRL."""
-    done = call(stranger, "replay", LOG, "--speed", "1000000", "--detach")
+    done = call(stranger, "demo", LOG, "--speed", "1000000", "--detach")
     assert done.returncode == 0, done.stderr
     (run,) = (decoys.parent / "home" / "runs").iterdir()
     wait_until(lambda: '"finished"' in call(stranger, "status", run.name, "--json").stdout, every=1.0)
@@ -199,7 +199,7 @@ def test_verl_gets_our_plugin_and_the_users_modules(
     (mine / "score.py").write_text(REWARD)
     monkeypatch.setenv("PYTHONPATH", str(mine))
     monkeypatch.setenv("PPO_TUI_PYTHON", str(other))
-    words = shlex.split(call(stranger, "command", "toy-cpu").stdout)
+    words = shlex.split(call(stranger, "preset", "show", "--command", "toy-cpu").stdout)
     given = dict(word.split("=", 1) for word in words[: words.index(str(other))] if "=" in word)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -211,5 +211,5 @@ def test_verl_gets_our_plugin_and_the_users_modules(
     assert Path(seen["plugin"]) == inside / "ppo_tui_inside" / "plugin" / "__init__.py"
     assert [path for path in seen["path"] if Path(path).is_relative_to(stranger.parents[1])] == [str(inside)]
     monkeypatch.setenv("PYTHONPATH", str(mine))
-    done = call(stranger, "reward", "test", str(mine / "score.py"))
+    done = call(stranger, "check", "--reward", str(mine / "score.py"))
     assert done.returncode == 0, done.stdout + done.stderr

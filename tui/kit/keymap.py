@@ -24,7 +24,7 @@ class Command:
     default: tuple[str, ...]
 
     def as_json(self) -> dict[str, object]:
-        """A line of `ppo-tui keys --json`."""
+        """A line of `ppo-tui config keys --json`."""
         return {"id": self.id, "keys": list(self.keys), "default": list(self.default), "what": self.what}
 
 
@@ -59,7 +59,9 @@ def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
         keys = [_name(each) for each in key.keys.replace(" ", "").split(",") if each] or [key.keys]
         bad = next((each for each in keys if not _exists(each)), None)
         if name not in known:
-            wrong.append(f"{key.place}: unknown key id{did_you_mean(name, known)}; list the ids with `ppo-tui keys`")
+            wrong.append(
+                f"{key.place}: unknown key id{did_you_mean(name, known)}; list the ids with `ppo-tui config keys`"
+            )
         elif bad is not None:
             near = did_you_mean(bad, _NAMED)
             wrong.append(f"{key.place}: {clean(bad)!r} is not a key{near}; use a name such as a, f5, ctrl+f or slash")
@@ -103,6 +105,13 @@ def _exists(key: str) -> bool:
 
 _PAGES = {  # parts of the table of keys, by the page that a user sees
     "run pages": "dashboard",
+    "opened dashboard": "dashboard",
+    "run table": "list",
+    "action list": "actions",
+    "diagnosis list": "diagnosis",
+    "metric table": "metrics",
+    "form lines": "editor",
+    "log view": "log",
     "runs": "list",
     "gpu": "devices",
     "findings": "editor, launch",
@@ -122,10 +131,15 @@ def no_use(key: str, moved: Container[str] = ()) -> str:
     return f"{key} ({_MEANINGS[key]}) does nothing here; it works in: {', '.join(having)}" if having else ""
 
 
+def page_name(page: str) -> str:
+    """The page of the screen that has a part of the table of keys."""
+    return _PAGES.get(page, page)
+
+
 def pages(letter: str, moved: Container[str] = ()) -> list[str]:
     """The pages that have a letter, each once, without the page that the same letter opened."""
     found = [
-        _PAGES.get(page, page)
+        page_name(page)
         for page in KEYS
         for binding in bindings(page)
         if letter in binding.key.split(",")

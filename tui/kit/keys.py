@@ -2,8 +2,8 @@
 
 A letter has one meaning on all pages, listed in `LETTERS`; in dialogs letters are answers. Rare actions are in the menu
 of their page: their key is that of the menu and the letter in it, "a e". Classes bind their part of `KEYS`,
-`config.yaml` changes keys by their ids, and `ppo-tui keys` lists them without importing a screen. The footer shows some
-of them; help and palette have all.
+`config.yaml` changes keys by their ids, and `ppo-tui config keys` lists them without importing a screen. The footer
+shows some of them; help and palette have all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

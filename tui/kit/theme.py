@@ -3,7 +3,7 @@
 OpenSSH does not pass COLORTERM on, so most sessions show 256 colors; every color here is one of those.
 In 16 colors ok, warning and critical still fall on green, yellow and red. The first curve is blue, and no
 curve is red or yellow: these are kept for what needs attention. The four curves stay apart for color-blind
-eyes in every theme, the states in `colour-blind` (tests/tui/test_themes.py simulates them).
+eyes in every theme, the states in `color-blind` (tests/tui/test_themes.py simulates them).
 `terminal` has the 16 colors of the terminal itself and paints no background.
 """
 

@@ -91,7 +91,7 @@ def fork_folder(after: Origin) -> Path | None:
     begun = beginning(run)
     if begun is not None and begun[0] == after.step:
         return begun[1]
-    return checkpoint(run, after.step, option="--at")[1]
+    return checkpoint(run, after.step, option="--checkpoint")[1]
 
 
 def fork_steps(run: RunDir) -> list[int]:
@@ -116,10 +116,10 @@ def fork_step(run: RunDir, onset: Onset | None = None) -> int:
     before = [step for step in kept if step < onset.step]
     if before:
         return before[-1]
-    later = f", or --at {' or '.join(map(str, kept))} for a later one" if kept else ""
+    later = f", or --checkpoint {' or '.join(map(str, kept))} for a later one" if kept else ""
     raise UserError(
         f"run {run.id} has no checkpoint from before the trouble: {onset.told}",
-        f"use --at 0 for the start of the run{later}",
+        f"use --checkpoint 0 for the start of the run{later}",
     )
 
 
@@ -132,10 +132,10 @@ def refuse_fixed(parent: Mapping[str, Any], loaded: LoadedPreset) -> None:
         if there and old != new:
             raise UserError(
                 f"{key} cannot change from {text_of(old)} to {text_of(new)} in a fork: {why}",
-                "use --at 0 to begin again",
+                "use --checkpoint 0 to begin again",
             )
     if now.has_critic and not before.has_critic:
         raise UserError(
             f"{ESTIMATOR} cannot become {text_of(now.get(ESTIMATOR))} in a fork: the checkpoint has no critic",
-            "use --at 0 to begin again",
+            "use --checkpoint 0 to begin again",
         )

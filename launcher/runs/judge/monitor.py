@@ -1,6 +1,6 @@
 """Reads one attempt: turns console and file logger into merged steps, events and a judgement.
 
-The supervisor runs it live; `import`, `replay` and `health` run the same code over a log from elsewhere.
+The supervisor runs it live; `import`, `demo` and `health` run the same code over a log from elsewhere.
 """
 
 import dataclasses

@@ -78,7 +78,7 @@ class ConsoleLimit:
         self._console, self._tell = console, tell
         self._most: int | None = settings.CONSOLE_SIZE
         try:
-            self._most = settings.console_size()
+            self._most = settings.max_console_size()
         except UserError as error:
             tell(f"{error}; console.log is kept to 1 GiB")
 

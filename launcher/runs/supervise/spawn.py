@@ -62,7 +62,7 @@ def write_launch(
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
-    if job is None and follow is None and settings.spans():
+    if job is None and follow is None and settings.trace():
         attempt.spans.mkdir(mode=0o700, exist_ok=True)
         ours[SPANS] = str(RunDir(cwd or run.path).attempt(attempt.number).spans.absolute())
     LaunchRecord(

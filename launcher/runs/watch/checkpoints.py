@@ -25,7 +25,7 @@ def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
     return None
 
 
-def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[int, Path]:
+def checkpoint(run: RunDir, step: int | None, option: str = "--checkpoint") -> tuple[int, Path]:
     """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError, which names `option`."""
     newest = latest_checkpoint(run)
     if newest is None:

@@ -55,7 +55,7 @@ def resolve(word: str, names: Framework | None = None) -> RunDir | LogFile:
 
 
 def log_file(word: str, names: Framework | None = None) -> LogFile:
-    """A file from elsewhere, for `import` and `replay`."""
+    """A file from elsewhere, for `import` and `demo`."""
     path = Path(word).expanduser()
     if path.is_dir():
         raise UserError(f"'{word}' is a folder without a run of wandb or events of TensorBoard", _EXPECTED)

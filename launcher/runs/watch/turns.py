@@ -136,7 +136,7 @@ class _Machine:
         self.held: dict[str, str] = {}  # device -> words about the run that has it
         self.freed: dict[str, float] = {}  # device -> when its last run ended
         self.on_cpu: list[str] = []
-        self.cpu_runs = settings.cpu_runs()
+        self.max_cpu_runs = settings.max_cpu_runs()
         self.ending = False  # a run is ending, or is about to be retried
         for run in all_runs():
             state = current(run, checks=False)
@@ -172,8 +172,8 @@ class _Machine:
     def place(self, entry: Queued) -> Turn:
         """The turn of an entry; the GPUs that it uses are taken from later ones."""
         if not entry.needs:
-            others = self.on_cpu[: self.cpu_runs]
-            if len(others) < self.cpu_runs or entry.now:
+            others = self.on_cpu[: self.max_cpu_runs]
+            if len(others) < self.max_cpu_runs or entry.now:
                 self.on_cpu.append(entry.id)
                 return Turn(entry)
             return Turn(entry, f"CPU: used by {', '.join(others)}", outside=self.ending)

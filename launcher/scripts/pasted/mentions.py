@@ -48,7 +48,7 @@ class Framework:
     name: str
     sign: str
     about: str
-    hint: str = "start from a preset ('ppo-tui presets') and set its fields"
+    hint: str = "start from a preset ('ppo-tui preset list') and set its fields"
 
 
 @functools.cache

@@ -60,7 +60,7 @@ async def fork_run(page: Page[Any], run: RunDir) -> None:
     try:
         step = fork_step(run)
     except UserError as error:  # there is none before the trouble
-        step, there = 0, str(error).replace("--at ", "")
+        step, there = 0, str(error).replace("--checkpoint ", "")
 
     def wrong(text: str) -> str | None:
         at, *settings = text.split() or [""]

@@ -241,5 +241,5 @@ async def _written(
 
 
 def _without_option(error: UserError, to: str) -> str:
-    """The help of the option `--to` of `ppo-tui export`, without the name of the option."""
-    return str(error).removeprefix(f"--to {to}: ")
+    """The help of the option `-o` of `ppo-tui export`, without the name of the option."""
+    return str(error).removeprefix(f"--output {to}: ")

@@ -378,6 +378,12 @@ class DashboardScreen(RunPages):
         self.toggle_class("-pins")
 
 
+class OpenedDashboard(DashboardScreen):
+    """The dashboard that a command opened, without the list: q quits."""
+
+    BINDINGS = KEYS["opened dashboard"]
+
+
 def _charted(state: RunState) -> object:
     """The part of the state that charts show. The rest changes every second, and drawing six charts takes 10 ms."""
     return state.state, state.total, [(check.rule, check.level) for check in state.checks]

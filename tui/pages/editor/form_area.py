@@ -100,7 +100,7 @@ class FormArea(Container):
     def refused(self) -> bool:
         """Whether nothing can be changed here; shows the reason."""
         if self.read_only:
-            self.notify("Read-only: use `ppo-tui edit` to change presets", severity="warning")
+            self.notify("Read-only: use `ppo-tui preset edit` to change presets", severity="warning")
         elif self.form.reading.problem is not None:
             self.notify("Cannot read the file; press a o to open it in your editor", severity="warning")
         return self.read_only or self.form.reading.problem is not None

@@ -1,7 +1,7 @@
 """GSM8K with a part of the reward for the form of the answer: 0.75 for the right result, 0.25 for shown steps.
 
 Below about 0.7 for the result, a model learns the form instead. Copy this file, change the weights, and try it with
-`ppo-tui reward test FILE` before a run.
+`ppo-tui check --reward FILE` before a run.
 """
 
 import re

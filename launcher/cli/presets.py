@@ -1,4 +1,4 @@
-"""`ppo-tui preset`: presets as files of yours."""
+"""`ppo-tui preset`: the shipped presets and recipes, and presets as files of yours."""
 
 import sys
 from pathlib import Path
@@ -6,25 +6,83 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Json, Preset, Yes, confirm, put, put_json, put_table, say
+from launcher.cli.output import Json, Preset, Settings, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.parsing import group
+from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import beside, write_atomic
 from launcher.core.text import near_hint
 
-app = group("Copy, rename, delete, import and export presets.")
+app = group("List, show, edit, copy, import and export presets.")
 
 Own = Annotated[str, typer.Argument(metavar="PRESET", help="One of your own presets.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
 
 
+@app.command("list")
+def list_(
+    recipes: Annotated[
+        bool, typer.Option("--recipes", help="List the recipes, published settings of algorithms, instead.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List your presets and the shipped ones. Recommends one for this machine."""
+    if recipes:
+        _list_recipes(json)
+        return
+    from launcher.machine import capacity
+    from launcher.preset.files import available, summary
+    from launcher.preset.library import recommend
+
+    best, why = recommend([gpu.total for gpu in capacity.here().gpus])
+    rows, hiding = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")], []
+    for name in available():
+        preset = summary(name)
+        if json:
+            names = ("name", "needs", "origin", "path", "description", "error", "shadows")
+            shown = {name: getattr(preset, name) for name in names}
+            put_json({**shown, "path": str(preset.path), "recommended": preset.name == best})
+        else:
+            origin = "yours, hides shipped" if preset.shadows else "yours" if preset.origin == "user" else "shipped"
+            hiding += [preset.name] if preset.shadows else []
+            rows.append((preset.name, preset.needs, origin, preset.error or preset.description))
+    if not json:
+        put_table(rows)
+        for name in hiding:
+            say(f"{name} runs your preset; to use the shipped one, rename yours: 'ppo-tui preset rename {name} NEW'")
+        say(f"recommended for this machine: {best} ({why})")
+        say("for another algorithm add recipe=NAME to any of them; 'ppo-tui preset list --recipes' lists the names")
+
+
+def _list_recipes(json: bool) -> None:
+    from launcher.preset import files, layers
+
+    rows = [("RECIPE", "DESCRIPTION")]
+    for name, path in files.recipes().items():
+        about = files.recipe_about(name)
+        rows.append((name, about))
+        if json:
+            sets = layers.nest(files.recipe_layer(name, str(path)))
+            put_json({"name": name, "description": about, "path": str(path), "sets": sets})
+    if not json:
+        put_table(rows)
+
+
 @app.command()
-def show(preset: Preset, json: Json = False) -> None:
+def show(
+    preset: Preset,
+    settings: Settings = None,
+    command: Annotated[bool, typer.Option("--command", help="Print the exact shell command of a run instead.")] = False,
+    json: Json = False,
+) -> None:
     """Print the settings of a preset and the source of each value."""
+    if command:
+        _put_command(preset, settings or [], json)
+        return
     from launcher.preset.files import load
     from launcher.preset.yaml_text import text_of
 
-    loaded = load(preset)
+    loaded = load(preset, settings or [])
     if json:
         put_json(loaded.snapshot())
         return
@@ -33,6 +91,38 @@ def show(preset: Preset, json: Json = False) -> None:
         place = entry.source.rpartition("/")[2]  # the file's name is enough
         rows.append((".".join((*path[:-1], entry.spelling)), text_of(entry.value), place))
     put_table(rows)
+
+
+def _put_command(preset: str, settings: list[str], json: bool) -> None:
+    from launcher.preset.translate import command_line
+    from launcher.runs.act.start import preview
+
+    # The pasted command has no run directory: it writes below the folder where it is run.
+    launch = preview(preset, settings, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
+    if json:
+        put_json({"argv": launch.argv, "env": launch.env})
+    else:
+        print(command_line(launch))
+
+
+@app.command()
+def edit(
+    ctx: typer.Context,
+    preset: Preset,
+    field: Annotated[str | None, typer.Argument(metavar="KEY", help="Field or veRL key to select.")] = None,
+) -> None:
+    """Edit a preset on the screen. Edits of a shipped preset are saved as your own preset."""
+    from launcher.preset.drafts import open_draft
+    from launcher.preset.field_values import field_named
+
+    open_draft(preset)  # a mistake is told before the screen opens
+    wanted = field_named(field) if field else None
+    if not on_terminal():
+        raise UserError(
+            "the editor requires a terminal",
+            "edit the files that 'ppo-tui preset list --json' lists, or pass settings after the preset",
+        )
+    raise typer.Exit(ctx.obj.open(ScreenRequest(preset=preset, field=wanted)))
 
 
 @app.command()
@@ -45,7 +135,7 @@ def copy(preset: Preset, new: New) -> None:
 
 @app.command()
 def rename(preset: Own, new: New) -> None:
-    """Rename one of your presets, also in the presets that extend it."""
+    """Rename one of your presets. Presets that extend it follow."""
     from launcher.preset import library
 
     put(str(library.rename(preset, new)))
@@ -77,10 +167,10 @@ def import_(
         typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
     ] = False,
     yes: Yes = False,
-    name: Annotated[str | None, typer.Option(help="Name of the preset (default: the script's name).")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the preset [default: the script's name].")] = None,
     json: Json = False,
 ) -> None:
-    """Create a preset from a script or command with veRL overrides. Nothing is run without --exec.
+    """Create a preset from a script or a command. Nothing is run without --exec.
 
     The script is read as if it were run from the current folder.
     """
@@ -125,15 +215,17 @@ def import_(
         say(f"warning: {finding.message}")
         say(f"hint: {finding.fix}")
     put(str(path))
-    say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
+    say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui preset edit {path.stem}'")
 
 
 @app.command()
 def export(
     preset: Preset,
-    to: Annotated[Path | None, typer.Option(help="File to write (default: print to stdout).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write [default: print to stdout].")
+    ] = None,
     verl: Annotated[
-        str | None, typer.Option("--verl", help="veRL version to write the script for (default: the installed one).")
+        str | None, typer.Option("--verl", help="veRL version to write the script for [default: the installed one].")
     ] = None,
     slurm: Annotated[
         bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")
@@ -150,12 +242,12 @@ def export(
     # nothing of this machine's folders is on those of a cloud
     below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")
     text = write(preset, verl, below)
-    if to is None:
+    if output is None:
         put(text.rstrip("\n"))
         return
     try:
-        write_atomic(file := to.expanduser(), text.encode())
+        write_atomic(file := output.expanduser(), text.encode())
         file.chmod(0o755)
     except OSError as error:
-        raise of_writing(to, error) from None
-    put(str(to))
+        raise of_writing(output, error) from None
+    put(str(output))
