@@ -163,12 +163,14 @@ def test_a_metric_of_a_recorded_run_that_gets_worse_never_lowers_its_level(
         assert levels == sorted(levels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RUNS, "slow"])
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1000.0])
 def test_the_scale_of_the_reward_changes_no_level(name: str, scale: float) -> None:
     assert judged(changed(recorded(name), scale=scale)) == judged(recorded(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RUNS, "slow"])
 @pytest.mark.parametrize("offset", [-3.0, 0.7, 40.0])
 def test_a_constant_added_to_all_rewards_changes_no_level(name: str, offset: float) -> None:
@@ -275,6 +277,7 @@ def test_harm_removes_no_flag_of_a_recorded_run(place: float, name: str, kind: s
         assert all(after[rule] >= before[rule] for rule in flagged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
