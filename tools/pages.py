@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matrix
 import page_fields
+import page_frameworks
 import page_json
 import page_program
 import page_rules
@@ -35,6 +36,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "stalls-planted": page_runs.planted,
     "metrics": page_runs.metrics,
     "json": page_json.json,
+    "frameworks": page_frameworks.frameworks,
     "records": page_runs.records,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
 }

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 HIDDEN = "***"
+_NUMBERS = frozenset((float, int))
 
 # parts of a variable's name: anywhere, as the end of a part, as the last one; those of names that hold none
 _PARTS = frozenset(
@@ -47,6 +48,8 @@ _MORE_NAMES = ("token'", 'token"', "token=", "token:", "-token", "credential", "
 _PREFIXES = ("://", "hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat", "akia", "xox", "aiza")
 _LOOK_HINTS = (*_PREFIXES, "eyj", "bearer", "private key")
 _HINTS = (*_NAMES, *_MORE_NAMES, *_LOOK_HINTS)
+# `"perf/x_token": 0.5`: a number is no secret, whatever its name; its name cannot be longer
+_FIGURES = re.compile(r"(?<![\w./@+-])['\"]?[\w./@+-]{1,80}['\"]?: ?-?\d[\d.]{0,30}(?:e[-+]\d{1,3})?(?=[\s,}\]]|$)")
 _CREDENTIAL_HINTS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "COOKIE", "JWT")
 _VARIABLE_HINTS = (*_CREDENTIAL_HINTS, "PAT", "AUTH", "BEARER", "DSN", "SAS")
 
@@ -87,7 +90,7 @@ def redact(text: str) -> str:
         text = _LOOKS.sub(HIDDEN, _LOGIN.sub(rf"\1:{HIDDEN}", text))
     if "wandb" in lower:
         text = _WANDB.sub(rf"\1{HIDDEN}", text)
-    if any(map(lower.__contains__, _HINTS)):
+    if any(map(lower.__contains__, _HINTS)) and any(map(_FIGURES.sub("", lower).__contains__, _HINTS)):
         text = _NAMED.sub(_hide, text)
     if any(map(text.__contains__, _VARIABLE_HINTS)):
         text = _ASSIGNED.sub(_hide_variable, text)
@@ -102,6 +105,8 @@ def redacted(key: str, value: Any) -> Any:
 def redact_tree(value: Any) -> Any:
     """A JSON value without the secrets in its strings and under its keys."""
     if isinstance(value, dict):
+        if _NUMBERS.issuperset(map(type, value.values())):  # the metrics of a step
+            return value
         return {name: redact_tree(_named(str(name), item)) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [redact_tree(item) for item in value]

@@ -44,7 +44,7 @@ def inert(text: str) -> str:
 
     Newlines and tabs stay. Printing the result does not act on the terminal.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and (text.isprintable() or text.replace("\n", "").isprintable()):
         return text
     return without_controls(_ESCAPE.sub("", text))
 

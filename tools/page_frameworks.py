@@ -1,0 +1,46 @@
+"""The frameworks whose logs are judged: by which rules, and what differs."""
+
+from collections.abc import Iterator
+
+from launcher.health.checklist import Checklist
+from launcher.health.verdict import coverage
+from launcher.metrics.frameworks import Framework
+from launcher.metrics.frameworks import frameworks as tables
+
+STEPS = 60
+
+
+def frameworks() -> str:
+    """Two tables: what can be judged of each framework, and its metrics with another meaning."""
+    others = {name: each for name, each in tables().items() if not each.own}
+    judged = [
+        f"| [{each.title}](https://github.com/{each.repository}) `{each.commit}` | {_of(each)} |"
+        for each in others.values()
+    ]
+    different = [line for each in others.values() if not each.base for line in _different(each)]
+    return "\n".join(
+        [
+            "| framework, version read | rules that judge a log with all its metrics; what has no rule |",
+            "| --- | --- |",
+            *judged,
+            "",
+            "| framework | metric that is not judged | reason |",
+            "| --- | --- | --- |",
+            *different,
+        ]
+    )
+
+
+def _of(framework: Framework) -> str:
+    """The rules that judge a run that logs every metric of the table."""
+    checklist = Checklist(clock=False)
+    keys = {row.ours.format("all") for row in framework.metrics if row.ours}
+    for step in range(1, STEPS):
+        checklist.step(step, dict.fromkeys(keys, 0.5 + 0.01 * (step % 5)))
+    return coverage("", checklist.checks()).removeprefix(": ")
+
+
+def _different(framework: Framework) -> Iterator[str]:
+    for row in framework.metrics:
+        if row.differs:
+            yield f"| {framework.title} | `{row.theirs[0]}` | {row.differs} |"
