@@ -9,7 +9,7 @@ contains.
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from launcher.console.causes import Cause, Level, cause_of
@@ -113,6 +113,15 @@ def _decide(
         if log.end is not None or _broken(log) is not None:
             return _unexplained(log, code)
         return running(log, alive) if alive is None else lost(log)
+    return _failed(log, code)
+
+
+def _failed(log: Evidence, code: int | None) -> Diagnosis:
+    """The diagnosis of a run that failed; of several programs in a log the first that ended is the cause."""
+    died, last = log.died, next((error.program for error in log.final_errors if error.program), "")
+    if died is not None and last and last != died.program:
+        known = likeliest((cause, died) for cause in died.causes if died.fits(cause))
+        return _located(log, died) if known is None else _explained(log, *known)
     cause = _find_cause(log, code)
     return _unexplained(log, code) if cause is None else _explained(log, *cause)
 
@@ -122,7 +131,17 @@ def _hidden(log: Evidence, symptom: Cause, shown: ErrorLine) -> ErrorLine | None
     if not symptom.level.symptom:
         return None
     before = (each for each in log.unknown_errors if each.raised and each.quote.line < shown.quote.line)
-    return next((each for each in before if re.search(symptom.cause_in, each.source) and not log.survived(each)), None)
+    found = (each for each in before if re.search(symptom.cause_in, each.source) and not log.survived(each))
+    return next(found, None) or next(_logged(log, symptom, shown), None)
+
+
+def _logged(log: Evidence, symptom: Cause, shown: ErrorLine) -> Iterator[ErrorLine]:
+    """The errors that a process from which a wrapper follows has logged without raising them."""
+    if symptom.level is Level.WRAPPER:
+        for line, text, source in log.facts.errors:
+            own = symptom.line and re.match(symptom.line, text)
+            if line < shown.quote.line and source and re.search(symptom.cause_in, source) and not own:
+                yield ErrorLine(Quote(line, text), text, source, (), raised=False, context="")
 
 
 def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
@@ -206,7 +225,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
 def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]) -> list[Quote]:
     """The lines of a symptom with those that may explain it: exceptions without an entry, lines logged as errors."""
     before = [item.quote for item in log.unknown_errors if re.search(symptom.cause_in, item.source)]
-    logged = [line for line in log.facts.errors if line.line < error.quote.line][:1]
+    logged = [Quote(each.line, each.text) for each in log.facts.errors if each.line < error.quote.line][:1]
     gone = symptom.level in (Level.ABORT, Level.DEATH)  # without a message of its own
     return [*before[:1], *(logged if gone else ()), *quotes, *logged]
 
@@ -323,8 +342,9 @@ def _silent(log: Evidence, last: Quote | None) -> Diagnosis:
     """A run without an exception: the lines that report an error, if there are any."""
     repeated, errors = log.facts.repeated, log.facts.errors
     if errors:
-        text = f"{repeated[1]} times: {repeated[0].text[:150]}" if repeated else errors[0].text[:160]
-        shown = [repeated[0] if repeated else errors[0], *list(errors)[1:3], last]
+        text = f"{repeated[1]}×: {repeated[0].text[:150]}" if repeated else errors[0].text[:160]
+        lines = [Quote(each.line, each.text) for each in errors]
+        shown = [repeated[0] if repeated else lines[0], *lines[1:3], last]
         what = "An error was printed again and again" if repeated else "A line reports an error"
         return Diagnosis(
             UNKNOWN,

@@ -70,7 +70,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     if (repeated := log.facts.repeated) is not None:
         first, count = repeated
         quotes.insert(0, first)
-        meaning += f" Until then an error was printed {count} times: {first.text[:120]}"
+        meaning += f" Until then an error was printed {count}×: {first.text[:120]}"
         fixes.append(Fix("find what prints this error", why="before the run is continued"))
     if (nan := log.quote("nan")) is not None:
         quotes.append(nan)
@@ -110,7 +110,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
         meaning += " No step was printed."
     if (repeated := log.facts.repeated) is not None and log.facts.errors:
         quotes.insert(0, repeated[0])
-        meaning += f" An error was printed {repeated[1]} times: {repeated[0].text[:120]}."
+        meaning += f" An error was printed {repeated[1]}×: {repeated[0].text[:120]}."
     if log.facts.engine is not None:
         quote, active, queued = log.facts.engine
         quotes.append(quote)

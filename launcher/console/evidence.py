@@ -61,9 +61,18 @@ class ErrorLine:
     codes: Mapping[str, str] = field(default_factory=dict)
     """The line of code of each frame."""
 
+    @property
+    def program(self) -> str:
+        """The file that was run, if the exception left it and so ended the program."""
+        first = self.calls[0] if self.calls else ""
+        return first if first.endswith((":<module>", ":_run_module_as_main")) else ""
+
     def fits(self, cause: Cause) -> bool:
-        """Whether its context matches the `where` of this cause."""
-        return not cause.where or _regex(cause.where).search(f"{self.context}\n{self.message}") is not None
+        """Whether its context matches the `where` of this cause, and contradicts it nowhere."""
+        whole = f"{self.context}\n{self.message}"
+        if cause.unless and _regex(cause.unless).search(whole):
+            return False
+        return not cause.where or _regex(cause.where).search(whole) is not None
 
 
 Candidate = tuple[Cause, ErrorLine]
@@ -108,6 +117,8 @@ class Evidence:
         """The errors of the driver since its last traceback."""
         self.chained = False
         """Whether the final errors contain a "direct cause", so that the first exception is the root."""
+        self.died: ErrorLine | None = None
+        """The exception with which a program of the log ended before the last one began."""
         self.errors: dict[str, Candidate] = {}
         """By id of the cause: its first line elsewhere since the last step, or its first line of all."""
         self.unknown_errors: list[ErrorLine] = []
@@ -166,11 +177,14 @@ class Evidence:
         if message is not None and self._continue(message, line, text) and text[0] in " \t":
             return
         if text[0] == " ":
+            if not inside and source and text.startswith('  File "'):  # without the line that begins a traceback
+                self._begin_traceback(line)
+                traceback, inside = self._traceback(line), True
             if traceback is not None and inside:
                 traceback.add_indented(line.piece[0], text, self._folders)
             return
         self._lines["last"] = line
-        self.facts.add_line(line.piece[0], text, logged)
+        self.facts.add_line(line.piece[0], text, logged, source)
         if (method := remote_method(text)) is not None:
             self._traceback(line).add_remote_call(_quote(line), method)
             if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:
@@ -271,6 +285,7 @@ class Evidence:
 
     def _alive(self, mark: str, line: Marked) -> None:
         self.facts.errors.clear()
+        self.died = None
         self.ready = True
         self._lines[mark] = line
         if self.end is None and self._ending:  # the driver's traceback was not the end
@@ -298,6 +313,8 @@ class Evidence:
             self._begin_ending()
 
     def _begin_ending(self) -> None:
+        ended = (error for error in self.final_errors if error.raised and error.program)
+        self.died = self.died or next(ended, None)
         self._ending, self.chained = True, False
         self.final_errors.clear()
 
@@ -305,11 +322,12 @@ class Evidence:
         text = _REPEATED.sub("", text[:LONGEST]) if "[repeated " in text else text[:LONGEST]
         error = self._error(line, text, self._matching(text))
         error.raised = True
-        if (traceback := self._tracebacks.get(line.writer)) is not None:
+        if (traceback := self._tracebacks.get(line.writer)) is not None and traceback.explains(line.piece[0]):
             head = f"{error.context} in {traceback.owner.name.lower()} code"
             error.context = "\n".join([head, *traceback.calls, traceback.code])
             error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
             error.calls, error.codes = tuple(traceback.calls), dict(traceback.codes)
+            traceback.raised = line.piece[0]
         self._add(error)
         clear = any(cause.level is Level.ROOT and error.fits(cause) for cause in error.causes)
         if not clear and len(self._messages) < WRITERS:
@@ -346,7 +364,7 @@ class Evidence:
 
     def _error(self, line: Marked, text: str, causes: tuple[Cause, ...]) -> ErrorLine:
         source = line.writer.source
-        context = f"from {source or 'driver'} {'stepping' if self.ready else 'starting'}"
+        context = f"from {source or 'driver'} {'stepping' if self.ready else 'starting'}{self.facts.device}"
         return ErrorLine(_quote(line), redact(text), source, causes, raised=False, context=context)
 
     def _add(self, error: ErrorLine) -> None:

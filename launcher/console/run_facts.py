@@ -3,14 +3,15 @@
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from launcher.console.tracebacks import Quote
 from launcher.core.secrets import redact
 
 _KEPT = 64  # settings of a command, versions, different errors
 _SETTING = re.compile(r"(?:^|[\s'\"\[])\+{0,2}([a-z_]+(?:\.[\w-]+)+)=((?:\[[^\]]*\]|\{[^}]*\}|[^\s'\",\]])*)")
-_COMMAND = re.compile(r"main_ppo|with overrides: |-m verl\.")
+_OPTION = re.compile(r" --([a-z][a-z-]*-[a-z-]+)[ =]([^\s-]\S*)")
+_COMMAND = re.compile(r"main_ppo|(?i:overrides): |-m verl\.|python\S* \S+\.py ")
 _PACKAGES = (
     "vllm|sglang|torch|transformers|megatron[-_ ]core|megatron[-_ ]bridge|mbridge|flash[-_]attn|ray|verl|triton|peft"
     "|tensordict|numpy|datasets|vllm[-_]ascend|torch[-_]npu|transformer[-_]engine|liger[-_]kernel|huggingface[-_]hub"
@@ -18,6 +19,9 @@ _PACKAGES = (
 _VERSION = re.compile(
     rf"(?i)(?<![\w./-])({_PACKAGES})(?:['\"]?,? (?:api server |is |at )?v(?:ersion)?:?|==| ?[:=] ?v?| v?)"
     r"['\" ]*(\d+\.\d+[\w.+]*)"
+)
+_DEVICE = re.compile(
+    r"(\bHIP\b|\bROCm\b|rocm\d|\bgfx\d{3,4}\b|\bMI[23]\d\d\b)|\btorch_npu\b|\bvllm[_-]ascend\b|\bHCCL\b|Ascend"
 )
 _ENGINE = re.compile(r"LLM engine \(v(\d+\.\d[\w.+]*)\)")
 # A line that decides: the tool that failed prints it, and Python's exception names only the tool.
@@ -34,6 +38,14 @@ _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 _ENGINE_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?|#running-req: (\d+).*#queue-req: (\d+)")
 
 
+class Logged(NamedTuple):
+    """A line that reports an error outside a traceback, and the process that wrote it."""
+
+    line: int
+    text: str
+    source: str
+
+
 class RunFacts:
     """Collected line by line, in bounded memory."""
 
@@ -43,8 +55,10 @@ class RunFacts:
         self.versions: dict[str, str] = {}
         self.deciding: list[Quote] = []
         """The first lines that decide an error."""
-        self.errors: deque[Quote] = deque(maxlen=_KEPT)
+        self.errors: deque[Logged] = deque(maxlen=_KEPT)
         """The lines since the last step that report an error outside a traceback."""
+        self.device = ""
+        """` device amd` or ` device npu`, as soon as a line shows it."""
         self.engine: tuple[Quote, int, int] | None = None
         """The last line of an engine with its running and waiting requests."""
         self._repeated: dict[str, tuple[Quote, int]] = {}
@@ -60,17 +74,19 @@ class RunFacts:
 
     def add_command(self, text: str) -> None:
         """A line with KEY=VALUE of veRL; later ones replace earlier ones, as Hydra has it."""
-        for key, value in _SETTING.findall(text):
+        for key, value in (*_SETTING.findall(text), *_OPTION.findall(text)):
             if key in self.settings or len(self.settings) < 1000:
                 self.settings[key] = value
 
-    def add_line(self, number: int, text: str, logged: bool) -> None:
+    def add_line(self, number: int, text: str, logged: bool, source: str) -> None:
         """`logged`: whether its head is that of an error."""
+        if not self.device and (device := _DEVICE.search(text)) is not None:
+            self.device = " device amd" if device[1] else " device npu"
         if _DECIDING.match(text) and len(self.deciding) < _KEPT:
             self.deciding.append(Quote(number, redact(text[:1000])))
         if logged or _FAILED.match(text):
-            self.errors.append(Quote(number, redact(text[:400])))
-            self._count(self.errors[-1])
+            self.errors.append(Logged(number, redact(text[:400]), source))
+            self._count(Quote(*self.errors[-1][:2]))
         if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
             running, waiting = (int(each) for each in load.groups() if each is not None)
             self.engine = Quote(number, text[:400]), running, waiting

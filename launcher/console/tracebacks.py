@@ -28,6 +28,7 @@ _FOLDER = re.compile(
     r"|megatron/(?:core|bridge|training)|mbridge|mcore_bridge|flash_attn|transformer_engine"
     r"|vllm/(?:v1|lora|engine|worker|model_executor)|sglang/srt)/"
 )
+_EGG = re.compile(r"(?<=-packages/)[^/]+\.egg/")
 _FOLDERS = 16  # that are remembered
 
 
@@ -72,6 +73,8 @@ class Traceback:
         """The line of code of each frame."""
         self.ignored = False
         """Whether Python ignores the exception of the traceback that follows."""
+        self.raised: int | None = None
+        """The line of the exception that these frames led to."""
         self._last_line = -LINES
         self._start(None)
 
@@ -85,7 +88,7 @@ class Traceback:
 
     def begin(self, number: int, *calls: str) -> None:
         """A traceback begins at a line, or the line before it."""
-        self._last_line = number
+        self._last_line, self.raised = number, None
         self.calls.clear()
         self.codes.clear()
         self.calls.extend(calls)
@@ -94,18 +97,22 @@ class Traceback:
     def end(self) -> None:
         self._last_line = -LINES
 
+    def explains(self, number: int) -> bool:
+        """Whether the frames led to the exception at a line: that is so for the first, and what follows it at once."""
+        return self.raised is None or number - self.raised <= 1
+
     def includes(self, number: int) -> bool:
         """Whether a line is close enough to belong to it."""
         return number - self._last_line < LINES
 
     def add_remote_call(self, quote: Quote, method: str) -> None:
-        self._last_line = quote.line
+        self._last_line, self.raised = quote.line, None
         self.calls.append(method)
         self._start(quote)
 
     def add_indented(self, number: int, text: str, folders: Folders) -> None:
         """A frame or a line of code."""
-        self._last_line = number
+        self._last_line, self.raised = number, None
         frame = _FRAME.match(text)
         if frame is None:
             if text.strip(" ^~"):
@@ -114,6 +121,7 @@ class Traceback:
                     self.codes[self.calls[-1]] = self.code
             return
         path, function = frame.groups()
+        path = _EGG.sub("", path)
         inside = _VERL.match(path)
         self.calls.append(f"{path[inside.end() :] if inside else path.rpartition('-packages/')[2]}:{function}")
         self.code = ""

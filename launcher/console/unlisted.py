@@ -21,12 +21,14 @@ from launcher.verl.versions import newest
 
 _NEAR = 4  # innermost frames whose own settings come before those of their component
 _WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
+_LONG = 12  # characters of a setting's name that is not a word of the language
 _ABOVE = 40  # lines above an exception in which the line that decides it is looked for
 # An exception that says little by itself: one of another process before it is its reason.
 _THIN = re.compile(
     r"(?:AttributeError|TypeError): 'NoneType'|(?:\w+\.)*(?:KeyError|IndexError|EOFError|BrokenPipeError)\b"
     r"|(?:\w+\.)*\w*(?:Timeout|Connection|Cancelled)\w*Error|AssertionError$|RuntimeError: .*(?:failed|died|exited)"
 )
+_VERL = re.compile(r"(?:actor_rollout_ref|critic|data|trainer|algorithm|reward\w*|custom_reward_function|ray_kwargs)\.")
 _VALUE = re.compile(r"0x[0-9a-f]+|/\S+/|\b\d[\d.,]*\b|[\[{(].{60,}")
 
 
@@ -64,7 +66,10 @@ def first_failure(log: Evidence) -> ErrorLine | None:
         return elsewhere[0] if elsewhere else next(iter(log.unknown_errors[-1:]), None)
     root = raised[0] if log.chained else raised[-1]
     before = [error for error in elsewhere if error.raised and error.quote.line < root.quote.line]
-    return before[0] if before and _THIN.match(root.message) else root
+    if not _THIN.match(root.message):
+        return root
+    mine = [error for error in raised if error.calls and error.quote.line < root.quote.line]
+    return next(iter(before), None) or (mine[-1] if mine and not root.calls else root)
 
 
 def deciding(log: Evidence, error: ErrorLine) -> Quote | None:
@@ -77,9 +82,13 @@ def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Pla
     """Where an exception was raised, and what that code depends on in this run."""
     text = f"{error.message} {above.text if above else ''}"
     frames = [place for place in error.calls if ":" in place]
-    last = frames[-1:]
-    component, frame = _component_of(text, [*frames[:-1], *(f"{place} {error.codes.get(place, '')}" for place in last)])
-    file = frame.partition(":")[0]
+    raised = error.message.partition(": ")[0]
+    last = [f"{place} {error.codes.get(place, '')}" for place in frames[-1:]]
+    module = [raised.replace(".", "/")] if raised.count(".") > 1 and " " not in raised else []
+    component, frame = _component_of(text, [error.source, *frames[:-1], *last, *module])
+    if component is None and error.owner is Owner.USER:
+        component = Component("your code")
+    file = frame.partition(":")[0] if ":" in frame else f"process {frame}" if frame and frame == error.source else ""
     if error.owner is Owner.USER and error.frame is not None:
         file = error.frame.text.partition('"')[2].partition('"')[0]
     setting = _setting(error, component, log.facts)
@@ -108,6 +117,7 @@ def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, s
 
 def _setting(error: ErrorLine, component: Component | None, facts: RunFacts) -> Setting | None:
     given = {newest(key): value for key, value in facts.settings.items()} | facts.settings
+    alike = {key.rpartition(".")[2]: key for key in facts.settings if not _VERL.match(key)}  # of other trainers
     frames = [place for place in reversed(error.calls) if ":" in place]
     imported = (f"import {'.'.join(each.split('/')[:2]).removesuffix('.py')}" for each in (*_modules(error), *frames))
     near = chain(*(conditions(each, error.codes.get(each, "")) for each in (*frames[:_NEAR], *imported)))
@@ -115,14 +125,31 @@ def _setting(error: ErrorLine, component: Component | None, facts: RunFacts) -> 
     own = component.settings if component is not None else ()
     for decides, found in ((True, near), (False, own), (True, far)):
         for each in found:
-            value = given.get(each.key)
+            key = each.key if each.key in given else alike.get(each.key.rpartition(".")[2], each.key)
+            value = given.get(key)
             if (value is None and not decides) or (value is not None and not each.holds(value)):
                 continue  # this run does not have it, or has it otherwise
             if decides and (each.broad or (value is None and len(given) > _WHOLE)):
                 continue
             without = "" if each.key.endswith(("path", "files")) else each.without or ""
-            return Setting(each.key, value or "", each.words, decides, without)
+            return Setting(key, value or "", each.words, decides, without)
+        if decides and found is near and (named := _named(error, facts)) is not None:
+            return named
     return None
+
+
+def _named(error: ErrorLine, facts: RunFacts) -> Setting | None:
+    """The setting of the run whose name the exception has: `tensor parallel size` is that of Megatron."""
+    text = _plain(error.message)
+    for key, value in facts.settings.items():
+        name = _plain(key.rpartition(".")[2])
+        if len(name) >= _LONG and name in text and not key.endswith(("path", "name")):
+            return Setting(key, value, f"{key}={value}", False)
+    return None
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("-", "_").replace(" ", "_").replace("model_parallel", "parallel")
 
 
 def _modules(error: ErrorLine) -> Iterable[str]:

@@ -282,7 +282,9 @@ def test_the_patterns_of_an_entry_match_its_samples(cause: Cause) -> None:
 @pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.id)
 def test_the_threads_of_an_entry_are_addresses(cause: Cause) -> None:
     for sample in cause.samples:
-        assert not sample.thread or re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+", sample.thread)
+        assert not sample.thread or re.fullmatch(
+            r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+", sample.thread
+        )
 
 
 def test_an_entry_with_a_misspelled_name_is_refused_with_its_place(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ CASES = {
         log(
             "verl/models/mcore/model_forward_fused.py:_fused_GPTModel_forward",
             "verl/utils/kernel/linear_cross_entropy.py:forward",
-            error="AttributeError: 'NoneType' object has no attribute 'shape'",
+            error="IndexError: list index out of range",
         ),
         ("fused kernels of veRL", "verl/utils/kernel/linear_cross_entropy.py"),
         "it runs because actor_rollout_ref.model.use_fused_kernels=True",
@@ -43,7 +43,7 @@ CASES = {
         log(
             "vllm/v1/engine/core.py:run_engine_core",
             "vllm/model_executor/models/qwen3_vl_moe.py:load_fused_expert_weights",
-            error="KeyError: 'layers.0.mlp.experts.w2_weight'",
+            error="ValueError: an odd shape",
             settings="'actor_rollout_ref.rollout.pipeline_model_parallel_size=2'",
         ),
         ("vLLM: model and its weights", "vllm/model_executor/models/qwen3_vl_moe.py"),
@@ -132,7 +132,7 @@ def test_a_log_that_stops_says_which_step_and_what_the_engine_excludes() -> None
 def test_an_error_that_was_printed_again_and_again_is_said_of_a_stopped_run() -> None:
     failing = "".join(f"(TaskRunner pid=4) [Error] Task failed: Can't pickle it, completion: {n}\n" for n in range(4))
     found = diagnosis_of(f"{failing}Traceback (most recent call last):\nKeyboardInterrupt\n")
-    assert found.cause == "stopped" and "4 times: Task failed: Can't pickle it" in found.meaning
+    assert found.cause == "stopped" and "4×: Task failed: Can't pickle it" in found.meaning
     assert found.evidence[0].line == 1
 
 

@@ -98,6 +98,8 @@ class Cause:
     raised: str = ""
     line: str = ""
     where: str = ""
+    unless: str = ""
+    """What must not match in the line or its context; `device amd` and `device npu` are part of it."""
     level: Level = Level.ROOT
     rank: int = 0
     """Of two entries with the same level that match the same line, the one with the lower rank wins."""
@@ -158,7 +160,7 @@ def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping
         fixes=tuple(fixes_of(table["fixes"], fixes)),
         samples=tuple(record(Sample, sample) for sample in table["samples"]),
         level=Level[table.get("level", "root").upper()],
-        **{name: _pattern(table[name], patterns) for name in ("raised", "line", "where") if name in table},
+        **{name: _pattern(table[name], patterns) for name in ("raised", "line", "where", "unless") if name in table},
     )
 
 
