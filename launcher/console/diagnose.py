@@ -342,18 +342,12 @@ def _silent(log: Evidence, last: Quote | None) -> Diagnosis:
     """A run without an exception: the lines that report an error, if there are any."""
     repeated, errors = log.facts.repeated, log.facts.errors
     if errors:
-        text = f"{repeated[1]}×: {repeated[0].text[:150]}" if repeated else errors[0].text[:160]
-        lines = [Quote(each.line, each.text) for each in errors]
-        shown = [repeated[0] if repeated else lines[0], *lines[1:3], last]
-        what = "An error was printed again and again" if repeated else "A line reports an error"
-        return Diagnosis(
-            UNKNOWN,
-            f"Unknown failure: {text}",
-            f"No entry of the catalog matches. {what}, and no exception follows it.",
-            shorten(shown),
-            (Fix("read the log around this line"),),
-            confidence="unknown",
-        )
+        line, said, source = errors[0]
+        if repeated is not None:
+            line, said = repeated[0]
+        found = _located(log, ErrorLine(Quote(line, said), said, source, (), raised=False, context=""))
+        again = f" It was printed {repeated[1]}×." if repeated is not None else ""
+        return replace(found, meaning=found.meaning + again)
     return Diagnosis(
         UNKNOWN,
         "Run ended without an error message",

@@ -85,7 +85,7 @@ def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Pla
     raised = error.message.partition(": ")[0]
     last = [f"{place} {error.codes.get(place, '')}" for place in frames[-1:]]
     module = [raised.replace(".", "/")] if raised.count(".") > 1 and " " not in raised else []
-    component, frame = _component_of(text, [error.source, *frames[:-1], *last, *module])
+    component, frame = _component_of(text, [error.source, *module, *frames[:-1], *last])
     if component is None and error.owner is Owner.USER:
         component = Component("your code")
     file = frame.partition(":")[0] if ":" in frame else f"process {frame}" if frame and frame == error.source else ""
