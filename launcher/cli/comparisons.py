@@ -161,9 +161,8 @@ def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool,
     from launcher.compare.faster import carry_out, plan
 
     planned = plan(parent, count=count, at=at)
-    say(f"{planned.advice.title}: {planned.advice.offers[0].text}")
-    place = f"step {planned.step}" if planned.step else "the start"
-    say(f"four runs from {place} to step {planned.until}, two of them unchanged")
+    for line in planned.lines:
+        say(line)
     confirm("Start them?", yes, f"trying to make run {parent.id} faster")
     with refusals():
         proof = carry_out(planned, say, force=force)

@@ -41,6 +41,15 @@ class FasterPlan:
     step: int
     until: int
 
+    @property
+    def lines(self) -> tuple[str, str]:
+        """The advice, and the runs that measure it."""
+        place = f"step {self.step}" if self.step else "the start"
+        return (
+            f"{self.advice.title}: {self.advice.offers[0].text}",
+            f"four runs from {place} to step {self.until}, two of them unchanged",
+        )
+
 
 @dataclass(frozen=True)
 class Proof:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from launcher.compare.trial_verdicts import alarms
 from launcher.core import paths
-from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, LevelChange, read_events
 from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir, all_runs
@@ -26,9 +25,9 @@ class Change:
     edits: tuple[Edit, ...]
 
     @property
-    def undoing(self) -> tuple[str, ...]:
-        """KEY=VALUE that restore all of them; null is veRL's own value."""
-        return tuple(f"{each.key}={text_of(each.before)}" for each in self.edits)
+    def undone(self) -> tuple[Edit, ...]:
+        """The edits that restore all of them; null is veRL's own value."""
+        return tuple(Edit(each.key, each.now, each.before) for each in self.edits)
 
 
 def last_change(run: RunDir, onset: Onset) -> Change | None:

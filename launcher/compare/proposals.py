@@ -62,7 +62,7 @@ def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> 
     no advised fix touches, then the advised fixes.
     """
     change, earlier = _undone(run, onset, step)
-    undoing = [] if change is None else [_proposal((each.undone for each in change.edits), f"undoes {change.words}")]
+    undoing = [] if change is None else [_proposal(change.undone, f"undoes {change.words}")]
     undone = {} if change is None else {each.key: each.before for each in change.edits}
     known = rules().get(onset.rule)
     learning = known is None or known.family not in ("speed", "memory")  # a learning rate slows no step
@@ -134,5 +134,5 @@ def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlCo
     change = last_change(run, onset)
     if change is not None:
         with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it
-            return change, configuration(planned_fork(run, change.undoing, step=step)[0].snapshot())
+            return change, configuration(planned_fork(run, settings_of(change.undone), step=step)[0].snapshot())
     return None, None

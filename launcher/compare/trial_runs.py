@@ -19,7 +19,7 @@ from launcher.health.catalogue import rules
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
 from launcher.preset.files import restore
-from launcher.preset.settle import configuration
+from launcher.preset.settle import configuration, settings_of
 from launcher.record import queued
 from launcher.record.layout import RunDir
 from launcher.record.state import current
@@ -60,7 +60,7 @@ class TrialPlan:
 
     def undoes(self, arm: Sequence[str]) -> str | None:
         """What a trial undoes, such as "what the fork changed"."""
-        return self.change.words if self.change is not None and tuple(arm) == self.change.undoing else None
+        return self.change.words if self.change is not None and tuple(arm) == settings_of(self.change.undone) else None
 
     @property
     def lines(self) -> list[str]:
@@ -138,10 +138,21 @@ def plan(
 
 
 def start_apart(planned: TrialPlan) -> None:
+<<<<<<< HEAD
     """Runs the trials in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
     words = ["try", planned.run.id, "--rule", planned.onset.rule, "--checkpoint", str(planned.step), "--yes"]
     planned.run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", *words], planned.run.trials_log)
+=======
+    """Runs the trials in a process of its own."""
+    try_apart(planned.run, "--rule", planned.onset.rule, "--at", str(planned.step))
+
+
+def try_apart(run: RunDir, *options: str) -> None:
+    """Runs `ppo-tui try` in a process of its own, which writes trials.log. Raises OSError."""
+    run.trials_log.write_bytes(b"")
+    detached(["launcher.cli.main", "try", run.id, *options, "--yes"], run.trials_log)
+>>>>>>> 2d55a903 (Show a hang as a failure, and try the fix of each problem with T)
 
 
 def enqueue(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:

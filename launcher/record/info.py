@@ -26,11 +26,6 @@ class Edit(Record):
     before: Any = None
     now: Any = None
 
-    @property
-    def undone(self) -> "Edit":
-        """The edit that restores the value before."""
-        return Edit(self.key, self.now, self.before)
-
 
 @dataclass(frozen=True, slots=True)
 class Origin(Record):

@@ -51,6 +51,11 @@ class Problem:
         return _FINDING[self.level] if self.kind == "finding" else _WORDS.get(self.kind, self.level.words)
 
     @property
+    def topic(self) -> str | None:
+        """The topic of `ppo-tui help`; None for an unknown cause and for advice about speed."""
+        return None if self.id == "unknown" or self.kind == "slow step" else self.id
+
+    @property
     def what(self) -> str:
         """`Unrewarded drift: KL rose by 0.10`."""
         return ": ".join(filter(None, (self.title, self.message)))

@@ -9,10 +9,12 @@ import pytest
 from console_logs import DATA, stored
 from pilots import drawn, message, until
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
+from tui.kit.dialogs.ask import AskScreen
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.log_tail import LogTail
@@ -135,6 +137,14 @@ async def test_what_no_preset_can_do_is_said(make: SimpleNamespace, failed: Path
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "d", "end", "e")
         assert isinstance(app.screen, DiagnosisScreen) and "outside ppo-tui" in message(app)
+
+
+async def test_a_fix_is_tried_in_a_fork(make: SimpleNamespace, failed: Path) -> None:
+    app = make.app(failed)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot, "d", "T")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        assert app.screen.query_one(Input).value.split()[1:] == [f"{MICRO}=1"]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])

@@ -77,7 +77,7 @@ async def on_page(pilot: Pilot[Any], rule: str = RULE) -> CheckDetailScreen:
     app = pilot.app
     await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
     app.screen.call_later(partial(navigation(app).show, "check", app.screen.view, rule))  # type: ignore[attr-defined]
-    await until(pilot, lambda: isinstance(app.screen, CheckDetailScreen) and "Trial" in page(app))
+    await until(pilot, lambda: isinstance(app.screen, CheckDetailScreen) and "→" in page(app))
     assert isinstance(app.screen, CheckDetailScreen)
     return app.screen
 
@@ -102,7 +102,7 @@ async def test_health_the_page_the_editor_and_try_have_one_value(make: SimpleNam
     app = make.app(run)
     async with app.run_test(size=LARGE) as pilot:
         await on_page(pilot)
-        assert proposal.words in page(app)
+        assert f"fix 1 e {proposal.words}" in page(app)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditorScreen))
         draft = app.screen.draft  # type: ignore[attr-defined]
@@ -143,4 +143,4 @@ async def test_who_only_watches_tries_nothing(make: SimpleNamespace) -> None:
         shown = await on_page(pilot)
         await pilot.press("T")
         await until(pilot, lambda: "Read-only" in message(app))
-        assert app.screen is shown and "e T" not in page(app)
+        assert app.screen is shown and "fix 1 e" not in page(app)

@@ -14,6 +14,7 @@ from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample
+from tui.pages.editor.screen import EditorScreen
 from tui.pages.time.screen import NOTHING, TimeScreen, TimeView
 
 GIB = 1 << 30
@@ -100,6 +101,16 @@ async def test_new_spans_are_shown_as_they_come(make: SimpleNamespace) -> None:
         assert "no spans of this step" in text(pilot) and "rank 0" not in text(pilot)
         span_runs.write_spans(RunDir(path).attempt(1), span_runs.recorded())
         await until(pilot, lambda: "rank 0" in text(pilot))
+
+
+async def test_e_edits_with_the_first_fix(make: SimpleNamespace) -> None:
+    app = make.app(toy(make))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        await until(pilot, lambda: "raise trainer.validate_every from 3 to 6" in text(pilot))
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EditorScreen))
+        assert app.screen.draft.loaded().preset.trainer.validate_every == 6
 
 
 async def test_a_run_without_a_step_says_what_will_come(make: SimpleNamespace) -> None:

@@ -32,9 +32,10 @@ _VERBS = {  # action -> what it does to a run
     "edit": Verb.EDIT,
     "mute": Verb.MUTE,
     "try": Verb.TRY,
+    "try_fix": Verb.FORK,
 }
 _CHANGES = frozenset({*_VERBS, "note"}) - {"edit"}
-_NO_TROUBLE = "the run has not failed, and printed no errors"
+_NO_TROUBLE = "the run has not failed, does not hang, and printed no errors"
 
 
 class Offers:
@@ -64,7 +65,7 @@ def run_refusal(action: str, reader: RunReader | None, *, read_only: bool) -> st
     if reader is None:
         return "the run is being read" if action in _VERBS or action == "diagnosis" else None
     if action == "diagnosis":
-        return _NO_TROUBLE if reader.trouble is None else None
+        return _NO_TROUBLE if reader.trouble is None and reader.problem is None else None
     if read_only and action in _CHANGES:
         return READ_ONLY
     return reader.refusals.get(_VERBS[action]) if action in _VERBS else None

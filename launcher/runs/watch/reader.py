@@ -28,6 +28,7 @@ from launcher.runs.watch.steps import StepTail, inherited_steps, parent_of
 
 if TYPE_CHECKING:
     from launcher.preset.effective import EffectiveConfig
+    from launcher.record.problem import Problem
     from launcher.runs.watch.run_diagnosis import Explanation
 
 ERRORS = "ERR-1"  # the health rule about errors in the log
@@ -135,6 +136,15 @@ class RunReader:
             preset = self.info.preset
             self._configured = self.info, None if preset is None else configuration(preset)
         return self._configured[1]
+
+    @property
+    def problem(self) -> Problem | None:
+        """The hang of a live run, else what `explain` found: why the run failed, or what its errors mean."""
+        if (found := self.state.standstill) is not None and self.state.live:
+            from launcher.runs.watch.stalls import problem_of
+
+            return problem_of(found, None, self.config)
+        return self.explanation.problem if self.explanation else None
 
     def startup(self, now: float | None) -> Startup | None:
         """The progress of the newest attempt's start; None after its first step."""

@@ -1,7 +1,7 @@
 """Actions on the checkpoints of a run: resume it, score one, make a model of one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,9 +11,10 @@ from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.runs.watch.reader import RunReader
 from tui.kit.actions.background import in_background, narrator, reported
+from tui.kit.actions.editing import chosen_offer
 from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import confirmed
-from tui.kit.navigation import navigation
+from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page
 
 T = TypeVar("T")
@@ -51,7 +52,18 @@ def begin_fork(page: Page[Any], reader: RunReader) -> None:
     page.in_worker(partial(fork_run, page, reader.dir), "start")
 
 
-async def fork_run(page: Page[Any], run: RunDir) -> None:
+def try_entry(page: Page[Any], run: RunView, name: str) -> None:
+    """Forks a run with the settings of a fix; where no entry is chosen, of the first one that has some."""
+    from launcher.preset.settle import settings_of
+
+    offer = chosen_offer(run, name)
+    if offer is None or not offer.edits:
+        page.notify("This fix has no value to try; e opens the preset editor" if offer else "No fix to try")
+    else:
+        page.in_worker(partial(fork_run, page, run.reader.dir, settings_of(offer.edits)), "start")
+
+
+async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
     from launcher.runs.act.fork import fork, fork_step, fork_steps
 
@@ -73,7 +85,8 @@ async def fork_run(page: Page[Any], run: RunDir) -> None:
         return fork(run, settings, narrator(app), step=int(at), force=force)
 
     question = f"Fork {run.id}: step of the checkpoint, then KEY=VALUE changes"
-    await _begin(page, act, lambda start: ask_and_do(app, question, f"{step} ", start, wrong, there))
+    typed = f"{' '.join([str(step), *changes])} "
+    await _begin(page, act, lambda start: ask_and_do(app, question, typed, start, wrong, there))
 
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:

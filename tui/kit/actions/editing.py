@@ -72,13 +72,18 @@ def open_entry(app: App[Any], run: RunView, name: str) -> None:
         edit_entry(app, run, name)
 
 
+def chosen_offer(run: RunView, name: str) -> Offer | None:
+    """The fix of an entry of the run's problem; where none is chosen, the first one that changes something."""
+    kind, _, number = name.partition(" ")
+    problem = run.reader.problem
+    offers = problem.offers if problem else ()
+    return offers[int(number)] if kind == "fix" else next((offer for offer in offers if offer.field), None)
+
+
 def edit_entry(app: App[Any], run: RunView, name: str) -> None:
     """Opens the editor at what a fix changes; where none is chosen, at the first one that changes something."""
-    kind, _, number = name.partition(" ")
-    reader = run.reader
-    offers = reader.explanation.offers if reader.explanation else ()
-    chosen = offers[int(number)] if kind == "fix" else next((offer for offer in offers if offer.field), None)
-    if kind == "fix" and chosen is not None and chosen.field is None and reader.info.preset is not None:
+    chosen = chosen_offer(run, name)
+    if chosen is not None and chosen.field is None and run.reader.info.preset is not None:
         app.notify("This fix is not a preset setting; apply it outside ppo-tui")
         return
     edit_offer(app, run, chosen)

@@ -107,6 +107,19 @@ async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> b
     return False
 
 
+async def begin_faster(app: App[Any], run: RunDir) -> bool:
+    """Shows the setting that `try --faster` measures and its runs, and starts them as `begin_trials` does."""
+    from launcher.compare.faster import plan
+    from launcher.compare.trial_runs import try_apart
+
+    with reported(app, "Nothing to measure", "warning"):
+        planned = await asyncio.to_thread(plan, run)
+        if await confirmed(app, "Measure this fix?", "\n".join(planned.lines), "start"):
+            await asyncio.to_thread(try_apart, run, "--faster", "--at", str(planned.step))
+            return True
+    return False
+
+
 async def note_run(page: Page[Any], run: RunDir) -> None:
     """Asks for the note and the tags of a run. Runs in a worker."""
     from launcher.record.control import refuse_later

@@ -1,4 +1,4 @@
-"""The findings of the preflight: one line each, the selected one in full."""
+"""The findings of the preflight, the selected one with its fixes."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -8,14 +8,13 @@ from textual.message import Message
 
 from launcher.check.finding import Finding
 from launcher.core.text import clean
-from tui.kit.drawing.glyphs import ELLIPSIS, OK, signs
-from tui.kit.drawing.rows import Item, Row, paragraph
+from tui.kit.drawing.glyphs import ELLIPSIS, OK
+from tui.kit.drawing.rows import Item, Row, paragraph, width
 from tui.kit.keys import KEYS
 from tui.kit.page import Offers
-from tui.kit.run_words import reference
+from tui.kit.run_words import level_sign, reference
 from tui.kit.widgets.lists import Items
 
-LEVELS = signs("finding")
 _INDENT = 3
 _LEAST = 8  # cells of text, however narrow
 
@@ -43,7 +42,7 @@ class Findings(Offers, Items, inherit_bindings=False):
     ) -> None:
         """Replaces the findings; `quiet` is shown if there are none.
 
-        With an inspector `beside` it, every message is whole and the inspector has the details of the selected one.
+        With an inspector `beside` it, that has the fixes of the selected one.
         """
         self.findings, self.quiet, self.beside = findings, quiet, beside
         self._lay()
@@ -71,7 +70,7 @@ class Findings(Offers, Items, inherit_bindings=False):
         return "no finding is selected" if self.chosen is None else "this finding has no fix that is a setting"
 
     def _lay(self) -> None:
-        """Folds all findings but the selected one; at first that is the worst."""
+        """Opens the selected finding; at first that is the worst."""
         names = [_name(each) for each in self.findings]
         if self.cursor not in names or not self._steered:
             self.cursor = names[0] if names else None
@@ -81,12 +80,7 @@ class Findings(Offers, Items, inherit_bindings=False):
             return
         self._listed = wanted
         items = [
-            Item(
-                _name(each),
-                message_rows(each, columns)
-                if self.beside
-                else finding_rows(each, columns, folded=_name(each) != self.cursor),
-            )
+            Item(_name(each), finding_rows(each, columns, opened=_name(each) == self.cursor and not self.beside))
             for each in self.findings
         ]
         if not items and self.quiet:
@@ -97,12 +91,11 @@ class Findings(Offers, Items, inherit_bindings=False):
             self.call_after_refresh(self._into_sight)
 
 
-def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
-    """` ✖ error V3 batch 64 is ...`; if unfolded, with the whole message, the keys and the fix."""
-    if folded:
-        head, beside = _head(finding, columns)
-        return [[*head, (_cut(_message(finding), beside), "text")] if beside >= _LEAST else head]
+def finding_rows(finding: Finding, columns: int, *, opened: bool) -> list[Row]:
+    """` ✖ error V3 batch 64 is ...`; `opened` also with the keys and the fixes."""
     rows = message_rows(finding, columns)
+    if not opened:
+        return rows
     if finding.keys:
         from launcher.preset.settle import shown_name  # with all of veRL's keys, for which no first frame waits
 
@@ -113,19 +106,20 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
 
 def message_rows(finding: Finding, columns: int) -> list[Row]:
     """Level, rule and the whole message of a finding."""
-    head, beside = _head(finding, columns)
+    sign, role = level_sign(finding.problem.level)
+    head: Row = [(" ", "text"), (f"{sign} {finding.level}", role), (f" {clean(finding.id)}  ", "dim")]
+    beside = columns - width(head)
     narrow = beside < 3 * _LEAST  # the message gets lines of its own
-    message = _message(finding)
+    message = " ".join(clean(finding.message).split())
     first, *more = ["", *_wrap(message, columns)] if narrow else _hang(message, beside, columns)
     return [[*head, (first, "text")], *([(f"{'':{_INDENT}}{line}", "text")] for line in more)]
 
 
 def fix_rows(finding: Finding, columns: int) -> list[Row]:
-    """The fix of a finding, and the effect of `F`."""
+    """The fixes of a finding, and the effect of `F`."""
     rows: list[Row] = []
-    if finding.fix:
-        fix = " ".join(clean(finding.fix).split())
-        rows += paragraph(f"fix: {fix}", "live", columns, indent=_INDENT)
+    for line in finding.problem.lines():
+        rows += paragraph(" ".join(clean(line).split()), "live", columns, indent=_INDENT)
     if finding.change:
         settings = " ".join(f"{field}={value}" for field, value in finding.change.items())
         rows += paragraph(f"F sets {settings}", "dim", columns, indent=_INDENT)
@@ -137,17 +131,6 @@ def fix_rows(finding: Finding, columns: int) -> list[Row]:
 def reference_rows(finding: Finding) -> list[Row]:
     """The reference topic of the finding."""
     return [[(f"{'':{_INDENT - 1}}", "text"), *row] for row in reference(finding.id)]
-
-
-def _head(finding: Finding, columns: int) -> tuple[Row, int]:
-    """Level and rule, and the cells next to them."""
-    sign, role = LEVELS[finding.level]
-    head: Row = [(" ", "text"), (f"{sign} {finding.level}", role), (f" {clean(finding.id)}  ", "dim")]
-    return head, columns - sum(len(text) for text, _ in head)
-
-
-def _message(finding: Finding) -> str:
-    return " ".join(clean(finding.message).split())
 
 
 def _name(finding: Finding) -> str:

@@ -10,11 +10,12 @@ from textual.app import ComposeResult
 
 from launcher.core.errors import UserError
 from launcher.metrics.store import SeriesStore
-from launcher.preset.settle import offers
 from launcher.record.check import Check
 from launcher.record.levels import Level
+from launcher.record.problem import Problem
+from launcher.runs.watch.problems import flag
 from launcher.runs.watch.reader import ERRORS
-from tui.kit.actions.editing import edit_entry, edit_offer, edit_run
+from tui.kit.actions.editing import edit_entry, edit_offer
 from tui.kit.actions.run_actions import begin_trials
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.axes import plan
@@ -36,6 +37,7 @@ class FlagPage(RunPage):
         super().__init__(run)
         self._proposals: dict[tuple[str, Level], Proposal | None] = {}
         self._asked = set[tuple[str, Level]]()
+        self._made: tuple[object, Problem] | None = None
 
     @property
     def check(self) -> Check:
@@ -48,6 +50,17 @@ class FlagPage(RunPage):
     @property
     def topic(self) -> str:
         return self.check.rule
+
+    @property
+    def problem(self) -> Problem:
+        """The check with its fixes, what a trial would change first before the others; made anew when one changes."""
+        check = self.check
+        proposal, config = self.proposal_of(check), self.reader.config
+        made_of = check, proposal, config
+        if self._made is None or self._made[0] != made_of:
+            found = flag(check, config, imported=self.reader.state.state == "imported")
+            self._made = made_of, found.first(proposal.offer if proposal else None)
+        return self._made[1]
 
     def proposal_of(self, check: Check) -> Proposal | None:
         """What a trial would change first; None until it is found."""
@@ -79,14 +92,12 @@ class FlagPage(RunPage):
 
     @work(group="edit", exclusive=True)
     async def action_edit(self) -> None:
-        check, info = self.check, self.reader.info
+        check = self.check
         if check.rule == ERRORS and self.reader.explanation is not None:
             edit_entry(self.app, self.run, "")
-        elif (proposal := await self._proposed(check)) is not None:
-            edit_run(self.app, info, proposal.edits[0].key, settings=proposal.settings)
         else:
-            offered = offers(check.fixes if check.on else (), self.reader.config)
-            edit_offer(self.app, self.run, next((offer for offer in offered if offer.field), None))
+            await self._proposed(check)
+            edit_offer(self.app, self.run, next((offer for offer in self.problem.offers if offer.field), None))
 
 
 class CheckDetailScreen(FlagPage, ChartScreen):
@@ -123,8 +134,7 @@ class CheckDetailScreen(FlagPage, ChartScreen):
         return series, plan(self.reader.state, series.last_step)
 
     def show_charts(self) -> None:
-        proposal = self.proposal_of(self.check)
-        self.query_one(Inspector).show(inspect_check(self.run, self.rule, self.size.width - 1, proposal))
+        self.query_one(Inspector).show(inspect_check(self.run, self.problem, self.size.width - 1))
 
     def show_body(self) -> None:
         self.show_charts()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from launcher.core.text import clean
 from launcher.health.catalogue import families
 from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_metric
-from launcher.preset.settle import offers
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
-from launcher.record.fix import Offer
+from launcher.record.problem import Problem
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.charts.axes import plan
@@ -23,9 +21,6 @@ from tui.kit.navigation import RunView
 from tui.kit.problem_rows import INDENT, explained, fix_items
 from tui.kit.run_words import level_sign, reference
 from tui.kit.widgets.inspector import CHARTS, Inspection
-
-if TYPE_CHECKING:
-    from launcher.compare.proposals import Proposal
 
 _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
@@ -44,8 +39,9 @@ def find_check(checks: Sequence[Check], rule: str) -> Check:
     return next((check for check in checks if check.rule == rule), Check(rule))
 
 
-def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | None = None) -> Inspection:
-    """Name and message of a check, its curves with their limits, and its page."""
+def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
+    """Name and message of a check, its curves with their limits, its fixes, its meaning and its history."""
+    rule = problem.id
     reader = run.reader
     checks = reader.state.checks
     check = find_check(checks, rule)
@@ -53,12 +49,14 @@ def inspect_check(run: RunView, rule: str, columns: int, proposal: Proposal | No
     place = f"{rules.index(rule) + 1}/{len(rules)}" if rule in rules else ""
     levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
     changes = [change for change in levels if change.rule == rule]
-    offered = offers(check.fixes if check.on else (), reader.config)
-    edited = [] if proposal or run.read_only else [offer for offer in offered if offer.field][:1]
-    rows = [] if proposal is None else proposed(proposal, columns, "" if run.read_only else " (e edits, T tries it)")
-    rows += page(check, changes, offered, edited, columns)
+    edited = [] if run.read_only else [offer for offer in problem.offers if offer.field][:1]
+    rows = _limits(check, columns)
+    rows += [row for item in fix_items(problem.offers, edited, columns) for row in item.rows]
+    rows += _meanings(check, columns)
+    for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
+        rows += _happened("History" if index == 0 else "", change, columns)
     if rule == ERRORS and (found := reader.explanation) is not None:
-        rows = [*explained(found, columns), [], *rows]
+        rows = [*explained(found.problem, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
         rows = [*rows, [], *stalled(report, columns)]
     rows = [*rows, *reference(clean(rule), INDENT)]
@@ -97,29 +95,14 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
     return rows
 
 
-def page(
-    check: Check, changes: Sequence[LevelChange], offered: Sequence[Offer], edited: Sequence[Offer], columns: int
-) -> list[Row]:
-    """The meaning of the check, its limits, what to try while it flags, and its history.
-
-    `edited`: what the preset editor opens with.
-    """
-    family = families().get(check.family)
-    rows: list[Row] = []
-    rows += _limits(check, columns)
-    rows += [row for item in fix_items(offered, edited, columns) for row in item.rows]
-    if family is not None:
-        rows += labelled([(" Meaning", "dim")], family.meaning, "text", INDENT, columns)
-        rows += labelled([(" Healthy", "dim")], family.healthy, "text", INDENT, columns)
-        rows += labelled([(" Bad", "dim")], family.bad, "text", INDENT, columns)
-    for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
-        rows += _happened("History" if index == 0 else "", change, columns)
+def _meanings(check: Check, columns: int) -> list[Row]:
+    """What the metrics of the check measure, and their healthy and bad course."""
+    family, rows = families().get(check.family), list[Row]()
+    for label, text in (
+        (("Meaning", family.meaning), ("Healthy", family.healthy), ("Bad", family.bad)) if family else ()
+    ):
+        rows += labelled([(f" {label}", "dim")], text, "text", INDENT, columns)
     return rows
-
-
-def proposed(proposal: Proposal, columns: int, keys: str) -> list[Row]:
-    """What a trial would change first; `keys` names those that edit and try it."""
-    return labelled([(" Trial", "dim")], f"{proposal.words}{keys}", "text", INDENT, columns)
 
 
 def _limits(check: Check, columns: int) -> list[Row]:
@@ -148,20 +131,9 @@ def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
     return labelled(row, f"{change.message} {glyphs.DOT} was {change.before}", "dim", width(row), columns)
 
 
-def check_line(check: Check, columns: int) -> Row:
-    """Level, name, rule and, where it has room, the message in one row."""
-    head, *_ = check_rows(check, columns)
+def check_row(check: Check, columns: int) -> Row:
+    """Level, name, rule and, where it has room, the message in one row; enter shows all of it."""
+    rule = clean(check.rule) + (" · muted" if check.muted else "")
+    head = crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], max(columns, 1))
     message: Row = [(clean(check.message), "text" if check.on else "dim")]
     return crop(put(head, _MESSAGE, message, 2), columns) if columns >= _MESSAGE + _SOME else head
-
-
-def check_rows(check: Check, columns: int) -> list[Row]:
-    """Level, name and rule in one row, the message below it, and since when."""
-    rule = clean(check.rule) + (" · muted" if check.muted else "")
-    rows: list[Row] = [crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], max(columns, 1))]
-    message = clean(check.message)
-    if check.on and check.since is not None:
-        message = f"since step {check.since}: {message}"
-    elif check.was is not None:
-        message = f"{message} ({check.was} until step {check.cleared})"
-    return rows + paragraph(message, "text" if check.on else "dim", columns + 1, indent=INDENT, least=16)

@@ -1,4 +1,4 @@
-"""Why a run failed, on its dashboard: what it means, the lines of the log that show it, what to try."""
+"""Why a run failed or hangs, on its dashboard: what it means, what shows it, the fixes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tui.kit.problem_rows import entries, meaning_rows, title_rows
 from tui.kit.widgets.painted import Grown
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.run_diagnosis import Explanation
+    from launcher.record.problem import Problem
 
 _MEANING = 2  # rows of it beside entries that do not all fit
 _HINT = "d show all "
@@ -20,16 +20,18 @@ _HINT = "d show all "
 class DiagnosisPanel(Grown):
     """The diagnosis: as many entries as fit, around the cursor. Hidden if there is nothing to explain."""
 
-    found: Explanation | None = None
+    found: Problem | None = None
     titled = False
     cursor: str | None = None
 
-    def show(self, found: Explanation | None, said: str | None) -> None:
+    def show(self, found: Problem | None, said: str | None) -> None:
         """`said` is the text above the charts, which is not repeated."""
         if found == self.found:
             return
-        self.found, self.cursor = found, None
-        self.titled = found is not None and found.diagnosis.title != said
+        if found is None or self.found is None or found.id != self.found.id:
+            self.cursor = None
+        self.found = found
+        self.titled = found is not None and not (said or "").startswith(found.title)
         self.set_class(found is None, HIDDEN)
         self.redraw()
 
@@ -67,7 +69,7 @@ class DiagnosisPanel(Grown):
         drawn = [*title, *meaning]
         for item in items[first : first + room]:
             ((text, role), *rest) = item.rows[0]
-            drawn.append([(CURSOR, "live"), (text[1:], role), *rest] if item.name == self.cursor else item.rows[0])
+            drawn.append([(CURSOR, "live"), (text[1:], role), *rest] if item.name and item.name == self.cursor else item.rows[0])
         left = len(items) - len(items[first : first + room])
         if left:
             drawn[-1] = spread(drawn[-1], [(f" {left} more · {_HINT}", "dim")], columns)

@@ -1,9 +1,7 @@
 """How a run ended, or why it stands still, in a sentence over its charts."""
 
 import math
-import re
 
-from rich.cells import cell_len
 from textual.geometry import Size
 
 from launcher.core.format import counted, duration, remaining
@@ -11,7 +9,7 @@ from launcher.core.text import clean
 from launcher.record.state import RunState, TrackedRun
 from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
-from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST, ELLIPSIS
+from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
 from tui.kit.drawing.rows import Row, crop, paragraph, spread, width
 from tui.kit.page import HIDDEN
 from tui.kit.run_words import STATES, level_sign, notice, state_words
@@ -129,15 +127,10 @@ class TrackerLine(Grown):
 
 
 MOST = 3  # lines
-_FOLDERS = re.compile(r"(?<=\s)/\S+/(?=[^/\s]+:\d)|^/\S+/(?=[^/\s]+:\d)")  # before a file with its line
 
 
 class Banner(Grown):
-    """How the run ended or why it stands still, in up to three lines; for a standstill also the evidence and what to
-    try.
-
-    Hidden while the run continues.
-    """
+    """How the run ended or why it stands still, in up to three lines. Hidden while the run continues."""
 
     state: RunState | None = None  # until it is read
 
@@ -152,16 +145,4 @@ class Banner(Grown):
             return []
         role, sentence = closing
         sign = "".join(text for text, _ in state_words(self.state)).split()[0]
-        drawn = paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)
-        if (found := self.state.standstill) is not None and self.state.live:
-            from launcher.runs.watch.stalls import problem_of
-
-            problem = problem_of(found, None)
-            seen = [*found.evidence[:1], *(f"fix: {offer.text}" for offer in problem.offers[:1])]
-            drawn += [crop([(f"   {_fitted(clean(line), columns - 3)}", "text")], columns) for line in seen]
-        return drawn[:MOST]
-
-
-def _fitted(text: str, columns: int) -> str:
-    """The text; if it is too long, without the folders of its files."""
-    return text if cell_len(text) <= columns else _FOLDERS.sub(f"{ELLIPSIS}/", text)
+        return paragraph(f"{sign} {sentence}".replace("\n", " "), role, columns, most=MOST)

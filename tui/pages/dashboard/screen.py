@@ -159,9 +159,9 @@ class DashboardScreen(RunPages):
     def _show_diagnosis(self) -> None:
         reader = self.reader
         assert reader is not None
-        found = reader.explanation if reader.state.failed else None
+        found = reader.problem if reader.state.failed or reader.state.standstill is not None else None
         self.set_class(found is not None, "-diagnosed")
-        self.query_one(DiagnosisPanel).show(found, reader.state.error)
+        self.query_one(DiagnosisPanel).show(found, reader.state.error or reader.state.stall)
         refused = reader.refusals, reader.trouble is not None
         if refused != self._refused:  # the footer paints itself whole
             self._refused = refused
@@ -340,7 +340,7 @@ class DashboardScreen(RunPages):
     @property
     def topic(self) -> str | None:
         checks, found = self.query_one(Checklist), self.query_one(DiagnosisPanel).found
-        return found.diagnosis.known_cause if found is not None and checks.cursor is None else checks.chosen
+        return found.topic if found is not None and checks.cursor is None else checks.chosen
 
     def action_explain(self) -> None:
         checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)

@@ -12,7 +12,7 @@ from launcher.preset.settle import origin_words, setting_name, value_now
 from launcher.preset.yaml_text import text_of
 from launcher.record.fix import Offer
 from launcher.record.layout import RunDir
-from launcher.runs.watch.run_diagnosis import Explanation
+from launcher.record.problem import Problem
 from tui.kit.drawing.glyphs import ARROW
 from tui.kit.drawing.rows import Row, labelled, paragraph
 from tui.kit.log_rows import lines_around, log_rows
@@ -23,20 +23,17 @@ from tui.kit.widgets.inspector import Inspected, Inspection
 _VALUE = 8  # column of the values
 
 
-def inspect_finding(
-    page: Inspected[None], run: RunView, explanation: Explanation, key: str, columns: int
-) -> Inspection:
+def inspect_entry(page: Inspected[None], run: RunView, problem: Problem, key: str, columns: int) -> Inspection:
     """All about the line or the fix of this name."""
-    found = explanation.diagnosis
-    for quote in found.evidence:
-        if key == name_of_line(quote.line):
+    for quote in problem.evidence:
+        if quote.line is not None and key == name_of_line(quote.line):
             lines, offset = page.read_once(key, partial(_log, run.reader.dir, quote.line)) or (None, None)
             head = [[(f" Line {quote.line}", "title")], *paragraph(clean(quote.text), "critical", columns), []]
             return Inspection(head, rows=log_rows(lines, offset, columns))
-    for index, offer in enumerate(explanation.offers):
+    for index, offer in enumerate(problem.offers):
         if key == name_of_fix(index):
             rows = _fix(offer, run.reader.config, columns)
-            return Inspection([[(f" Fix {index + 1} of {len(explanation.offers)}", "title")], []], rows=rows)
+            return Inspection([[(f" Fix {index + 1} of {len(problem.offers)}", "title")], []], rows=rows)
     return Inspection()
 
 
@@ -69,4 +66,6 @@ def _fix(offer: Offer, config: EffectiveConfig | None, columns: int) -> list[Row
             rows += labelled([(f" {ARROW}", "dim")], clean(wanted[name]), "live", _VALUE, columns)
     if offer.field:
         rows += [[], [(" e ", "live"), ("opens the preset editor with this change", "dim")]]
+    if offer.edits:
+        rows.append([(" T ", "live"), ("forks the run with it", "dim")])
     return rows

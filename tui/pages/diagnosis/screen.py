@@ -1,5 +1,6 @@
-"""The whole diagnosis of a failed run, or of the errors of a live one."""
+"""The whole diagnosis of a run that failed or hangs, or of the errors of a live one."""
 
+from tui.kit.actions.checkpoints import try_entry
 from tui.kit.actions.editing import edit_entry, open_entry
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
@@ -9,7 +10,7 @@ from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import reference
 from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lists import Items
-from tui.pages.diagnosis.inspection import inspect_finding
+from tui.pages.diagnosis.inspection import inspect_entry
 
 
 class DiagnosisList(Items, inherit_bindings=False):
@@ -20,8 +21,8 @@ class DiagnosisList(Items, inherit_bindings=False):
 
 _REST = 6  # rows of the page without its entries
 _READING = "Reading the log …"
-_NO_ERROR = "No error in the log. This page explains why a run failed, with what to try."
-LEGEND = " e  open the preset editor at the fix"
+_NO_ERROR = "No error in the log. This page explains why a run failed or hangs, with what to try."
+LEGEND = " e  open the preset editor at the fix    T  try it"
 
 
 class DiagnosisScreen(ItemsPage):
@@ -38,40 +39,42 @@ class DiagnosisScreen(ItemsPage):
 
     def items(self, columns: int) -> list[Item]:
         reader = self.reader
-        explanation = reader.explanation
-        if explanation is None:
+        problem = reader.problem
+        if problem is None:
             reading = reader.unexplained or reader.explaining
             return [Item(None, paragraph(_READING if reading else _NO_ERROR, "dim", columns))]
         gap: list[Row] = [[]]
-        head = [*title_rows(explanation, columns - 1), *meaning_rows(explanation, columns - 1), *gap]
+        head = [*title_rows(problem, columns - 1), *meaning_rows(problem, columns - 1), *gap]
         shown = [Item(None, head)]
-        found = entries(explanation, columns - 1)
+        found = entries(problem, columns - 1)
         if self.inspects:  # which has the whole of one: where all have no room, the fixes have it first
             for most in (None, 1):
                 if len(head) + sum(len(item.rows) for item in found) > self.size.height - _REST:
-                    found = entries(explanation, columns - 1, most, quoted=1)
+                    found = entries(problem, columns - 1, most, quoted=1)
         for item in found:
             if item.name == name_of_fix(0) and len(shown) > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
-        legend: list[Row] = [[(LEGEND, "dim")]] if any(offer.field for offer in explanation.offers) else []
-        cause = explanation.diagnosis.known_cause
-        return [*shown, Item(None, [*gap, *legend, *(reference(cause) if cause else [])])]
+        legend: list[Row] = [[(LEGEND, "dim")]] if any(offer.field for offer in problem.offers) else []
+        return [*shown, Item(None, [*gap, *legend, *(reference(self.topic) if self.topic else [])])]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        explanation = self.reader.explanation
-        return inspect_finding(self, self.run, explanation, key, columns) if explanation and key else Inspection()
+        problem = self.reader.problem
+        return inspect_entry(self, self.run, problem, key, columns) if problem and key else Inspection()
 
     @property
     def topic(self) -> str | None:
-        explanation = self.reader.explanation
-        return explanation.diagnosis.known_cause if explanation else None
+        problem = self.reader.problem
+        return problem.topic if problem else None
 
     def open_entry(self, name: str) -> None:
         open_entry(self.app, self.run, name)
 
     def action_edit(self) -> None:
         edit_entry(self.app, self.run, self.listed.cursor or "")
+
+    def action_try_fix(self) -> None:
+        try_entry(self, self.run, self.listed.cursor or "")
 
     def action_log(self) -> None:
         navigation(self.app).show("log", self.run)

@@ -22,7 +22,6 @@ from tui.kit.drawing.glyphs import ARROW, CRITICAL
 from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import Row, fold, folded, labelled, paragraph
 from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words
-from tui.kit.widgets.findings import LEVELS
 from tui.kit.widgets.inspector import CHARTS, Inspection
 from tui.pages.runs.run_list import RunSummary
 from tui.pages.runs.run_rows import FITS, SEE_QUEUE, setting_words
@@ -155,7 +154,7 @@ def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> 
         (name, role), (text, text_role) = row
         rows += labelled([(name.strip(), role)], text, text_role, _NAME, columns)
     for finding in known.findings:
-        sign, role = LEVELS[finding.level]
+        sign, role = level_sign(finding.problem.level)
         rows += labelled([(f"{sign} {finding.id}", role)], finding.message, "text", _NAME, columns)
     if known.base:
         rows += [[], _fact("base", [(clean(known.base), "text")]), *_settings("changes", known.edits, columns)]

@@ -5,10 +5,14 @@ import asyncio
 from textual import work
 from textual.app import ComposeResult
 
+from launcher.record.fix import Offer
 from launcher.timing.report import Report, Timing
+from launcher.timing.words import problems
+from tui.kit.actions.editing import edit_offer
+from tui.kit.actions.run_actions import begin_faster
 from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
-from tui.kit.navigation import RunView
+from tui.kit.navigation import RunView, navigation
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.painted import Painted
 from tui.pages.time.rows import (
@@ -107,7 +111,24 @@ class TimeScreen(RunPage):
         self.step = None
         self.show_body()
 
+    @property
+    def _offer(self) -> Offer | None:
+        """The first fix that is a setting."""
+        report = self.query_one(TimeView).report if self.is_mounted else None
+        offers = (offer for problem in (problems(report) if report else ()) for offer in problem.offers)
+        return next((offer for offer in offers if offer.field), None)
+
+    def action_edit(self) -> None:
+        edit_offer(self.app, self.run, self._offer)
+
+    @work(group="try", exclusive=True)
+    async def action_try_fix(self) -> None:
+        if await begin_faster(self.app, self.reader.dir):
+            navigation(self.app).show("trials", self.run)
+
     def refusal(self, action: str) -> str | None:
+        if action == "try_fix" and self._offer is None:
+            return "no setting to try"
         if action in ("step", "newest") and not self.timing.steps(self.reader.series):
             return "no step has ended yet"
         return super().refusal(action)
