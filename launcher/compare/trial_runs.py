@@ -138,21 +138,14 @@ def plan(
 
 
 def start_apart(planned: TrialPlan) -> None:
-<<<<<<< HEAD
-    """Runs the trials in a process of its own, `ppo-tui try`, which writes trials.log. Raises OSError."""
-    words = ["try", planned.run.id, "--rule", planned.onset.rule, "--checkpoint", str(planned.step), "--yes"]
-    planned.run.trials_log.write_bytes(b"")
-    detached(["launcher.cli.main", *words], planned.run.trials_log)
-=======
     """Runs the trials in a process of its own."""
-    try_apart(planned.run, "--rule", planned.onset.rule, "--at", str(planned.step))
+    try_apart(planned.run, "--rule", planned.onset.rule, "--checkpoint", str(planned.step))
 
 
 def try_apart(run: RunDir, *options: str) -> None:
     """Runs `ppo-tui try` in a process of its own, which writes trials.log. Raises OSError."""
     run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", "try", run.id, *options, "--yes"], run.trials_log)
->>>>>>> 2d55a903 (Show a hang as a failure, and try the fix of each problem with T)
 
 
 def enqueue(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:

@@ -115,7 +115,7 @@ async def begin_faster(app: App[Any], run: RunDir) -> bool:
     with reported(app, "Nothing to measure", "warning"):
         planned = await asyncio.to_thread(plan, run)
         if await confirmed(app, "Measure this fix?", "\n".join(planned.lines), "start"):
-            await asyncio.to_thread(try_apart, run, "--faster", "--at", str(planned.step))
+            await asyncio.to_thread(try_apart, run, "--faster", "--checkpoint", str(planned.step))
             return True
     return False
 

@@ -69,7 +69,9 @@ class DiagnosisPanel(Grown):
         drawn = [*title, *meaning]
         for item in items[first : first + room]:
             ((text, role), *rest) = item.rows[0]
-            drawn.append([(CURSOR, "live"), (text[1:], role), *rest] if item.name and item.name == self.cursor else item.rows[0])
+            drawn.append(
+                [(CURSOR, "live"), (text[1:], role), *rest] if item.name and item.name == self.cursor else item.rows[0]
+            )
         left = len(items) - len(items[first : first + room])
         if left:
             drawn[-1] = spread(drawn[-1], [(f" {left} more · {_HINT}", "dim")], columns)
