@@ -356,11 +356,9 @@ def diagnose(
         return
     origin = _resolve(source)
     found = explained(origin)
-    result = found.diagnosis
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     standstill = last_standstill(origin) if isinstance(origin, RunDir) else None
-    if standstill is not None and standstill.until is not None:  # it moved again
-        standstill = None
+    standstill = standstill if standstill and standstill.until is None else None  # it may have moved again
     if json:
         known = {"stall_report": str(stalled[0]) if stalled else None}
         put_json({**found.to_json(), **known, "standstill": standstill.to_json() if standstill else None})
@@ -368,7 +366,7 @@ def diagnose(
     if standstill is not None:
         put_problems([problem_of(standstill, None)], meaning=True)
         put(f"  stacks: {stalled[0]}" if stalled else "  stacks: none")
-        if result.cause == "running":
+        if found.diagnosis.cause == "running":
             return
     put_problems([found.problem], meaning=True)
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
