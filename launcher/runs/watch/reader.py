@@ -139,7 +139,7 @@ class RunReader:
 
     @property
     def problem(self) -> Problem | None:
-        """The hang of a live run, else what `explain` found: why the run failed, or what its errors mean."""
+        """The hang of a live run, or what `explain` found: why the run failed, or what its errors mean."""
         if (found := self.state.standstill) is not None and self.state.live:
             from launcher.runs.watch.stalls import problem_of
 
