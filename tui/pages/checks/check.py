@@ -53,7 +53,7 @@ class FlagPage(RunPage):
 
     @property
     def problem(self) -> Problem:
-        """The check with its fixes, what a trial would change first before the others; kept until one of them changes."""
+        """The check with its fixes, first what a trial would change first; kept until one of them changes."""
         check = self.check
         proposal, config = self.proposal_of(check), self.reader.config
         made_of = check, proposal, config
