@@ -39,7 +39,8 @@ def pages_of(owner: type[DOMNode]) -> set[str]:
 
 def pages_beside(screen: type[Screen[object]]) -> set[str]:
     """The parts of the table that work on a screen beside its own: of its bases, and of the widgets that it uses."""
-    names = vars(sys.modules[screen.__module__]).values()
+    shared = screen.__module__ == "tui.kit.run_page"  # its lists are those of its other classes
+    names = () if shared else vars(sys.modules[screen.__module__]).values()
     used = [each for each in names if each in owners() and not issubclass(each, Screen)]
     used = [each for each in used if not any(each in other.__mro__[1:] for other in used)]  # bases of the others
     return set().union(pages_of(screen), *map(pages_of, used)) - {page_of(screen)}
