@@ -14,6 +14,7 @@ from launcher.core.tables import read_tables
 from launcher.core.text import near_hint
 
 _NAMES = 14  # columns of the names of commands in a help
+_BRACES = str.maketrans("", "", "{}")  # which Typer puts around required arguments
 
 # What an option takes, by the kind of pydantic's error
 _ALLOWED = {
@@ -86,7 +87,7 @@ class Commands(TyperGroup):
             elif param.metavar is None and not param.is_flag:
                 param.metavar = param.name.upper()
         pieces = type(command).collect_usage_pieces
-        command.collect_usage_pieces = lambda ctx: [piece.strip("{}") for piece in pieces(command, ctx)]
+        command.collect_usage_pieces = lambda ctx: [piece.translate(_BRACES) for piece in pieces(command, ctx)]
         command.format_epilog = partial(_write_examples, f"{ctx.command_path} {name}".partition(" ")[2])
         return command
 

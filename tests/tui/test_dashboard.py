@@ -306,7 +306,7 @@ async def test_untrusted_text_is_drawn_as_it_is(make: SimpleNamespace) -> None:
     app = make.app(make.run(name="we[ird", attempts=[make.recorded(9)], state=state, log=evil + "\n"))
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        for key in ("h", "h", "l", "l", "q"):
+        for key in ("h", "h", "l", "l", "escape"):
             await pilot.press(key)
             await pilot.pause(0.1)
         picture = app.export_screenshot()

@@ -138,15 +138,20 @@ async def test_the_palette_lists_what_several_keys_do_once(make: SimpleNamespace
         assert titles.count("Back (esc)") == 1 and sorted(titles) == sorted(set(titles))
 
 
-@pytest.mark.parametrize("key", ["q", "escape"])
-async def test_one_step_back_is_the_list_and_one_more_the_end(make: SimpleNamespace, key: str) -> None:
+async def test_escape_leads_to_the_list_and_q_ends_the_program_where_it_began(make: SimpleNamespace) -> None:
     app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended("finished")))
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("down", key)  # first the choice of a check is given up
+        assert "quit" in app.screen.query_one(KeyBar).labels
+        await pilot.press("down", "escape")  # first the choice of a check is given up
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        await pilot.press(key)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+        assert "quit" not in app.screen.query_one(KeyBar).labels
+        await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await pilot.press("q")
         await pilot.pause()
@@ -157,7 +162,7 @@ async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: P
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("q", "q")
+        await pilot.press("q")
         await asyncio.sleep(0)
     assert app.return_code == 0
     assert list(RunDir(warned).control.iterdir()) == []

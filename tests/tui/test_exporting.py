@@ -71,7 +71,7 @@ async def test_a_file_is_replaced_only_when_told_so(
     there.write_text("mine")
     app = make.app(warned)
     async with app.run_test(size=(80, 24)) as pilot:
-        field = await asked(pilot, "q", "a", "e")
+        field = await asked(pilot, "escape", "a", "e")
         field.value = str(there)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
@@ -87,7 +87,7 @@ async def test_a_file_is_replaced_only_when_told_so(
             assert there.read_text() == "mine"
 
 
-@pytest.mark.parametrize("road", [("a", "h"), ("q", "a", "h")])
+@pytest.mark.parametrize("road", [("a", "h"), ("escape", "a", "h")])
 async def test_a_report_is_written_from_the_dashboard_and_the_list(
     make: SimpleNamespace, warned: Path, tmp_path: Path, road: tuple[str, ...]
 ) -> None:

@@ -66,9 +66,7 @@ def test_leaving_a_run_that_goes_on_tells_how_to_come_back(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "q back" in text)
-    terminal.send("q")
-    terminal.wait_for(lambda text: "Start a new run" in text)
+    terminal.wait_for(lambda text: "q quit" in text)
     terminal.send("q")
     terminal.wait_for(lambda text: f"continues; show it with `ppo-tui attach {warned.name}`" in text)
 
@@ -78,7 +76,7 @@ def test_a_signal_gives_the_terminal_back(
     env: dict[str, str], warned: Path, terminals: list[Terminal], number: signal.Signals
 ) -> None:
     terminal = attach(terminals, warned, env, "--mouse")
-    terminal.wait_for(lambda text: "q back" in text)
+    terminal.wait_for(lambda text: "q quit" in text)
     terminal.process.send_signal(number)
     while terminal.process.poll() is None:  # a terminal goes on taking what is written to it
         terminal.pump()
@@ -95,9 +93,7 @@ def test_a_disk_that_hangs_keeps_nobody_on_the_screen(
     (warned / "gpu.jsonl").unlink(missing_ok=True)
     os.mkfifo(warned / "gpu.jsonl")  # reading it lasts until somebody writes
     terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "q back" in text)
-    terminal.send("q")
-    terminal.wait_for(lambda text: "Start a new run" in text)
+    terminal.wait_for(lambda text: "q quit" in text)
     terminal.send("q")
     assert terminal.process.wait(PATIENCE) == 0
 
@@ -272,7 +268,7 @@ def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: P
     tmux.run("send-keys", "fg", "Enter")
     tmux.wait_for(lambda seen: whole(seen) and charts(seen) == charts(first))
     tmux.run("resize-window", "-x", "40", "-y", "12")
-    tmux.wait_for(lambda seen: "running" in seen and "q back" not in seen)
+    tmux.wait_for(lambda seen: "running" in seen and "q quit" not in seen)
     tmux.run("resize-window", "-x", "80", "-y", "24")
     tmux.wait_for(whole)
     tmux.run("send-keys", "C-q")

@@ -247,7 +247,7 @@ async def test_late_work_waits_for_what_was_opened_over_its_page(make: SimpleNam
         assert app.screen_stack[1:] == [app.screen]
 
 
-@pytest.mark.parametrize("key", ["escape", "q", "backspace"])
+@pytest.mark.parametrize("key", ["escape", "backspace"])
 async def test_the_way_back_to_the_list_ends_there(make: SimpleNamespace, warned: Path, key: str) -> None:
     app = make.app(warned)
     async with app.run_test(size=SIZE) as pilot:

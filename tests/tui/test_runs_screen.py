@@ -384,7 +384,7 @@ async def test_the_footer_marks_and_helps_on_the_way_back_to_a_run(make: SimpleN
     app = make.app(three_runs(make)["live"])
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("q")
+        await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.query_one(KeyBar).labels))
         await opened(pilot)
         bar = app.screen.query_one(KeyBar)

@@ -123,6 +123,14 @@ def test_the_main_help_is_short() -> None:
     assert long == set()
 
 
+def test_a_help_has_one_form_of_arguments_and_defaults() -> None:
+    for path, (command, context) in tree().items():
+        usage = command.get_usage(context)
+        assert not re.search(r"[{}<>]|\[\[", usage), usage
+        shown = " ".join(word for each in command.params for word in each.get_help_record(context) or ())
+        assert not re.search(r"\(default|<\w+>|list\[", shown), path
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
