@@ -120,7 +120,7 @@ async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespa
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show and b.enabled}
-        assert footer == {"events", "checks", "metrics", "log", "stop", "back", "actions", "help", "palette"}
+        assert footer == {"events", "checks", "metrics", "log", "stop", "back", "quit", "actions", "help", "palette"}
         titles = {command.title.lower().partition(" (")[0] for command in app.get_system_commands(app.screen)}
         assert footer <= titles
         await pilot.press("question_mark")
