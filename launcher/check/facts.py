@@ -54,7 +54,8 @@ class Packages:
 class Names:
     """Names that veRL, its engines, Ray and torch accept; names.toml explains each list.
 
-    `vllm`: key below rollout -> values; `verl`: kind -> registered names.
+    `vllm`: key below rollout -> values; `verl`: kind -> registered names; `arguments`: kind of a class of the user's ->
+    what veRL passes to it.
     """
 
     optimizers: tuple[str, ...]
@@ -67,7 +68,10 @@ class Names:
     logging_levels: tuple[str, ...]
     load_formats: tuple[str, ...]
     engine_types: tuple[str, ...]
+    data_sources: tuple[str, ...]
+    of_vllm: tuple[str, ...]
     packages: tuple[str, ...]
+    arguments: dict[str, list[str]]
     software: Packages
     vllm: dict[str, list[str]]
     verl: dict[str, list[str]]

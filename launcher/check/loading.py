@@ -12,6 +12,7 @@ from typing import Any
 
 from launcher.check import model, worker
 from launcher.check.config import RULES, agents, optimizer
+from launcher.check.facts import known_names
 from launcher.check.finding import Finding, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
@@ -31,34 +32,6 @@ BY_NAME: dict[str, tuple[str, ...]] = {
 
 veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py: build_checkpoint_callback`.
 """
-
-DATASET = ("data_files", "tokenizer", "processor", "config", "max_samples")
-"""Arguments of a user's own data set: veRL's `verl/trainer/ppo/utils.py: create_rl_dataset`."""
-
-BUFFER: tuple[str, ...] = (
-    "trainer_mode",
-    "trainer_config",
-    "max_off_policy_threshold",
-    "max_off_policy_strategy",
-    "sampler_kwargs",
-    "refill_fn",
-)
-"""Arguments of a sampler: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._build_replay_buffer`."""
-
-LOOP: tuple[str, ...] = (
-    "trainer_config",
-    "server_manager",
-    "tokenizer",
-    "processor",
-    "hf_model_type",
-    "dataset_cls",
-    "data_config",
-    "tools",
-)
-"""Arguments of an agent loop, with those in its configuration: `agent_loop.py: AgentLoopWorker._run_agent_loop`."""
-
-SCORER: tuple[str, ...] = ("config", "tokenizer", "compute_score", "reward_router_address", "reward_model_tokenizer")
-"""Arguments of a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
 
 UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
 """Blocks with a class that veRL does not build."""
@@ -109,13 +82,13 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         f"{CLASS}.path",
         f"{CLASS}.name",
         "torch.utils.data.Dataset",
-        DATASET[: 5 if subject.at_least("0.6.1") else 4],
+        known_names().arguments["dataset"][: 5 if subject.at_least("0.6.1") else 4],
     )
     yield from _rows(subject)
-    known = BUFFER if subject.at_least("0.9.0") else ()
+    known = known_names().arguments["sampler"] if subject.at_least("0.9.0") else ()
     yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins.object", known)
     if subject.get(f"{MANAGER}.source") == "importlib":
-        known = SCORER if subject.at_least("0.7.1") else ()
+        known = known_names().arguments["scorer"] if subject.at_least("0.7.1") else ()
         yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins.object", known)
     for key, arguments in BY_NAME.items():
         if name := subject.text(key):
@@ -181,7 +154,7 @@ def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
     if not subject.at_least("0.7.0"):
         return
     if path := subject.text(agents.LOOPS):
-        known = LOOP if subject.at_least("0.9.0") else ()
+        known = known_names().arguments["loop"] if subject.at_least("0.9.0") else ()
         for name, target, arguments in agents.loops(Path(path)):
             if target and name == subject.get(agents.LOOP):
                 yield agents.LOOPS, {"target": target, "given": [*known, *arguments] if known else ()}

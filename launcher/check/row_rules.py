@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from launcher.check.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, known_loops
 from launcher.check.config.trainer import schedules
+from launcher.check.facts import known_names
 from launcher.check.finding import Finding, Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean, nearest, perhaps
@@ -59,39 +60,10 @@ class Rows(Record):
 Found = list[Rows]
 """The replies, one per file."""
 
-SOURCES = (
-    "openai/gsm8k",
-    "lighteval/MATH",
-    "DigitalLearningGmbH/MATH-lighteval",
-    "HuggingFaceH4/MATH-500",
-    "math_dapo",
-    "math",
-    "math_dapo_reasoning",
-    "numina_aops_forum",
-    "numina_synthetic_math",
-    "numina_amc_aime",
-    "numina_synthetic_amc",
-    "numina_cn_k12",
-    "numina_olympiads",
-    "codecontests",
-    "apps",
-    "codeforces",
-    "taco",
-    "hiyouga/geometry3k",
-    "searchR1_nq",
-    "searchR1_triviaqa",
-    "searchR1_popqa",
-    "searchR1_hotpotqa",
-    "searchR1_2wikimultihopqa",
-    "searchR1_musique",
-    "searchR1_bamboogle",
-)
-"""Data sources that veRL 0.9.1 scores by itself; also all that begin with `aime`."""
-
 
 def known_source(source: str) -> bool:
     """Whether veRL scores this data source without a custom function."""
-    return source in SOURCES or source.startswith("aime")
+    return source in known_names().data_sources or source.startswith("aime")
 
 
 def scored_by_verl(subject: Subject) -> bool:
@@ -118,8 +90,8 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     if not unknown:
         return
     names = ", ".join(repr(clean(source)) for source in unknown[:3]) + (" ..." if len(unknown) > 3 else "")
-    named = {source.rpartition("/")[2].lower(): source for source in SOURCES}
-    near = named.get(unknown[0].lower()) or nearest(unknown[0], SOURCES)
+    named = {source.rpartition("/")[2].lower(): source for source in known_names().data_sources}
+    near = named.get(unknown[0].lower()) or nearest(unknown[0], known_names().data_sources)
     level: Level = "error" if lost_all else "warning"
     yield found("P31", names=names, near=perhaps(near), parts=parts, level=level)
 

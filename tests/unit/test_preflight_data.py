@@ -8,6 +8,7 @@ import pytest
 from data_files import columns, judged, rows, table, what
 
 from launcher.check import data, row_rules
+from launcher.check.facts import known_names
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
 from launcher.data import schema
@@ -154,7 +155,7 @@ def test_the_table_of_sources_is_that_of_the_installed_veRL() -> None:
     if scores is None:
         pytest.skip("veRL is not installed")
     text = (Path(scores.submodule_search_locations[0]) / "utils/reward_score/__init__.py").read_text()
-    assert [source for source in row_rules.SOURCES if f'"{source}"' not in text] == []
+    assert [source for source in known_names().data_sources if f'"{source}"' not in text] == []
 
 
 def test_without_pyarrow_it_says_so(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.check.config.base import Findings, of_keys, of_registry
+from launcher.check.facts import known_names
 from launcher.check.finding import Words, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
@@ -22,14 +23,6 @@ FORMAT, ENABLED = f"{MULTI_TURN}.format", f"{MULTI_TURN}.enable"
 SINGLE, WITH_TOOLS = "single_turn_agent", "tool_agent"
 TEMPLATE_ARGUMENTS = "data.apply_chat_template_kwargs"
 PASSED = ("add_generation_prompt", "tokenize", "tools")
-OF_VLLM = (
-    "cudagraph_capture_sizes",
-    "enable_chunked_prefill",
-    "enable_prefix_caching",
-    "ignore_eos",
-    "logprobs_mode",
-    "max_num_batched_tokens",
-)
 QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
 """The quantizations of each engine, by `rollout.quantization`."""
 
@@ -115,7 +108,7 @@ def unread(subject: Subject) -> Findings:
     """ENGINE-4: veRL hands SGLang none of these keys (`sglang_rollout/async_sglang_server.py: launch_server`)."""
     if subject.text(ENGINE) != "sglang" or not subject.at_least("0.7.0"):
         return
-    for name in OF_VLLM:
+    for name in known_names().of_vllm:
         key = f"{ROLLOUT}.{name}"
         if subject.source(key) in ("field", "override"):
             yield found("ENGINE-4", key=key)
