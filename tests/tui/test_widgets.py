@@ -15,7 +15,6 @@ from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.drawing.rows import Row
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.log_tail import LogTail
-from tui.pages.checks.screen import check_rows
 from tui.pages.dashboard.checklist import Checklist, summary
 from tui.pages.dashboard.head_lines import ProgressLine
 from tui.pages.dashboard.memory_line import Memory
@@ -205,13 +204,6 @@ def test_a_muted_check_is_only_counted() -> None:
     widget = Checklist()
     widget.checks = checks
     assert lines(widget.draw(60, 4)) == [" ● OK       Is it?", "   1 muted"]
-
-
-def test_the_full_list_says_since_when() -> None:
-    check = Check("KL-4", "Is it?", Level.WARN, "KL rose", since=57)
-    assert lines(check_rows(check, 80)) == [" ▲ WARN       Is it? KL-4", "              since step 57: KL rose"]
-    cleared = Check("KL-4", "Is it?", Level.OK, "fine", was=Level.WARN, cleared=70)
-    assert lines(check_rows(cleared, 80))[1] == "              fine (WARN until step 70)"
 
 
 def test_the_log_tail_skips_what_stands_elsewhere() -> None:
