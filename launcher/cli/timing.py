@@ -4,42 +4,67 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Run, put, put_json, put_problems, put_table, say
+from launcher.cli.output import Json, Source, put, put_json, put_problems, put_table, say
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.core.text import allowed_steps
-from launcher.record import layout as directory
 from launcher.record.state import current
 
 if TYPE_CHECKING:
-    from launcher.timing.report import Report
+    from launcher.metrics.store import SeriesStore
+    from launcher.record.layout import RunDir
+    from launcher.record.machine import GpuSample
+    from launcher.runs.watch.source import LogFile
+    from launcher.timing.report import Report, Timing
 
 
 def time(
-    run: Run,
+    source: Source,
     step: Annotated[int | None, typer.Option("--step", help="Step to show [default: the newest].")] = None,
     json: Json = False,
 ) -> None:
     """Show where the time of a step goes. With the setting that would save most."""
+    from launcher.record.layout import RunDir
+    from launcher.runs.watch.source import resolve
+
+    origin = resolve(source)
+    timing, series, gpu = _of_run(origin) if isinstance(origin, RunDir) else _of_log(origin)
+    report = timing.report(series, step, gpu)
+    name = origin.id if isinstance(origin, RunDir) else source
+    if report is None:
+        known = timing.steps(series)
+        if step is None or not known:
+            of_run = isinstance(origin, RunDir)
+            where = f"'ppo-tui status {name}' shows its state" if of_run else "name a log with steps"
+            raise UserError(f"{name} has no times of a step yet", where)
+        raise UserError(f"--step {step}: no times of this step", allowed_steps(known, "--step"))
+    if json:
+        put_json({"run": name, **report.to_json()})
+        return
+    _put(report)
+
+
+def _of_run(run: "RunDir") -> "tuple[Timing, SeriesStore, GpuSample | None]":
     from launcher.runs.watch.reader import RunReader
     from launcher.timing.report import Timing
 
-    found = directory.find(run)
-    reader = RunReader(found.path)
+    reader = RunReader(run.path)
     reader.poll()
-    timing = Timing(found, whole=True)
-    timing.poll(current(found, checks=False).going)
-    report = timing.report(reader.series, step, reader.machine.gpu)
-    if report is None:
-        known = timing.steps(reader.series)
-        if step is None or not known:
-            where = f"'ppo-tui status {found.id}' shows its state"
-            raise UserError(f"run {found.id} has no times of a step yet", where)
-        raise UserError(f"--step {step}: no times of this step", allowed_steps(known, "--step"))
-    if json:
-        put_json({"run": found.id, **report.to_json()})
-        return
-    _put(report)
+    timing = Timing(run, whole=True)
+    timing.poll(current(run, checks=False).going)
+    return timing, reader.series, reader.machine.gpu
+
+
+def _of_log(log: "LogFile") -> "tuple[Timing, SeriesStore, None]":
+    """A log from elsewhere has the trainer's own timers, and no spans."""
+    from launcher.metrics.store import SeriesStore
+    from launcher.runs.watch.steps import steps
+    from launcher.timing.report import Timing
+
+    series = SeriesStore()
+    for attempt, record in steps(log):
+        series.add(record, attempt)
+    return Timing(None), series, None
 
 
 def _put(report: "Report") -> None:

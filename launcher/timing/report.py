@@ -63,6 +63,7 @@ class Report:
         lanes = found.lanes if found else ()
         start = found.start if found else 0.0
         told = self.limits
+        speeds = {"rollout": told.rollout_tokens, "update": told.update_tokens}
         return {
             "step": self.step,
             "source": "spans" if found else "timers",
@@ -84,7 +85,7 @@ class Report:
                 for lane in lanes
             ],
             "idle": {str(rank): round(share, 4) for rank, share in (found.idle() if found else {}).items()},
-            "tokens_per_second": {"rollout": told.rollout_tokens, "update": told.update_tokens},
+            "tokens_per_second": {name: speed for name, speed in speeds.items() if speed is not None},
             "gpu": told.gpu or None,
             "mfu": told.mfu,
             "mbu": told.mbu,
@@ -99,12 +100,12 @@ class Report:
 
 
 class Timing:
-    """Follows the time of a run. `poll` reads what is new; `report` tells about one step.
+    """Follows the time of a run, or of a log from elsewhere (None). `poll` reads what is new; `report` has one step.
 
     `series` are the metrics of the run, which whoever reads it has anyway.
     """
 
-    def __init__(self, run: RunDir, *, whole: bool = False) -> None:
+    def __init__(self, run: RunDir | None, *, whole: bool = False) -> None:
         self.run, self._whole = run, whole
         self._attempt: AttemptDir | None = None
         self._tail: SpanTail | None = None
@@ -116,7 +117,7 @@ class Timing:
 
     def poll(self, live: bool) -> bool:
         """Reads new spans; whether there were any, or the running step grew."""
-        attempt = self.run.last_attempt()
+        attempt = self.run.last_attempt() if self.run is not None else None
         if attempt is None:
             return False
         if self._attempt is None or attempt.number != self._attempt.number:
@@ -204,8 +205,8 @@ class Timing:
 
     def _settings(self) -> tuple[EffectiveConfig | None, Size | None]:
         if self._config is None:
-            info = last_settings(self.run)[0]
-            if info.preset is None:
+            info = last_settings(self.run)[0] if self.run is not None else None
+            if self.run is None or info is None or info.preset is None:
                 return None, None
             self._config = configuration(info.preset)
             attempt = self._attempt or self.run.last_attempt()

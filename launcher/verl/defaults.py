@@ -182,7 +182,8 @@ def _bundle() -> Mapping[str, Any]:
 
 @functools.cache
 def _lives() -> dict[str, tuple[int, int]]:
-    return {key: (spans[0][0], spans[-1][1]) for key, spans in _bundle()["dp"].items()}
+    keys = {**_bundle()["megatron"], **_bundle()["dp"]}
+    return {key: (spans[0][0], spans[-1][1]) for key, spans in keys.items()}
 
 
 def _literal(text: str | None) -> Any:

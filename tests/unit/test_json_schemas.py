@@ -44,7 +44,7 @@ COMMANDS = [
     ["preset", "import", "train.sh"],
     ["clean", "--dry-run"],
     ["config", "alerts"],
-    *([name, LOG] for name in ("import", "metrics", "health", "diagnose")),
+    *([name, LOG] for name in ("import", "metrics", "health", "diagnose", "time")),
 ]
 
 

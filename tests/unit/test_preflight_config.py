@@ -155,6 +155,9 @@ def test_a_configuration_that_verl_ships_is_composed(tmp_path: Path):
     assert megatron.settings["actor_rollout_ref.actor.use_torch_compile"].value is False
     assert "actor_rollout_ref.model.use_remove_padding" not in megatron.settings
     assert found(f"{MEGATRON} {parallel[:-1]}=2")[1] == [("KEY-1", (parallel[:-1],))]
+    gone = "actor_rollout_ref.actor.megatron.grad_offload"  # in 0.9.1
+    removed = [each for each in errors(found(f"{MEGATRON} {gone}=True")[0]) if each.id == "KEY-1"]
+    assert [each.fix for each in removed] == [f"remove {gone}"]
     assert found(MEGATRON.replace("trainer.yaml", "trainr"))[1] == [("KEY-5", ("program.config_name",))]
     assert found(f"{ONE_STEP} rollout.n_gpus_per_node=2 rollout.nnodes=1")[1] == []
     assert found(f"{ONE_STEP} rollout.gpus=2")[1] == [("KEY-1", ("rollout.gpus",))]

@@ -76,6 +76,10 @@ def unknown(subject: Subject) -> Findings:
         then = "it is passed on, and rejected unless this veRL has it" if subject.verl is None else "Hydra rejects it"
         words: Words = {"source": _source(subject), "key": key, "perhaps": perhaps(near), "then": then, "near": near}
         level: Level = "warning" if subject.verl is None else "error"
+        gone = defaults.life(versions.newest(key))[1]
+        if gone is not None and subject.at_least(gone):
+            yield found("KEY-1.removed", **words | {"gone": gone}, level=level)
+            continue
         yield found("KEY-1.near" if near else "KEY-1.unknown", **words, level=level)
 
 
