@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import tarfile
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +21,7 @@ from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import LogFile, resolve
 from launcher.runs.watch.steps import steps
 
+DATA = Path("tests/data/frameworks")
 OURS = {name for value in vars(keys).values() if isinstance(value, tuple) for name in value if isinstance(name, str)}
 ROWS = [(name, row) for name, each in frameworks().items() for row in each.metrics]
 DIFFERENT = [(name, theirs) for name, row in ROWS if row.differs for theirs in row.theirs]
@@ -220,3 +222,33 @@ def test_an_imported_run_is_judged_as_its_log(form: str, bank: ModuleType, tmp_p
 
     assert isinstance(run, RunDir)
     assert seen(judged(run, []).changes) == seen(judged(of_foreign(path), []).changes)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs of TRL 1.16 on the CPU toy, with learning rates of 3e-4, 0.1 and 0.02, each with all that it wrote."""
+    folder = tmp_path_factory.mktemp("trl")
+    with tarfile.open(DATA / "trl.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "critical"), [("healthy", False), ("ruined", True), ("broken", True)])
+def test_all_that_one_run_of_TRL_wrote_gives_the_same_flags(name: str, critical: bool, real: Path) -> None:
+    events, tracked = (import_logs([str(real / name / kind)])[0] for kind in ("tb", "wandb"))
+    settings = [f"{key}={value}" for key, value in tracked.attempt(1).read_launch().keys.items()]  # W&B alone has them
+    logs = (of_foreign(real / name / file) for file in ("console.log", "trainer_state.json"))
+
+    console, *others = (seen(judged(source, settings).changes) for source in (*logs, events, tracked))
+
+    assert any(level == Level.CRITICAL for _, _, level in console) == critical
+    assert len(settings) > 8
+    for flags in others:
+        assert flags == console
+
+
+@pytest.mark.parametrize("log", ["slime-collapse.log.gz", "trl-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])
+def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
+    raised = [change.step for change in judged(of_foreign(DATA / log), []).changes if change.after == Level.CRITICAL]
+
+    assert 40 <= min(raised) <= 48
