@@ -1,6 +1,8 @@
 """A log that another program writes is followed as a run: judged, recorded, ended."""
 
 import gzip
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.attach_file import attach_file
 from launcher.runs.act.stop import stop
+from launcher.runs.supervise.spawn import kept
 from launcher.runs.watch.possible import Verb, refusal
 from launcher.runs.watch.source import log_file
 from launcher.runs.watch.steps import steps
@@ -84,19 +87,24 @@ def test_rows_are_followed_until_it_is_stopped(form: str, tmp_path: Path) -> Non
     assert logged(run) == list(range(1, 31))
 
 
-def test_veRLs_own_files_are_followed(tmp_path: Path) -> None:
+def test_veRLs_own_files_are_followed_also_after_the_supervisor_was_killed(tmp_path: Path) -> None:
     whole = gzip.decompress(Path("tests/data/logs/cpu-toy.log.gz").read_bytes())
     log = tmp_path / "x.log"
     log.write_bytes(whole[: len(whole) // 2])
     run = attach_file(str(log), {})
-    wait_for(run, lambda state: state.step is not None)
+    supervisor = wait_for(run, lambda state: state.step is not None).supervisor
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_until(lambda: not supervisor.alive())
 
+    assert kept(run).live
     with log.open("ab") as more:
         more.write(whole[len(whole) // 2 :])
 
     last = [record.step for _, record in steps(log_file("tests/data/logs/cpu-toy.log.gz"))][-1]
     wait_for(run, lambda state: state.step == last)
     assert run.attempt(1).console.read_bytes() == whole
+    assert len(logged(run)) == len(set(logged(run)))
     stop(run, wait=True)
 
 
