@@ -1,5 +1,6 @@
 """Reads steps from the lines and rows of other frameworks' logs, as their tables describe them."""
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,13 +76,15 @@ class Joiner:
             opened.updates.setdefault(name, []).append(value)
         if numbers != "updates":
             opened.row.update(row)
-        whole = step if any(name in row for name in self._framework.ends) else -1
-        ahead = max(self._open) - self._framework.lag - 1
-        return self._take(max(whole, ahead, sorted(self._open)[-_OPEN] - 1 if len(self._open) > _OPEN else -1))
+        whole = -1 if row.keys().isdisjoint(self._framework.ends) else step
+        ahead = max(self._open) - self._framework.lag - 1 if len(self._open) > 1 else -1
+        if len(self._open) > _OPEN:
+            ahead = max(ahead, sorted(self._open)[-_OPEN] - 1)
+        return self._take(max(whole, ahead)) if min(self._open) <= max(whole, ahead) else []
 
     def _counted(self, row: Mapping[str, float], step: int | None) -> int | None:
         """The number of a row that has none: it begins a step if it has a metric of every step."""
-        if not any(name in row for name in self._framework.ends):
+        if row.keys().isdisjoint(self._framework.ends):
             return self._now
         after = (self._now or 0) + 1
         return max(step, after) if step is not None else after
@@ -176,11 +179,8 @@ def dict_row(body: str) -> dict[str, float]:
     """The numbers of a dict as Python or JSON writes it; of one that is cut, those that are whole."""
     text = body.rstrip()
     if text.endswith("}"):
-        for form in (text, text.translate(_QUOTED)):
-            try:
-                return numbers(orjson.loads(form).items())
-            except (orjson.JSONDecodeError, AttributeError):
-                continue
+        with contextlib.suppress(orjson.JSONDecodeError, AttributeError):
+            return numbers(orjson.loads(text.translate(_QUOTED) if text[1:2] == "'" else text).items())
     elif text.startswith("{"):
         text = text[: text.rfind(",") + 1]
     return {name: _NONE[value] if value in _NONE else float(value) for name, value in _PAIR.findall(text)}
