@@ -81,7 +81,7 @@ def test_rows_are_followed_until_it_is_stopped(form: str, tmp_path: Path) -> Non
 
     log.write_text(write(RUN))
 
-    wait_for(run, lambda state: (state.step or 0) >= 27)
+    wait_for(run, lambda state: state.step == 30)  # also the last step, once the log is quiet
     stop(run, wait=True)
     assert current(run).state == "stopped"
     assert logged(run) == list(range(1, 31))

@@ -16,7 +16,7 @@ from launcher.metrics.frameworks import described, frameworks, user_table
 from launcher.record.events import LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.runs.act.import_logs import import_logs
+from launcher.runs.act.import_logs import import_logs, replay
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import LogFile, resolve
 from launcher.runs.watch.steps import steps
@@ -252,3 +252,8 @@ def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
     raised = [change.step for change in judged(of_foreign(DATA / log), []).changes if change.after == Level.CRITICAL]
 
     assert 40 <= min(raised) <= 48
+
+
+def test_a_log_of_another_framework_is_not_replayed() -> None:
+    with pytest.raises(UserError, match="log of slime"):
+        replay(str(DATA / "slime-collapse.log.gz"), 20.0)

@@ -231,6 +231,10 @@ _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
 def replay(log: str, speed: float) -> RunDir:
     """Makes a run whose driver replays `log`, `speed` times faster than it was written."""
     file = log_file(log)
+    if file.framework is not None:
+        raise UserError(
+            f"{log} is a log of {file.framework.title}; only logs of veRL are replayed", f"use 'ppo-tui import {log}'"
+        )
     cause, settings = "finished", Resolved()
     if not file.file_logger:
         cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)

@@ -114,18 +114,27 @@ class FileDriver:
             yield grew
 
     def _translates(self) -> Turns:
-        """Appends the new steps of the log at each turn, when it has changed; yields whether there were any."""
+        """Appends the new steps of the log at each turn, when it has changed; yields whether there were any.
+
+        The last step may get more metrics, so it waits until the log is quiet.
+        """
         known: object = None
         written = sum(1 for _ in records(self._target)) if self._target.exists() else 0
-        whole = False
+        changed, whole = 0.0, False
         while True:
-            seen = [
-                (each, status.st_size, status.st_mtime_ns) for each in _files(self._path) if (status := each.stat())
-            ]
-            fresh = list(islice(self._lines(whole), written, None)) if seen != known or whole else []
+            status = [(each, each.stat()) for each in _files(self._path)]
+            seen = [(each, found.st_size, found.st_mtime_ns) for each, found in status]
+            now = time.monotonic()
+            if seen != known:
+                known, changed = seen, now
+                look = True
+            else:
+                look = whole or 0 < changed < now - _QUIET
+                whole, changed = look, 0.0 if look else changed
+            fresh = list(islice(self._lines(whole), written, None)) if look else []
             if fresh:
                 append_lines(self._target, [line + b"\n" for line in fresh])
-            known, written = seen, written + len(fresh)
+            written += len(fresh)
             whole = bool((yield bool(fresh)))
 
     def _lines(self, whole: bool) -> Iterator[bytes]:
