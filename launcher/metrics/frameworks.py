@@ -66,16 +66,17 @@ class LineForm:
 class Framework:
     """A framework's table.
 
-    `commit` is the version of `repository` that was read, `configuration` where its settings are found, `settings` the
-    veRL key of each. `base`: it has the names of another table, and `marks` distinguish its lines. `steps` are names of
-    the number of a step in rows of a file, `mini` those that number updates, `prefixes` what trackers put before names.
-    A step is complete with one of the metrics `ends`, or when a line is `lag` steps ahead. `drops_nan`: metrics that
-    are not finite are left out. `own`: its names are ours.
+    `commit` is the version of `repository` that was read, `module` its package in Python, `configuration` where its
+    settings are found, `settings` the veRL key of each. `base`: it has the names of another table, and `marks`
+    distinguish its lines. `steps` are names of the number of a step in rows of a file, `mini` those that number
+    updates, `prefixes` what trackers put before names. A step is complete with one of the metrics `ends`, or when a
+    line is `lag` steps ahead. `drops_nan`: metrics that are not finite are left out. `own`: its names are ours.
     """
 
     title: str
     repository: str = ""
     commit: str = ""
+    module: str = ""
     configuration: str = ""
     base: str = ""
     marks: tuple[str, ...] = ()

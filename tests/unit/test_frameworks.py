@@ -257,3 +257,11 @@ def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
 def test_a_log_of_another_framework_is_not_replayed() -> None:
     with pytest.raises(UserError, match="log of slime"):
         replay(str(DATA / "slime-collapse.log.gz"), 20.0)
+
+
+def test_a_log_before_its_first_step_is_not_taken_for_veRLs(tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_text("(pid=7) /root/slime/slime/utils/http.py:12: UserWarning: x\n(Actor pid=8) loading\n")
+
+    with pytest.raises(UserError, match="log of slime without a step"):
+        resolve(str(path))

@@ -21,6 +21,7 @@ from launcher.metrics.records import is_step, jsonable, parse_object
 GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
 _STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # of rows of unknown origin
 _VERL = re.compile(rb"(?:^|[\n)] ?)(?:\x1b\[[0-9;]{0,20}m ?)*step:[0-9]{1,15} - [\w-]+/")
+_CODE = re.compile(rb"[/ \"'](?=([a-z_]{3,12})/(?:[a-z_]{1,40}/){0,6}[a-z_]{1,40}\.py\b)")  # a file of a package
 _LOOKED = 20_000  # lines that may be of a form, until which a framework is found
 _ROWS = 200  # of a file, by whose names its framework is found
 _HISTORY = b'"log_history"'  # of trainer_state.json
@@ -51,6 +52,12 @@ def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framewor
             return None
         rest = rest[-(1 << 20) :]
     return None
+
+
+def without_steps(start: bytes) -> Framework | None:
+    """The framework whose code the beginning of a log names, if it names none of veRL's."""
+    packages = set() if b"verl" in start else {match[1].decode() for match in _CODE.finditer(start)}
+    return next((each for each in frameworks().values() if each.module in packages), None)
 
 
 def _decided(seen: Mapping[str, set[str]], names: Framework | None) -> Framework | None:

@@ -67,7 +67,7 @@ def log_file(word: str, names: Framework | None = None) -> LogFile:
 def _recognized(path: Path, names: Framework | None) -> LogFile:
     """The file as a log. Raises UserError for one that neither veRL nor another known framework has written."""
     from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
-    from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows
+    from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows, without_steps
 
     start = next(chunks(path), b"")
     if not start:
@@ -79,6 +79,10 @@ def _recognized(path: Path, names: Framework | None) -> LogFile:
     if framework := recognize(chunks(path), names):
         return LogFile(path, file_logger=False, framework=framework)
     if names is None and is_verl_output(lambda: chunks(path)):
+        if (other := without_steps(start)) is not None:
+            raise UserError(
+                f"{path} is a log of {other.title} without a step", "wait for its first step, then try again"
+            )
         return LogFile(path, file_logger=False)
     if is_script(start):
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
