@@ -245,7 +245,7 @@ def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis)
         diagnosis,
         meaning=meaning,
         evidence=shorten([above, *diagnosis.evidence]),
-        confidence="exact" if cause.level is Level.ROOT else "unknown" if cause.level.symptom else "likely",
+        confidence="exact" if cause.level is Level.ROOT else "likely" if cause.level <= Level.BREAKDOWN else "unknown",
         place=place_of(log, error, above) if vague else None,
     )
 

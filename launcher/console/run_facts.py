@@ -34,6 +34,12 @@ _FAILED = re.compile(
     r"(?i)\W{0,3}(?:error|exception|failed|failure|fatal|could not|cannot|can't|unable to)\b|(?:\S{1,30} ){1,3}failed\b"
     r"|\*\*\* |.{0,40}(?:Segmentation fault|SIGSEGV|SIGABRT|SIGBUS|core dumped|Watchdog caught)"
 )
+_START = 5000  # lines
+_TROUBLE = (
+    *("rror", "ail", "xception", "atal", "FATAL", "FAIL", "ould not", "annot", "an't", "nable to", "*** ", "/ld"),
+    *("ault", "SIG", "dumped", "Watchdog caught", "nvcc", "EI0", "EZ9"),
+)
+"""What every line contains that may report an error."""
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 _ENGINE_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?|#running-req: (\d+).*#queue-req: (\d+)")
 
@@ -80,23 +86,26 @@ class RunFacts:
 
     def add_line(self, number: int, text: str, logged: bool, source: str) -> None:
         """`logged`: whether its head is that of an error."""
-        if not self.device and (device := _DEVICE.search(text)) is not None:
-            self.device = " device amd" if device[1] else " device npu"
+        if number < _START:
+            self._add_start(text)
+        if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
+            running, waiting = (int(each) for each in load.groups() if each is not None)
+            self.engine = Quote(number, text[:400]), running, waiting
+        if not logged and not any(hint in text for hint in _TROUBLE):
+            return
         if _DECIDING.match(text) and len(self.deciding) < _KEPT:
             self.deciding.append(Quote(number, redact(text[:1000])))
         if logged or _FAILED.match(text):
             self.errors.append(Logged(number, redact(text[:400]), source))
             self._count(Quote(*self.errors[-1][:2]))
-        if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
-            running, waiting = (int(each) for each in load.groups() if each is not None)
-            self.engine = Quote(number, text[:400]), running, waiting
+
+    def _add_start(self, text: str) -> None:
+        """What only the start of a log shows: device, command, versions."""
+        if not self.device and (device := _DEVICE.search(text)) is not None:
+            self.device = " device amd" if device[1] else " device npu"
         if _COMMAND.search(text):
             self.add_command(text)
-        if (
-            len(self.versions) < _KEPT
-            and "." in text
-            and (text.find("ersion") >= 0 or "==" in text or "engine (v" in text)
-        ):
+        if len(self.versions) < _KEPT and ("ersion" in text or "==" in text or "engine (v" in text):
             for name, version in _VERSION.findall(text):
                 self.versions.setdefault(re.sub("[_ ]", "-", name.lower()), version.rstrip("."))
             if engine := _ENGINE.search(text):
