@@ -159,7 +159,7 @@ def _made(table: Mapping[str, Any]) -> Framework:
 
 def of_names(names: Collection[str]) -> Framework | None:
     """The framework whose table has the most of these names; None where no table has enough."""
-    best = max(frameworks().values(), key=lambda each: (each.known(names), not each.base))
+    best = max(frameworks().values(), key=lambda each: (each.known(names), each.own, not each.base))
     return best if best.known(names) >= FEW else None
 
 

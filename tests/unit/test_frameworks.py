@@ -12,13 +12,13 @@ from foreign_logs import FORMS, Steps, ours
 from launcher.core.errors import UserError
 from launcher.health import keys
 from launcher.health.checklist import Checklist
-from launcher.metrics.frameworks import described, frameworks, user_table
+from launcher.metrics.frameworks import described, frameworks, of_names, user_table
 from launcher.record.events import LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.runs.act.import_logs import import_logs, replay
 from launcher.runs.judge.run_checklist import judged
-from launcher.runs.watch.source import LogFile, resolve
+from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
 
 DATA = Path("tests/data/frameworks")
@@ -252,6 +252,23 @@ def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
     raised = [change.step for change in judged(of_foreign(DATA / log), []).changes if change.after == Level.CRITICAL]
 
     assert 40 <= min(raised) <= 48
+
+
+@pytest.mark.parametrize("log", ["cpu-toy", "grpo", "learning", "sglang"])
+def test_names_of_verl_are_not_those_of_ROLL(log: str) -> None:
+    names = {name for _, record in steps(log_file(f"tests/data/logs/{log}.log.gz")) for name in record.data}
+    old = {
+        "actor/entropy_loss",
+        "actor/pg_loss",
+        "actor/lr",
+        "critic/score/mean",
+        "critic/score/max",
+        "critic/score/min",
+    }
+
+    for seen in (names, names - {"actor/ppo_kl", "timing_s/step", "perf/throughput"}, old):
+        found = of_names(seen)
+        assert found is not None and found.own
 
 
 def test_a_log_of_another_framework_is_not_replayed() -> None:
