@@ -17,12 +17,6 @@ def _reference(config: RunConfig) -> str | None:
     return None
 
 
-def _controller(config: RunConfig) -> str | None:
-    if config.target_kl is None:
-        return "no adaptive KL controller (algorithm.kl_ctrl.type)"
-    return _reference(config)
-
-
 def _clipping(config: RunConfig) -> str | None:
     mode = config.clips_by_design
     return f"the {mode} loss clips by design" if mode else None
@@ -47,10 +41,9 @@ def _tools(config: RunConfig) -> str | None:
 
 
 def _one_update(config: RunConfig) -> str | None:
-    batch, mini, epochs = (config.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
-    if batch is None or mini is None:
+    if config.several_updates is None:
         return f"{BATCH} or {MINI} is unknown"
-    if mini < batch or (epochs or 1) > 1:
+    if config.several_updates:
         return "several updates per batch"
     return "the old policy is the rollout's (bypass_mode)" if config.flag(f"{CORRECTION}.bypass_mode") else None
 
@@ -72,7 +65,6 @@ def _discounting(config: RunConfig) -> str | None:
 REASONS: dict[str, Callable[[RunConfig], str | None]] = {
     "always": lambda config: None,
     "reference": _reference,
-    "controller": _controller,
     "clipping": _clipping,
     "critic": _critic,
     "groups": lambda config: "this estimator has no groups" if config.group_based is False else None,

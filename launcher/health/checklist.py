@@ -9,6 +9,7 @@ from launcher.core.text import near_hint
 from launcher.health import keys, verdict
 from launcher.health.applies import fitting
 from launcher.health.catalogue import rules
+from launcher.health.causes import explained
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
@@ -108,7 +109,8 @@ class Checklist:
     """Judges a run step by step, live or replayed, with memory that does not grow with it.
 
     `config` holds veRL keys, flattened, and may be empty; `settings` is what the preset has under
-    `health:`. Memory sizes are in GiB, the vocabulary of the model in tokens, unknown when None. `clock=False`
+    `health:`. Memory sizes are in GiB, the vocabulary of the model in tokens, the validation data in
+    rows, unknown when None. `clock=False`
     is for a log file: nobody can tell whether it stalls. Raises UserError for settings that are wrong.
     """
 
@@ -121,11 +123,12 @@ class Checklist:
         host_total_gb: float | None = None,
         clock: bool = True,
         vocabulary: int | None = None,
+        validation_rows: int | None = None,
     ) -> None:
         self._config = RunConfig(config)
         limits = read(settings)
         self._signals = Signals(self._config)
-        machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary)
+        machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary, validation_rows)
         self._entries = {
             kind.id: _Entry(kind, Setup(self._config, limits[kind.id], self._signals, *machine)) for kind in ALL
         }
@@ -159,7 +162,12 @@ class Checklist:
         self._signals.update(frame, training)
         changes = self._judge(self._harmful, frame, training)
         self._signals.harm = self._harm()
-        return changes + self._judge(self._others, frame, training)  # these depend on the harm
+        changes += self._judge(self._others, frame, training)  # these depend on the harm
+        if any(change.alarming for change in changes):
+            causes = {check.rule: check.cause for check in self.checks()}
+            changes = [replace(each, cause=causes[each.rule]) if each.alarming else each for each in changes]
+            self._checks = None
+        return changes
 
     def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
         asked = [each for each in entries if not each.off and (training or each.rule.judges_validations)]
@@ -204,9 +212,8 @@ class Checklist:
     def checks(self) -> list[Check]:
         """All rows, the worst first."""
         if self._checks is None:
-            self._checks = verdict.sort(
-                entry.check(self._config, self._logged, self._step) for entry in self._entries.values()
-            )
+            checks = (entry.check(self._config, self._logged, self._step) for entry in self._entries.values())
+            self._checks = verdict.sort(explained(checks))
         return self._checks
 
     def take_errors(self) -> list[Exception]:

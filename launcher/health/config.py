@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from launcher.verl.config import ACTOR, RESPONSE, VerlConfig
+from launcher.verl.config import ACTOR, BATCH, MINI, RESPONSE, VerlConfig
 from launcher.verl.versions import step_contains
 
 
@@ -41,6 +41,12 @@ class RunConfig(VerlConfig):
         if self.text("algorithm.kl_ctrl.type") != "adaptive" or self.kl_in_reward is False:
             return None
         return self.number("algorithm.kl_ctrl.target_kl") or 0.1
+
+    @property
+    def several_updates(self) -> bool | None:
+        """Whether a step has several updates of the policy; None when unknown."""
+        batch, mini, epochs = (self.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
+        return None if batch is None or mini is None else mini < batch or (epochs or 1) > 1
 
     @property
     def total_steps(self) -> float | None:

@@ -7,11 +7,15 @@ from typing import NamedTuple
 from launcher.health import keys
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
-from launcher.verl.config import ACTOR, BATCH, GAMMA, PROMPT, ROLLOUT
+from launcher.verl.config import ACTOR, BATCH, CRITIC_ALONE, GAMMA, PROMPT, ROLLOUT
 
 Source = Callable[[Frame], float | None]
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 _NOTHING = 0.05  # explained variance
+_MOST = 0.5  # of the range of the scores
+_FEW, _STILL = 3, 1e-5  # first KLs, and a KL in nats that only an unchanged policy has for long
+_SHORT = 16  # tokens; a limit below that cuts what a stop token would end
+_REACHED = 0.9  # of the advantage that is expected: a dump may lack responses, but not the recorded step
 _MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
 _MODE = "trainer.v1.trainer_mode"
 DROPPED = (keys.FILTERED, keys.EVICTED, keys.FAILED, keys.SURPLUS)
@@ -101,6 +105,86 @@ def _zero_rate(config: RunConfig) -> Source:
         return float(x == 0 and frame.count >= 2 and first < frame.step <= last - 2)
 
     return zero
+
+
+def _coefficient_growth(config: RunConfig) -> Source:
+    """The coefficient of the KL as a multiple of its first value."""
+    first: float | None = None
+
+    def growth(frame: Frame) -> float | None:
+        nonlocal first
+        x = frame.get(keys.KL_COEFFICIENT)
+        first = first or x
+        return x / first if x is not None and first else None
+
+    return growth
+
+
+def _penalty(frame: Frame) -> float | None:
+    """What the KL penalty takes from the mean score, as a share of the range of the scores."""
+    score, reward, high, low = map(frame.get, (keys.SCORE, keys.REWARD, keys.SCORE_MAX, keys.SCORE_MIN))
+    known = score is not None and reward is not None and high is not None and low is not None and high > low
+    return (score - reward) / (high - low) if known else None  # type: ignore[operator]
+
+
+def _runaway(config: RunConfig) -> Source:
+    """The growth of the coefficient where the penalty takes most of the reward."""
+    growth = _coefficient_growth(config)
+    return lambda frame: x if (x := growth(frame)) is not None and (_penalty(frame) or 0.0) > _MOST else None
+
+
+def _still(config: RunConfig) -> Source:
+    """Whether the policy has not moved, where its learning rate and its rewards would move it.
+
+    Judged by the KL to the reference, which is noise while it stays near the first ones; without a KL by ppo_kl, where
+    a step has several updates. A learning rate that rises is a warm-up.
+    """
+    alone = max(config.warmup_steps, config.number(CRITIC_ALONE) or 0.0)
+    several, first, rate = config.several_updates, list[float](), math.inf
+
+    def still(frame: Frame) -> float | None:
+        nonlocal rate
+        kl, update, now = map(frame.get, (keys.KL, keys.PPO_KL, keys.LEARNING_RATE))
+        rises, rate = now is not None and now > rate, math.inf if now is None else now
+        if kl is not None and len(first) < _FEW:
+            first.append(kl)
+        if frame.step <= alone or rises or now == 0 or frame.no_signal or frame.three_decimals:
+            return None
+        if kl is not None:
+            return float(kl <= max(2 * sorted(first)[len(first) // 2], _STILL))
+        return float(abs(update) <= _STILL / 1000) if several and update is not None else None
+
+    return still
+
+
+def _never_ended(config: RunConfig) -> Source:
+    """Whether all responses so far were as long as the limit (where unknown: of one length)."""
+    limit, ended = config.response_limit or 0.0, False
+
+    def never(frame: Frame) -> float | None:
+        nonlocal ended
+        least, most = frame.get(keys.LENGTH_MIN), frame.get(keys.LENGTH_MAX)
+        if least is None or most is None or 0 < limit < _SHORT:
+            return None
+        ended = ended or least < most or least < limit
+        return float(not ended)
+
+    return never
+
+
+def _astray(config: RunConfig) -> Source:
+    """Whether the recorded advantages do not reach those that follow from the scores of the responses (GRPO)."""
+    known = config.estimator == "grpo" and config.flag("algorithm.norm_adv_by_std_in_grpo", True)
+
+    def astray(frame: Frame) -> float | None:
+        names = keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN, keys.ADVANTAGE_HIGH, keys.ADVANTAGE_LOW
+        found = [x for x in map(frame.get, names) if x is not None]
+        if not known or config.kl_in_reward or len(found) < len(names):
+            return None
+        high, low, expected, least = found
+        return float(high < _REACHED * expected or low > _REACHED * least)
+
+    return astray
 
 
 def _kept(config: RunConfig) -> Source:
@@ -212,6 +296,12 @@ METRICS = {
     "VALID_CORRELATION": _valid(keys.PROBS_CORRELATION),
     "TRUNCATED": Derived(keys.TRUNCATED, _truncated),
     "ZERO_RATE": Derived(keys.LEARNING_RATE, _zero_rate, drawn=False),
+    "COEFFICIENT_GROWTH": Derived(keys.KL_COEFFICIENT, _coefficient_growth, drawn=False),
+    "RUNAWAY": Derived(keys.KL_COEFFICIENT, _runaway, drawn=False),
+    "PENALTY": _plain(keys.REWARD, _penalty, drawn=False),
+    "STILL": Derived(keys.KL + keys.PPO_KL, _still, drawn=False),
+    "NEVER_ENDED": Derived(keys.LENGTH_MIN, _never_ended, drawn=False),
+    "ASTRAY": Derived(keys.ADVANTAGE_HIGH, _astray, drawn=False),
     "KEPT": Derived(keys.RETURN, _kept, drawn=False),
     "DECAY": Derived(keys.LEARNING_RATE, _decay, drawn=False),
     "FILTERED": _dropped(keys.FILTERED),

@@ -8,12 +8,12 @@ from launcher.health import derived, keys
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
 from launcher.health.metric import KEPT, USUAL, Metric, Noise, median
-from launcher.verl.config import BATCH
+from launcher.verl.config import BATCH, CRITIC_ALONE
 
 _TELLING = 7  # values from which a smoothed rise is judged
 _JUDGED = 8  # scores from which it is known whether the reward rises or falls
-_CRITIC_ALONE = "trainer.critic_warmup"  # steps
 _NO_KL = 0.001  # nats; estimates of a KL near 0 may be negative
+_ALIKE = 0.15  # of the length of prompts: others may be easier
 _FEW = 4  # scores at the beginning, that all later ones are above
 _TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of 50, in sigmas
 
@@ -178,6 +178,7 @@ class Validation:
         self.best_step = 0
         self.best_score = math.nan  # smoothed training score at that validation
         self.drops: deque[float] = deque(maxlen=2)
+        self.past: deque[tuple[float, float, float]] = deque(maxlen=10)  # training score, validation, prompt length
 
     @property
     def value(self) -> float:
@@ -197,7 +198,7 @@ class Validation:
         """Mean of the last two validations (of the only one, at first)."""
         return sum(self._values) / len(self._values)
 
-    def update(self, step: int, data: Mapping[str, float], reward: Reward) -> None:
+    def update(self, step: int, data: Mapping[str, float], reward: Reward, prompt: float) -> None:
         """Takes in one record, which may hold a validation or not."""
         found = [
             value
@@ -217,6 +218,21 @@ class Validation:
             self.best, self.best_index, self.best_step = pair, self.count - 1, step
             self.best_score = reward.smooth
         self.drops.append(self.best - value)
+        self.past.append((reward.smooth, value, prompt))
+
+    def gains(self, reward: Reward) -> tuple[float, float, bool]:
+        """How far training and validation have risen since the lowest training score of the last ten validations.
+
+        Of the last two, the smaller rise of training and the larger one of validation, and whether the prompts are
+        about as long as then. The validation before the first step belongs to the first scores. Nan with fewer than 3.
+        """
+        if len(self.past) < 3:
+            return math.nan, math.nan, False
+        points = [(reward.first if math.isnan(score) else score, *rest) for score, *rest in self.past]
+        *earlier, before, last = points
+        score, value, length = min(earlier)
+        alike = math.isnan(length) or abs(last[2] - length) <= _ALIKE * length
+        return min(before[0], last[0]) - score, max(before[1], last[1]) - value, alike
 
 
 class Signals:
@@ -227,6 +243,7 @@ class Signals:
         self._models: dict[str, tuple[Callable[[Frame], float | None], Metric]] = {}
         self.reward = Reward()
         self.validation = Validation()
+        self._prompt = math.nan  # mean length at the last step
         self.harm = ""  # what damages the run at this step, in words
 
     def of(self, name: str) -> Metric:
@@ -248,12 +265,13 @@ class Signals:
             self.reward.update(frame.step, *map(frame.get, (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)))
             for source, metric in self._models.values():
                 metric.see(source(frame))
-        self.validation.update(frame.step, frame.data, self.reward)
+            self._prompt = frame.get(keys.PROMPT) or math.nan
+        self.validation.update(frame.step, frame.data, self.reward, self._prompt)
 
     def _source(self, name: str) -> Callable[[Frame], float | None]:
         if name in derived.METRICS:
             return derived.METRICS[name].of(self._config)
         names = derived.keys_of(name)
-        if name == "KL" and (alone := self._config.number(_CRITIC_ALONE) or 0):  # the policy does not move yet
+        if name == "KL" and (alone := self._config.number(CRITIC_ALONE) or 0):  # the policy does not move yet
             return lambda frame: frame.get(names) if frame.step > alone else None
         return lambda frame: frame.get(names)

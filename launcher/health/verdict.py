@@ -24,19 +24,30 @@ _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even w
 def sort(checks: Iterable[Check]) -> list[Check]:
     """Worst first; among equals the one that came on first, then likely roots before their symptoms.
 
+    What follows from a flag is listed below it, and the worst of them decides its place.
     Where nothing is on, those come first that were on earlier, the latest ahead; then the most telling ones.
     """
+
+    checks = list(checks)
+    worst: dict[str, Level] = {}
+    for check in checks:
+        worst[check.cause] = max(worst.get(check.cause, check.level), check.level)
 
     def place(check: Check) -> tuple[bool, int, int, int, int]:
         family = check.rule.partition("-")[0]
         rank = _BEFORE_OTHERS.index(family) if family in _BEFORE_OTHERS else len(_BEFORE_OTHERS)
         if check.level > Level.OK:
-            return check.muted, -check.level, check.since or 0, 0, rank
+            return check.muted, -max(check.level, worst.get(check.rule, check.level)), check.since or 0, 0, rank
         cleared = -check.cleared if check.cleared is not None else 1
         telling = _TELLING.index(check.rule) if check.rule in _TELLING else len(_TELLING)
         return check.muted, -check.level, cleared, telling, rank
 
-    return sorted(checks, key=place)
+    ordered = sorted(checks, key=place)
+    return [each for root in ordered if not root.cause for each in (root, *_following(root, ordered))]
+
+
+def _following(root: Check, checks: Iterable[Check]) -> Iterable[Check]:
+    return (check for check in checks if check.cause == root.rule)
 
 
 def verdict(checks: Sequence[Check], steps: int) -> Level:
@@ -62,7 +73,7 @@ def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
 
 
 def coverage(title: str, checks: Sequence[Check]) -> str:
-    """How many rules judge the log of another framework: `slime: 20 of 45 rules judge it; no critic, no memory`.
+    """How many rules judge the log of another framework: `slime: 20 of 48 rules judge it; no critic, no memory`.
 
     It names the families of which no rule judges.
     """
@@ -91,7 +102,7 @@ def problem_of(check: Check, offers: Sequence[Offer] = ()) -> Problem:
         "flag",
         check.rule,
         check.level,
-        check.name,
+        check.title,
         f"{check.message}{since}",
         family.meaning if family else "",
         tuple(map(Evidence, limits)),

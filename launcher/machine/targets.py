@@ -58,15 +58,18 @@ def message(events: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     return clean(title)[:_TITLE], "\n".join(map(clean, lines))[:_BODY] + f"\n{where}"
 
 
-def _weight(event: Mapping[str, Any]) -> tuple[bool, int]:
-    return event["kind"] == "exit", Level[event["to"]].value if event["kind"] == "health" else 0
+def _weight(event: Mapping[str, Any]) -> tuple[bool, bool, int]:
+    """Its rank: the cause before the flags that follow from it."""
+    level = Level[event["to"]].value if event["kind"] == "health" else 0
+    return event["kind"] == "exit", not event.get("cause"), level
 
 
 def _line(event: Mapping[str, Any]) -> str:
     if event["kind"] == "exit":
         flags = f", {event['verdict']}" if event.get("verdict") else ""
         return f"{event['state']} at step {event['step']}{flags}" + (f": {event['error']}" if event["error"] else "")
-    return f"step {event['step']}: {event['rule']} {event['to']}: {event['message']}"
+    cause = f" (from {event['cause']})" if event.get("cause") else ""
+    return f"step {event['step']}: {event['rule']} {event['to']}{cause}: {event['message']}"
 
 
 def _mail(address: str, title: str, body: str) -> None:

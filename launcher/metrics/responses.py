@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
-from math import inf, isfinite, nan
+from math import hypot, inf, isfinite, nan, sqrt
 from statistics import fmean
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -16,6 +16,7 @@ from zlib import crc32
 PREFIX = "responses/"
 SAMPLED = 128  # responses per step whose text is read: to the same prompts at every step that has them
 _END = 1000  # characters of the beginning, and of the end
+_LONG_PROMPT = 4000  # characters that are compared
 _REMEMBERED = 50_000  # prompts
 _GRADES = 8  # maximum number of different scores with which a response is right or wrong
 _ALIKE = 0.8  # shared part of two near-equal responses
@@ -25,6 +26,10 @@ _LEAST = 8  # minimum number of comparisons
 
 _PIECE = re.compile(r"[\u3040-\u9fff]|\w{1,8}|[^\w\s]")  # words, or parts of long ones
 _ANSWER = re.compile(r"####([^\n]*)|\\boxed\{([^}]*)|<answer>(.*?)(?:</answer>|$)", re.DOTALL)
+_TURN = re.compile(r"<\|\w+\|>|</s>|^(?:user|assistant|system|human)\b:?\s*$", re.MULTILINE | re.IGNORECASE)
+_EQUAL = 1e-6  # deviation of scores that do not differ
+_RIGHT = 1.0  # the score of a right response, in veRL's own reward functions: a lower one may be a part of it
+_FEW_WORDS, _MANY_WORDS = 1, 5  # beyond what all prompts begin and end with
 _SOLVED, _MISSED, _LAST, _TWICE = 1, 2, 4, 8  # of a prompt: ever, ever, when it was last seen; seen more than once
 
 Row = Mapping[str, Any]
@@ -58,11 +63,14 @@ class ResponseFigures:
         rows = [row for row in rows if isinstance(row.get("output"), str)]
         rights = self._rights(rows)
         solved = self._solved(rows, rights)
-        parts = (_groups(rows, rights), _lengths(rows, rights), solved, _audit(rows), _texts(rows))
+        parts = (_groups(rows, rights), _lengths(rows, rights), solved, _audit(rows), _texts(rows), _prompts(rows))
         return {PREFIX + name: value for part in parts for name, value in part.items()}
 
     def _rights(self, rows: Sequence[Row]) -> list[bool | None]:
-        """Whether each response is right: by veRL's accuracy, or by a score that has few values."""
+        """Whether each response is right: by veRL's accuracy, or by a score that has few values.
+
+        While no score was that of a right response, a high one may only be the best so far.
+        """
         scores = [_number(row.get("score")) for row in rows]
         finite = [score for score in scores if isfinite(score)]
         self._low, self._high = min([self._low, *finite]), max([self._high, *finite])
@@ -74,7 +82,8 @@ class ResponseFigures:
             if isfinite(accuracy):
                 rights.append(accuracy > 0.5)
             else:
-                rights.append(score > middle if graded and isfinite(score) else None)
+                known = graded and isfinite(score) and (score <= middle or self._high >= _RIGHT)
+                rights.append(score > middle if known else None)
         return rights
 
     def _solved(self, rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
@@ -124,12 +133,45 @@ def _groups(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, flo
     if not groups:
         return {}
     unvaried = [places for places in groups if len({_number(rows[place].get("score")) for place in places}) == 1]
-    shares = {"unvaried_groups": len(unvaried) / len(groups)}
-    if any(right is not None for right in rights):
+    shares = {"unvaried_groups": len(unvaried) / len(groups), **_advantages(rows, groups)}
+    if all(right is not None for right in rights):
         right = sum(all(rights[place] is True for place in places) for places in unvaried)
         wrong = sum(all(rights[place] is False for place in places) for places in unvaried)
         shares |= {"all_right_groups": right / len(groups), "all_wrong_groups": wrong / len(groups)}
     return shares
+
+
+def _advantages(rows: Sequence[Row], groups: Sequence[Sequence[int]]) -> dict[str, float]:
+    """The highest and the lowest advantage that follow from the scores: their distance from the mean of their group, in
+    standard deviations. Of groups with different finite scores.
+    """
+    ends = list[float]()
+    for places in groups:
+        scores = [_number(rows[place].get("score")) for place in places]
+        mean = fmean(scores)
+        deviation = hypot(*(score - mean for score in scores)) / sqrt(len(scores) - 1)
+        if _EQUAL < deviation < inf:  # not nan
+            ends += [(max(scores) - mean) / deviation, (min(scores) - mean) / deviation]
+    return {"advantage_high": max(ends), "advantage_low": min(ends)} if ends else {}
+
+
+def _prompts(rows: Sequence[Row]) -> dict[str, float]:
+    """Of the prompts, those with one word where others have many, apart from what all begin and end with."""
+    prompts = sorted({_prompt(row)[:_LONG_PROMPT] for row in rows})[:SAMPLED]
+    if len(prompts) < _LEAST:
+        return {}
+    start = _same_start(prompts)
+    end = _same_start([prompt[start:][::-1] for prompt in prompts])
+    words = [len(prompt[start : len(prompt) - end].split()) for prompt in prompts]
+    few = sum(count <= _FEW_WORDS for count in words) / len(words)
+    return {"one_word_prompts": few if max(words) >= _MANY_WORDS else 0.0}
+
+
+def _same_start(texts: Sequence[str]) -> int:
+    """Characters up to the last space that all texts begin with."""
+    least, most = min(texts), max(texts)
+    shared = next((place for place, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
+    return least.rfind(" ", 0, shared) + 1
 
 
 def _lengths(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
@@ -164,6 +206,7 @@ def _texts(rows: Sequence[Row]) -> dict[str, float]:
         "near_equal": _largest_cluster([text.grams for text in flat]) / len(flat),
         "repetition": fmean(text.repeated for text in flat),
         "prompt_copied": copied / len(flat),
+        "past_turn": fmean(bool(_TURN.search(row["output"].rstrip())) for row in sampled),
     }
     truths = [(row["output"], str(row["gts"])) for row in sampled if row.get("gts") not in (None, "")]
     if truths:

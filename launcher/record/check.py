@@ -41,7 +41,8 @@ class Check(Record):
     worst level. `keys` are the metrics to draw, the judged one first; `bounds` are all limits as they apply now, metric
     by metric in the order in which they are crossed; empty while the rule judges nothing. A level is raised when
     `debounce[0]` of the last `debounce[1]` steps cross a limit, and clears after `debounce[2]` steps that cross none.
-    `usual` is the past value that the first metric is compared with, if any.
+    `usual` is the past value that the first metric is compared with, if any. `cause` is the rule of the flag that this
+    one follows from, whose fixes it has; "" for none.
     """
 
     rule: str
@@ -58,6 +59,12 @@ class Check(Record):
     debounce: tuple[int, ...] = field(default=(2, 3, 5), metadata=RARE)
     fixes: tuple[Fix, ...] = ()
     usual: float | None = field(default=None, metadata=RARE)
+    cause: str = field(default="", metadata=RARE)
+
+    @property
+    def title(self) -> str:
+        """Its name, and the flag that it follows from."""
+        return f"{self.name} (from {self.cause})" if self.cause else self.name
 
     @property
     def on(self) -> bool:

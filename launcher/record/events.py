@@ -34,7 +34,7 @@ class PhaseChange(Record):
 
 @dataclass(frozen=True, slots=True)
 class LevelChange(Record):
-    """A health rule went from one level to another at a step."""
+    """A health rule went from one level to another at a step. `cause` is the rule of the flag that it follows from."""
 
     kind: ClassVar[str] = "health"
     step: int
@@ -42,6 +42,7 @@ class LevelChange(Record):
     before: Level = field(metadata=FROM)
     after: Level = field(metadata=TO)
     message: str = ""
+    cause: str = field(default="", metadata=RARE)
 
     @property
     def rose(self) -> bool:

@@ -15,6 +15,7 @@ MODEL, CRITIC, TRAINER, DATA = "actor_rollout_ref.model", "critic", "trainer", "
 REWARD_MODEL, RAY = "reward.reward_model", "ray_kwargs.ray_init"
 
 ESTIMATOR, LOSS_MODE = "algorithm.adv_estimator", f"{ACTOR}.policy_loss.loss_mode"
+CRITIC_ALONE = "trainer.critic_warmup"  # steps
 GAMMA = "algorithm.gamma"
 KL_IN_REWARD, KL_IN_LOSS = "algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"
 MODEL_PATH, CRITIC_PATH = f"{MODEL}.path", f"{CRITIC}.model.path"

@@ -35,6 +35,7 @@ from said_numbers import ENTROPY, GRADIENT, KL, LENGTH, LOSS, SCORE, Past, Shown
 NUMBER = r"-?\d[\d.]*(?:e-?\d+)?[kMG]?"
 _HARM = r"(?:numbers are not finite|rewards do not differ|(?:the reward|validation) falls|responses are \w+)"
 _ENDING = re.compile(rf"(?:; {_HARM})?(?:, (?:(?:flagged|clears) if it persists|but {_HARM}))?$")
+COEFFICIENT = ("actor/reward_kl_penalty_coeff", "critic/kl_coeff", "actor/kl_coef")
 MISMATCHES = ("probability difference", "correlation", "rollout KL", "chi² of tokens")
 _V, _W = f"({NUMBER})", r"\((first steps|50 to 100 steps ago)\)"
 FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
@@ -67,6 +68,34 @@ FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
         rf"each step moves the policy by {_V} \(ppo_kl\)",
         lambda past, x: Shown.of(x).is_(abs(past.value("actor/ppo_kl"))),
     ),
+    (
+        "KL-3",
+        f"KL {_V}(?:, coefficient {_V})?",
+        lambda past, x, coefficient: (
+            value(*KL)(past, x) and (not coefficient or value(*COEFFICIENT)(past, coefficient))
+        ),
+    ),
+    (
+        "KL-3",
+        f"KL coefficient {_V}, {_V} times the first one",
+        lambda past, x, times: (
+            Shown.of(x).is_(past.value(*COEFFICIENT))
+            and Shown.of(times).is_(past.value(*COEFFICIENT) / past.values(*COEFFICIENT)[0])
+        ),
+    ),
+    ("MOVE-1", rf"the policy moves(?: \(KL {_V}\))?", lambda past, x: x is None or value(*KL)(past, x)),
+    (
+        "MOVE-1",
+        rf"the policy has not moved for \d+ steps?(?: \(KL {_V}\))?",
+        lambda past, x: x is None or value(*KL)(past, x),
+    ),
+    ("STOP-1", "responses end by themselves", lambda past: True),
+    (
+        "STOP-1",
+        r"no response has ended by itself in (\d+) steps?",
+        lambda past, n: int(n) == past.run(lambda data: data["response_length/min"] == data["response_length/max"]),
+    ),
+    ("ADV-1", "advantages follow the scores", lambda past: True),
     ("KL-4", "KL is not rising", lambda past: True),
     ("KL-4", rf"smoothed KL rose by only {_V} in (\d+) steps?", lambda past, x, n: drift(past, x, n, None)),
     ("KL-4", rf"smoothed KL rose by {_V} in (\d+) steps? while the smoothed reward changed by {_V}", drift),
@@ -140,6 +169,11 @@ FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
         "HACK-1",
         rf"reward {_V} vs usual {_V} \(median of 3\) (?:while length grew|at) {_V}×(?: the usual length)?",
         length_ratio,
+    ),
+    (
+        "HACK-1",
+        f"validation changed by {_V} while the training reward rose by {_V}",
+        lambda past, gained, rose: Shown.of(gained).high < Shown.of(rose).high,
     ),
     ("HACK-1", "training reward rises while validation falls", lambda past: True),
     ("VAL-1", rf"validation {_V}, (above the )?best( mean of two)? {_V} \(step (\d+)\)", validated),

@@ -99,7 +99,7 @@ def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
         # REINFORCE++, learning rate 1e-4: every response has the same score, 0.25, from step 10 on, and few are cut
         (REINFORCE_COLLAPSED, "KL-2 3 WARN, TRUNC-1 8 WARN, ENT-1 8 WARN"),
         # there is never a reward, of which no critic is to blame
-        (UNREWARDED, "MIS-1 2 CRITICAL, TRUNC-1 6 WARN, SIG-1 10 WARN, SIG-1 25 CRITICAL"),
+        (UNREWARDED, "MIS-1 2 CRITICAL, STOP-1 4 WARN, TRUNC-1 6 WARN, SIG-1 10 WARN, SIG-1 25 CRITICAL"),
     ],
 )
 def test_a_run_that_goes_wrong_is_flagged_and_warned_of_no_later_than_on_the_gpu(
@@ -170,7 +170,7 @@ def test_an_adopted_run_has_every_step_once_and_says_so(runs: Path) -> None:
 
 def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, ppo_tui: Command) -> None:
     told = ppo_tui("health", LEARNED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert told.splitlines()[0].startswith("NOTICE — 31 of 45 rules judged")
+    assert told.splitlines()[0].startswith("NOTICE — 34 of 48 rules judged")
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "step     25 of 4660, 12.9 s per step\n" in told
     assert "(since step 10)\n" in told

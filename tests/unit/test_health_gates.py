@@ -44,6 +44,46 @@ def mismatch(diff: Sequence[float], kl: float = 0.001) -> Steps:
     return [dict.fromkeys(keys, x) | {"rollout_corr/kl": kl} for x in diff]
 
 
+def hacked(scores: Sequence[float], validated: float = 0.0, **more: float) -> Steps:
+    """A reward that rises, with a validation every fourth step that rises by a share of it; prompts of one length."""
+    key, last = "val-core/sums/reward/mean@1", len(scores) - 1
+    return [
+        step
+        | {"response_length/mean": 50.0, "prompt_length/mean": 60.0}
+        | ({key: 0.02 + validated * (scores[n] - scores[0])} if n % 4 == 3 else {})
+        | {name: more[name] * n / last for name in more}
+        for n, step in enumerate(score(scores))
+    ]
+
+
+def adaptive(growth: float, fall: float, start: float = 0.001) -> Steps:
+    """A coefficient of the KL that grows per step, and a reward that falls with it."""
+    return [
+        step
+        | {"actor/reward_kl_penalty": 0.1, "actor/reward_kl_penalty_coeff": start * growth**n}
+        | {"critic/rewards/mean": 0.1 - fall * n}
+        for n, step in enumerate(score([0.1] * 12))
+    ]
+
+
+def still(kl: Sequence[float], rate: float = 1e-6, **more: float) -> Steps:
+    return [{"actor/kl_loss": x, "actor/lr": rate, "actor/grad_norm": 0.5, **more} for x in kl]
+
+
+def ended(least: float) -> Steps:
+    ends = {"response_length/max": 256.0, "response_length/min": least, "response_length/clip_ratio": 1.0}
+    return [ends] * 6
+
+
+def words(share: float) -> Steps:
+    return [{"prompt_length/min": 20.0, "prompt_length/max": 40.0, "responses/one_word_prompts": share}] * 4
+
+
+def advantages(high: float, low: float) -> Steps:
+    said = {"responses/advantage_high": 2.0, "responses/advantage_low": -0.5}
+    return [said | {"critic/advantages/max": high, "critic/advantages/min": low}] * 5
+
+
 class Gate(NamedTuple):
     """A rule, the steps that it judges, and its level after the last of them."""
 
@@ -57,6 +97,14 @@ class Gate(NamedTuple):
 
 OK, NOTICE, WARN, CRITICAL = Level.OK, Level.NOTICE, Level.WARN, Level.CRITICAL
 HOST = {"host_total_gb": 256.0}
+OPTIM = "actor_rollout_ref.actor.optim"
+MINI = {"actor_rollout_ref.actor.ppo_mini_batch_size": 16}
+UPDATES = of("actor/ppo_kl", [0.0] * 21)
+EQUAL = {"critic/score/mean": 0.0, "critic/score/max": 0.0, "critic/score/min": 0.0}
+RISING = [0.1 + 0.035 * n for n in range(24)]
+EASIER = list(enumerate(hacked(RISING)))
+GRPO = {"algorithm.adv_estimator": "grpo"}
+PROMPTS = {"data.max_prompt_length": 64}
 
 GATES = [
     # bad from the first step
@@ -109,6 +157,36 @@ GATES = [
         NOTICE,
     ),
     Gate("a reward that rises slowly", "REW-2", score([0.3 + 0.002 * n + 0.02 * (n % 3) for n in range(120)]), OK),
+    Gate("the coefficient multiplies and takes the reward", "KL-3", adaptive(1.5, 0.1), CRITICAL),
+    Gate("it multiplies, and the reward stays", "KL-3", adaptive(1.5, 0.0), WARN),
+    Gate("it follows its target", "KL-3", adaptive(1.02, 0.0), OK),
+    Gate("it is negative", "KL-3", adaptive(1.0, 0.0, -0.001), WARN),
+    # the policy does not change
+    Gate("the KL stays where it began", "MOVE-1", still([0.002, 0.0021, 0.0019] * 7), WARN),
+    Gate("it leaves", "MOVE-1", still([0.0001 * n for n in range(21)]), OK),
+    Gate("it stays at a learning rate of 0", "MOVE-1", still([0.0] * 21, rate=0.0), Level.WARM),
+    Gate("it stays in the warm-up", "MOVE-1", still([0.0] * 21), Level.WARM, {f"{OPTIM}.lr_warmup_steps": 30}),
+    Gate("rewards are equal", "MOVE-1", still([0.0] * 21, **EQUAL), Level.WARM),
+    Gate("ppo_kl is 0 with several updates", "MOVE-1", UPDATES, WARN, {**MINI, "data.train_batch_size": 64}),
+    Gate("ppo_kl is 0 with one", "MOVE-1", UPDATES, Level.WARM, {**MINI, "data.train_batch_size": 16}),
+    # a hack that validation shows
+    Gate("validation stays", "HACK-1", hacked(RISING), WARN),
+    Gate("validation stays, of 40 rows", "HACK-1", hacked(RISING), OK, None, {"validation_rows": 40}),
+    Gate("validation rises too", "HACK-1", hacked(RISING, 0.9), OK),
+    Gate("the accuracy rises too", "HACK-1", hacked(RISING, **{"responses/audit": 0.8}), OK),
+    Gate("prompts became shorter", "HACK-1", [s | {"prompt_length/mean": 60.0 - n} for n, s in EASIER], OK),
+    Gate("the data has an order of its own", "HACK-1", hacked(RISING), OK, {"data.shuffle": False}),
+    Gate("the reward is flat as well", "HACK-1", hacked([0.1, 0.12] * 12), OK),
+    # what others follow from
+    Gate("no response ever ended", "STOP-1", ended(256.0), WARN, LIMIT),
+    Gate("one did", "STOP-1", ended(200.0), OK, LIMIT),
+    Gate("the limit cuts all", "STOP-1", ended(8.0), Level.WARM, {"data.max_response_length": 8}),
+    Gate("responses go on", "STOP-1", of("responses/past_turn", [0.9] * 4), WARN),
+    Gate("prompts of one word", "INPUT-1", words(0.7), WARN, PROMPTS),
+    Gate("few of them", "INPUT-1", words(0.05), OK, PROMPTS),
+    Gate("advantages have the wrong sign", "ADV-1", advantages(0.5, -2.0), WARN, GRPO),
+    Gate("advantages are 0", "ADV-1", advantages(0.0, 0.0), WARN, GRPO),
+    Gate("advantages follow the scores", "ADV-1", advantages(2.2, -0.6), OK, GRPO),
     # letting go
     Gate(
         "the policy stopped with the reward lost",

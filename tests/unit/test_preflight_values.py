@@ -33,6 +33,22 @@ def found(preset: str, *settings: str) -> list[Finding]:
     return [each for each in checks.quick(what) if each.id.startswith("VALUE")]
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["model.use_liger=true", "model.use_fused_kernels=true"], True),
+        (["model.use_liger=true", "model.use_fused_kernels=false"], False),
+        (["actor.model_dtype=bf16", "actor.lr=2e-6"], True),
+        (["actor.model_dtype=bf16", "actor.lr=5e-5"], False),
+        (["actor.model_dtype=fp32", "actor.lr=2e-6"], False),
+    ],
+)
+def test_settings_that_leave_the_policy_as_it_is_are_a_warning(settings: list[str], expected: bool):
+    what = subject(load("gsm8k-0.5b-24gb", settings), assume="1x80")
+    levels = [each.level for each in checks.quick(what) if each.id == "OPT-3"]
+    assert levels == (["warning"] if expected else [])
+
+
 def test_every_field_with_a_number_has_a_usual_range_or_a_reason():
     ranged = {BY_KEY[key].name for key in BY_VERL_KEY}
     assert {*declarable()} - ranged - WITHOUT.keys() == set()

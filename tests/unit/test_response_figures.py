@@ -49,6 +49,26 @@ def test_real_dumps_of_a_run_that_learned() -> None:
     assert not [key for key in (*validation, *late) if describe(f"responses/{key}").meaning == UNKNOWN]
 
 
+def test_a_best_score_so_far_is_not_a_right_answer() -> None:
+    part = [{**row, "score": 0.2 * row["score"]} for row in (*said("a", "x", "y", right=2), *said("b", "x", "y"))]
+    assert "all_right_groups" not in figures(part)
+    assert figures(said("a", "x", "y", right=2), said("b", "x", "y"))["all_right_groups"] == 0.5
+
+
+def test_advantages_that_follow_from_the_scores() -> None:
+    found = figures(said("a", *"wxyz", right=1), said("b", *"wxyz", right=2), said("c", "x", "y", right=2))
+    assert (found["advantage_high"], found["advantage_low"]) == pytest.approx((1.5, -0.866), abs=1e-3)
+    assert "advantage_high" not in figures(said("c", "x", "y", right=2))
+
+
+def test_prompts_of_one_word_and_responses_past_their_turn() -> None:
+    long = [said(f"user Add the {n} apples and the {n + 2} pears now. assistant", "x") for n in range(8)]
+    short = [said(f"user word{n} assistant", "fine\nuser\nwhat now") for n in range(8)]
+    mixed = figures(*long, *short)
+    assert (mixed["one_word_prompts"], mixed["past_turn"]) == (0.5, 0.5)
+    assert figures(*short)["one_word_prompts"] == 0 == figures(*long)["one_word_prompts"]
+
+
 def test_groups_without_variance_are_told_apart() -> None:
     found = figures(said("a", "x", "y", right=2), said("b", "x", "y"), said("c", "x", "y", right=1), said("d", "x"))
     assert found["unvaried_groups"] == pytest.approx(2 / 3)
@@ -113,7 +133,7 @@ def test_any_rows_are_counted(found: list[dict[str, Any]]) -> None:
     for _ in range(2):
         counted = told.of(found)
         assert math.isfinite(counted.pop("responses/audit", 0.0))
-        assert all(-1 <= value <= 1 for key, value in counted.items() if "length" not in key)
+        assert all(-1 <= value <= 1 for key, value in counted.items() if "length" not in key and "advantage" not in key)
 
 
 def test_figures_are_added_to_a_step_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,9 +205,9 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
 @pytest.mark.parametrize(
     ("name", "sentence", "flags"),
     [
-        (FINISHED, "finished: too short — 22 of 45 rules judged", []),
+        (FINISHED, "finished: too short — 26 of 48 rules judged", []),
         (STOPPED, "too short — ", []),
-        (FAILED, "failed: too short — 0 of 45 rules judged", []),
+        (FAILED, "failed: too short — 0 of 48 rules judged", []),
         (REPLAYED, "NOTICE — ", [("TRUNC-1", 10, "NOTICE")]),
         (IMPORTED, "failed: CRITICAL — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
     ],
@@ -220,7 +220,7 @@ def test_health_judges_it_as_version_0_1_did(
     loud = ("NOTICE", "WARN", "CRITICAL")
     high = [(change["rule"], change["step"], change["to"]) for change in changes if change["to"] in loud]
     assert high == flags
-    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 45
+    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 48
 
 
 @each_run

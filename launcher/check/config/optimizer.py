@@ -12,6 +12,7 @@ from launcher.core.text import did_you_mean
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.verl.config import ACTOR, CRITIC, MODEL
 
+_LOST_IN_BF16 = 1e-5  # a step of Adam is about as large, and a weight of 0.02 has a spacing of 8e-5
 WRAPPED = "wrap_policy.transformer_layer_cls_to_wrap"
 
 
@@ -82,6 +83,16 @@ def number_types(subject: Subject) -> Findings:
                 yield found("OPT-2", value=value, near=did_you_mean(value, known), key=key)
 
 
+@of_keys
+def unmoved(subject: Subject) -> Findings:
+    """OPT-3: settings that together leave the policy as it is; MOVE-1 flags such a run."""
+    if all(subject.flag(f"{MODEL}.{name}") for name in ("use_liger", "use_fused_kernels")):
+        yield found("OPT-3.kernels")
+    rate, dtype = subject.number(f"{ACTOR}.optim.lr"), subject.text(f"{ACTOR}.fsdp_config.model_dtype")
+    if dtype in ("bf16", "bfloat16") and rate and rate < _LOST_IN_BF16 and not subject.has_lora:
+        yield found("OPT-3.bf16", lr=rate)
+
+
 def sharding(subject: Subject) -> Findings:
     """FSDP-1: the shard group size divides the GPUs and is not 0 (`verl/workers/engine/fsdp/utils.py`)."""
     blocks = [("actor", f"{ACTOR}.fsdp_config"), *([("critic", f"{CRITIC}.fsdp")] if subject.has_critic else [])]
@@ -123,4 +134,4 @@ def engines(subject: Subject) -> Findings:
             yield found("FSDP-3", block=block, strategy=strategy, group=group)
 
 
-RULES = (optimizer, learning_rate, betas, number_types, sharding, layers, engines)
+RULES = (optimizer, learning_rate, betas, number_types, unmoved, sharding, layers, engines)

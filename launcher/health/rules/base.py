@@ -21,7 +21,9 @@ from launcher.record.levels import CRITICAL, N_A, NOTICE, OK, WARM, WARN, Level
 
 @dataclass(frozen=True)
 class Setup:
-    """What a rule is built with. The memory of "GPU" and "host" is in GiB, the vocabulary in tokens; None: unknown."""
+    """What a rule is built with. The memory of "GPU" and "host" is in GiB, the vocabulary in tokens, the validation
+    data in rows; None: unknown.
+    """
 
     config: RunConfig
     limits: Limits
@@ -29,6 +31,7 @@ class Setup:
     memory: Mapping[str, float | None]
     clock: bool
     vocabulary: int | None
+    validation_rows: int | None = None
 
 
 class Rule:
@@ -48,6 +51,7 @@ class Rule:
     rate: ClassVar[Callable[..., Reading | None]]  # the opinion on a step by the frame and the metrics in `needs`
 
     def __init__(self, setup: Setup) -> None:
+        self.setup = setup
         self.config = setup.config
         self.limits = setup.limits
         self.signals = setup.signals

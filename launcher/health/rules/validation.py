@@ -43,7 +43,7 @@ class ValidationDrop(Rule):
 
 
 class RewardHacking(Rule):
-    """Reward that rises together with length, or while validation falls."""
+    """Reward that rises together with length, or while validation falls or stays as it is."""
 
     id = "HACK-1"
     needs = (keys.SCORE, keys.LENGTH)
@@ -52,26 +52,35 @@ class RewardHacking(Rule):
         super().__init__(setup)
         self._length = setup.signals.of("LENGTH")
         self._validations = 0
+        self._audit = setup.signals.of("AUDIT")
         self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
+        self._flat: Clause = (math.nan, (), Measure())
+        self._true = False  # whether validation confirms the reward
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
         reward, validation = self.reward, self.signals.validation
         if validation.count != self._validations:
             self._validations = validation.count
             self._apart = self._divergence(validation)
+            self._flat = self._unconfirmed(validation)
         if min(reward.known, self._length.known) < 10:
             return warming(11 - min(reward.known, self._length.known))
+        rose, gained, _ = validation.gains(reward)
         usual, now, usual_length = reward.usual, reward.then(0), self._length.usual
         ratio = length / usual_length if usual_length > 0 else 1.0
 
         def message(reading: Reading) -> str:
-            gamed, apart = (worst((clause,)) for clause in reading.clauses)
+            gamed, apart, flat = (worst((clause,)) for clause in reading.clauses)
             if apart and gamed <= WARN:
                 return "training reward rises while validation falls"
+            if flat and gamed <= WARN:
+                return f"validation changed by {number(gained)} while the training reward rose by {number(rose)}"
             grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
             return f"reward {' vs usual '.join(distinct(now, usual))} (median of 3) {grew}"
 
-        reading = self.compare(message, lambda limits: [self._gamed(limits, now, now - usual, ratio), self._apart])
+        reading = self.compare(
+            message, lambda limits: [self._gamed(limits, now, now - usual, ratio), self._apart, self._flat]
+        )
         if worst(reading.raising[:1]) >= WARN:
             reward.refuse()
             self._length.refuse()
@@ -82,7 +91,30 @@ class RewardHacking(Rule):
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
         measure = Measure("× usual length while the reward rises > {}", than=rise)
         top = ladder(limits, "top_ratio", ">") if reward.near_top(now) else []
-        return ratio if up > rise else math.nan, ladder(limits, "ratio", ">") + top, measure
+        rungs = [
+            (NOTICE if self._true and level == WARN else level, side, x)
+            for level, side, x in ladder(limits, "ratio", ">")
+        ]
+        return ratio if up > rise else math.nan, rungs + top, measure
+
+    def _unconfirmed(self, validation: Validation) -> Clause:
+        """How far validation rose while the training reward did, for two validations; also whether it confirms it.
+
+        Longer or shorter prompts, or data in an order of its own, may be easier; an accuracy that rises is a second
+        opinion. The error of a validation is that of as many answers as it has rows, of the fewest where unknown.
+        """
+        limits, reward = self.limits.raising, self.reward
+        rose, gained, alike = validation.gains(reward)
+        least, rows = limits["warn.rows"], self.setup.validation_rows or limits["warn.rows"]
+        error = 0.5 * reward.span / math.sqrt(max(rows, 1))
+        rise = max(reward.distance(limits["warn.training_span"], limits["warn.training_sigmas"]), 3 * error)
+        enough = limits["warn.confirmed"] * rose
+        accurate = self._audit.smooth - self._audit.start >= enough
+        self._true = rose > 0 and (gained >= max(enough, error) or accurate)
+        same = alike and not accurate and self.config.flag("data.shuffle") is not False
+        counts = same and rows >= least and rose > rise
+        measure = Measure("validation gain while the training reward rose > {}", than=rise)
+        return gained if counts else math.nan, [(WARN, "<", enough)], measure
 
     def _divergence(self, validation: Validation) -> Clause:
         """How far validation has left its best pair for good while the training reward kept rising."""

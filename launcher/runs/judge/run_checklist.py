@@ -19,6 +19,7 @@ from launcher.machine.sampler import Sampler
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
+from launcher.preset.flow import rows_of
 from launcher.preset.resolved import Resolved, from_config
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
@@ -46,6 +47,7 @@ def checklist_maker(
             host_total_gb=sizes.get("host_total_gb"),
             clock=clock,
             vocabulary=_vocabulary(keys),
+            validation_rows=_validation_rows(keys),
         )
 
     return make
@@ -60,6 +62,12 @@ def _vocabulary(keys: Mapping[str, Any]) -> int | None:
         folder = None
     size = read_json(folder / "config.json").get("vocab_size") if folder else None
     return size if type(size) is int and size > 1 else None
+
+
+def _validation_rows(keys: Mapping[str, Any]) -> int | None:
+    """Rows that a validation uses, by the files of the run; None if those are not available."""
+    rows, most = rows_of(keys.get("data.val_files")), keys.get("data.val_max_samples")
+    return min(rows, most) if rows and isinstance(most, int) and most > 0 else rows
 
 
 def machine_sizes(sampler: Sampler) -> dict[str, float]:

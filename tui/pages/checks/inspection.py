@@ -133,7 +133,7 @@ def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
 
 def check_row(check: Check, columns: int) -> Row:
     """Level, name, rule and, where it has room, the message in one row; enter shows all of it."""
-    rule = clean(check.rule) + (" · muted" if check.muted else "")
+    rule = clean(check.rule) + (f" from {check.cause}" if check.cause else "") + (" · muted" if check.muted else "")
     head = crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], max(columns, 1))
     message: Row = [(clean(check.message), "text" if check.on else "dim")]
     return crop(put(head, _MESSAGE, message, 2), columns) if columns >= _MESSAGE + _SOME else head
