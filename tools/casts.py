@@ -29,7 +29,7 @@ from launcher.cli.screen import ScreenRequest
 from launcher.core.tables import read_tables
 from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.state import current
-from launcher.runs.act.import_logs import replay
+from launcher.runs.act.demo import play_recording
 from launcher.settings import Settings
 from tui.app import PpoTui
 
@@ -37,7 +37,6 @@ TABLE = Path(__file__).with_suffix(".toml")
 LOGS = Path(__file__).parent.parent / "tests" / "data" / "logs"
 COLUMNS, ROWS = 80, 24
 LINES = 20  # that a command prints
-SPEED = 40  # of a replay
 TYPED, PRINTED, SHOWN, PLAYED = 1.2, 4.0, 3.5, 0.7  # seconds of a frame
 TEXT, PROMPT = "#d0d0d0", "#5fafff"
 
@@ -98,25 +97,18 @@ async def shown(pilot: Pilot[Any], says: str, seconds: float = SHOWN) -> Frame:
 async def on_screen(acts: list[dict[str, Any]]) -> list[Frame]:
     """The page that the first act opens, and the keys of the others."""
     first, frames = acts[0], []
-    played = "replay" in first
-    run = replay(str(LOGS / f"{first['replay']}.log.gz"), SPEED) if played else find(first["open"])
+    played = "demo" in first
+    run = play_recording(None) if played else find(first["open"])
     async with screen(run) as pilot:
-        for step in first.get("steps", ()):
-            while (state := current(run)).step is None or (state.step < step and state.live):
+        for place in first.get("steps", ()):
+            while ((state := current(run)).attempt, state.step or 0) < tuple(place):
                 await pilot.pause(0.1)
             frames.append(await shown(pilot, first["says"], PLAYED))
         frames.append(await shown(pilot, first["says"]))
         for act in acts[1:]:
             await pilot.press(*act["press"].split())
             frames.append(await shown(pilot, act["says"]))
-    if played:
-        ppo_tui("stop", run.id, "--wait", ended=True)
     return frames
-
-
-def ppo_tui(*words: str, ended: bool = False) -> None:
-    """Runs a command, which may fail if the run has `ended`."""
-    subprocess.run([sys.executable, "-m", "launcher.cli.main", *words], check=not ended, capture_output=True)
 
 
 def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
@@ -127,7 +119,7 @@ def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
     for log in cast.get("logs", ()):
         plain = folder / f"{log}.log"
         plain.write_bytes(gzip.decompress((LOGS / f"{log}.log.gz").read_bytes()))
-        ppo_tui("import", str(plain))
+        subprocess.run([sys.executable, "-m", "launcher.cli.main", "import", plain], check=True, capture_output=True)
     page = DOCS / "tutorials" / f"{name}.md"
     for block in blocks(page) if page.exists() else ():
         if block.saved_as:

@@ -242,18 +242,26 @@ def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:
 
 def demo(
     ctx: typer.Context,
-    log: Annotated[str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")],
-    speed: Annotated[float, typer.Option(help="Speed relative to the original run.")] = 20.0,
+    log: Annotated[
+        str | None,
+        typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz [default: the recording]."),
+    ] = None,
+    speed: Annotated[
+        float | None, typer.Option(help="Speed relative to the original run [default: 20; 10 for the recording].")
+    ] = None,
     detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
 ) -> None:
-    """Replay a log as a live run."""
-    from launcher.runs.act.import_logs import replay as play
+    """Play a recorded run, or LOG, as a live run. The recording shows a flag, its fix and its end in a minute."""
+    from launcher.runs.act.demo import play_recording, replay
 
-    if not 0 < speed < float("inf"):
+    if speed is not None and not 0 < speed < float("inf"):
         raise UserError(f"--speed {speed} is not allowed", "use a number above 0, such as 20")
-    follow(ctx, play(log, speed), detach, plain, json)
+    if log is not None:
+        follow(ctx, replay(log, speed or 20.0), detach, plain, json)
+    else:
+        follow(ctx, play_recording(speed), detach, plain, json, read_only=True)
 
 
 def follow(

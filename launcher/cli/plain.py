@@ -31,7 +31,7 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5, *, resumed: bool = F
         while True:
             reader.poll()
             printer.print_new()
-            if not reader.state.live and not adopt([(run, reader.state)]):
+            if not reader.state.live and not _continues(reader) and not adopt([(run, reader.state)]):
                 return printer.end()
             time.sleep(interval)
     except KeyboardInterrupt:
@@ -41,6 +41,15 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5, *, resumed: bool = F
         return 0
 
 
+def _continues(reader: RunReader) -> bool:
+    """Whether the recording of `ppo-tui demo` has another attempt."""
+    if "replay_of" not in reader.head.keys:
+        return False
+    from launcher.runs.act.demo import next_part
+
+    return next_part(reader.info, reader.state) is not None
+
+
 class _Printer:
     def __init__(self, reader: RunReader, out: TextIO) -> None:
         self._reader, self._out = reader, out
@@ -48,6 +57,7 @@ class _Printer:
         self._last: int | None = None
         self._stages = set[str]()  # that were printed since the start
         self._wait: int | None = None  # attempts with steps, until one more has some
+        self._resumes = 0
 
     def begin_at_resume(self) -> None:
         """Leaves out the events and steps before the newest resume."""
@@ -79,6 +89,9 @@ class _Printer:
             case PhaseChange(phase) if phase in STAGES[1:] and phase not in self._stages:  # the first has no line
                 self._stages.add(phase)
                 self._line(f"starting: {NAMES[phase]}{self._stage_before(phase)}")
+            case Action(verb="resume", step=step, settings=settings):
+                self._last, self._wait, self._resumes = step, self._resumes, self._resumes + 1
+                self._line(" ".join((f"resume from step {step}", *settings)))
             case LevelChange() as change:
                 self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
             case Note(text) | Alert(text):

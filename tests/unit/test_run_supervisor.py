@@ -22,7 +22,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import current
-from launcher.runs.act.import_logs import replay
+from launcher.runs.act.demo import replay
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.reader import RunReader

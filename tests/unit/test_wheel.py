@@ -128,6 +128,17 @@ def test_the_screen_opens(stranger: Path) -> None:
     assert terminal.process.returncode == 0
 
 
+def test_the_demo_plays_to_its_end(stranger: Path) -> None:
+    terminal = Terminal([str(stranger), "demo", "--speed", "100"], os.environ)
+    try:
+        terminal.wait_for(lambda text: "watching" in text and "Finished" in text)
+        terminal.send("q")
+        terminal.process.wait(PATIENCE)
+    finally:
+        terminal.close()
+    assert terminal.process.returncode == 0
+
+
 @pytest.fixture
 def decoys(stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Modules that raise and are named like ours and what we require, on PYTHONPATH and where the user stands."""

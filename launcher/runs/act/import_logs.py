@@ -1,4 +1,4 @@
-"""Imports logs from elsewhere as ended runs, or replays them through the whole path of a live run."""
+"""Imports logs from elsewhere as ended runs."""
 
 import contextlib
 import dataclasses
@@ -11,11 +11,9 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
-from launcher.core.paths import own_command
 from launcher.health.verdict import coverage
 from launcher.metrics.frameworks import Framework, described, reference
 from launcher.preset.resolved import Resolved, from_config
-from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
@@ -24,7 +22,6 @@ from launcher.record.state import RunState, StateFile
 from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.supervise.disk import DiskSink
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.source import LogFile, chunks, log_file, records
 from launcher.runs.watch.steps import earlier_steps, scored, steps
 from launcher.runs.watch.tracker_files import is_tracker, read
@@ -223,40 +220,3 @@ def stem(path: Path) -> str:
     for suffix in (".log", ".jsonl", ".txt", ".json", ".csv"):
         name = name.removesuffix(suffix)
     return name
-
-
-_EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
-
-
-def replay(log: str, speed: float) -> RunDir:
-    """Makes a run whose driver replays `log`, `speed` times faster than it was written."""
-    file = log_file(log)
-    if file.framework is not None:
-        raise UserError(
-            f"{log} is a log of {file.framework.title}; only logs of veRL are replayed", f"use 'ppo-tui import {log}'"
-        )
-    cause, settings = "finished", Resolved()
-    if not file.file_logger:
-        cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)
-    with appearing(f"replay-{stem(file.path)}") as (run, hidden):
-        attempt = hidden.add_attempt()
-        player = own_command("launcher.runs.act.player", str(file.path.absolute()), str(speed))
-        launch = Launch(
-            argv=[*player, str(_EXIT_CODES.get(cause, 1))],
-            env={"VERL_FILE_LOGGER_PATH": str(run.attempt(attempt.number).metrics)},
-            unset=[],
-            keys={},
-        )
-        now = time.time()
-        info = RunInfo(
-            run.id,
-            f"replay of {stem(file.path)}",
-            now,
-            preset=settings.preset,
-            preset_notes=settings.notes,
-            replay_of=str(file.path),
-        )
-        info.write(hidden.run_yaml)
-        write_launch(hidden, attempt, launch, created=now, cwd=run.path)
-    spawn_supervisor(run)
-    return run

@@ -126,6 +126,20 @@ class TrackerLine(Grown):
         return drawn
 
 
+class DemoLine(Grown):
+    """What to press now in the recording of `ppo-tui demo`. Hidden on other runs."""
+
+    text = ""
+
+    def show(self, text: str | None) -> None:
+        self.text = text or ""
+        self.set_class(not text, HIDDEN)
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        return paragraph(self.text, "live", columns, most=min(rows, 2)) if self.text else []
+
+
 MOST = 3  # lines
 
 

@@ -28,7 +28,7 @@ from tui.kit.widgets.painted import Grown
 from tui.pages.dashboard.attention import Attention
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
-from tui.pages.dashboard.head_lines import MOST, AwayPanel, Banner, ProgressLine, TrackerLine
+from tui.pages.dashboard.head_lines import MOST, AwayPanel, Banner, DemoLine, ProgressLine, TrackerLine
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.room import DIAGNOSED, SHARES, Share, share
 from tui.pages.dashboard.run_pages import RunPages
@@ -54,7 +54,7 @@ class DashboardScreen(RunPages):
     BINDINGS = KEYS["dashboard"]
     PARTS = (
         *(HeaderLine, ProgressLine, Banner, TrackerLine, AwayPanel, ViewLine, Figures, PinnedCharts, StartupList),
-        *(DiagnosisPanel, Checklist, MemoryChart, TimingSplit, Memory, LogTail),
+        *(DiagnosisPanel, Checklist, MemoryChart, TimingSplit, Memory, LogTail, DemoLine),
     )
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
@@ -92,6 +92,7 @@ class DashboardScreen(RunPages):
         yield TimingSplit(classes=HIDDEN)
         yield Memory()
         yield LogTail()
+        yield DemoLine(classes=HIDDEN)
         yield KeyBar()
 
     async def on_mount(self) -> None:
@@ -263,6 +264,10 @@ class DashboardScreen(RunPages):
         self.set_class(startup is not None and (state.live or reader.series.last_step is None), "-starting")
         self.query_one(ProgressLine).show(state, startup)
         self.query_one(StartupList).show(startup, state.rollout, on_cpu=reader.head.on_cpu)
+        if "replay_of" in reader.head.keys:
+            from launcher.runs.act.demo import line
+
+            self.query_one(DemoLine).show(line(reader.info, state))
         charted = _charted(state)
         charts = bool(changed & {"steps", "events"}) or charted != self._charted
         if charts:
