@@ -16,7 +16,8 @@ from launcher.metrics.frameworks import described, frameworks, of_names, user_ta
 from launcher.record.events import LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.runs.act.import_logs import import_logs, replay
+from launcher.runs.act.demo import replay
+from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
