@@ -15,7 +15,8 @@ from dataclasses import replace
 from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, Place, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, unended, waiting
-from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
+from launcher.console.error_line import Candidate, ErrorLine, likeliest
+from launcher.console.evidence import Evidence
 from launcher.console.machine_end import KILLED, full_disk, proven
 from launcher.console.tracebacks import Owner, Quote
 from launcher.console.unlisted import deciding, first_failure, isolation, place_of

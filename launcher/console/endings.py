@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from launcher.console.causes import Cause, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
-from launcher.console.evidence import Candidate, Evidence, likeliest
+from launcher.console.error_line import Candidate, likeliest
+from launcher.console.evidence import Evidence
 from launcher.console.tracebacks import Quote
 from launcher.core.format import counted
 from launcher.record.fix import Change, Fix

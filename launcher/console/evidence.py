@@ -2,18 +2,18 @@
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from launcher.console.causes import Cause, Level, catalogue
+from launcher.console.error_line import Candidate, ErrorLine
 from launcher.console.excerpt import parts
 from launcher.console.forms import FormReader
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
 from launcher.console.run_facts import RunFacts
 from launcher.console.scanner import Marked, Scanner
-from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
+from launcher.console.tracebacks import Folders, Quote, Traceback, is_exception, remote_method
 from launcher.core.secrets import redact
 from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
@@ -35,52 +35,6 @@ _BLANK = ord(" ")
 _REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
 _ADDRESS = re.compile(rb", ip=([^()\s]{1,60})\)")
 _regex = functools.cache(re.compile)
-
-
-@dataclass
-class ErrorLine:
-    """A line that may show the cause of the run's end, with its context."""
-
-    quote: Quote
-    message: str
-    source: str
-    causes: tuple[Cause, ...]
-    """The entries of the catalog whose text it contains, regardless of their `where`."""
-    raised: bool
-    """Whether it is the exception of a traceback."""
-    context: str
-    remote_call: Quote | None = None
-    frame: Quote | None = None
-    """The frame where it was raised: the last one of the highest owner."""
-    owner: Owner = Owner.LIBRARY
-    config_key: Quote | None = None
-    told: Quote | None = None
-    """A further line of its message that shows what happened, if the first does not."""
-    calls: tuple[str, ...] = ()
-    """The frames and remote calls that led to it, the innermost last."""
-    codes: Mapping[str, str] = field(default_factory=dict)
-    """The line of code of each frame."""
-
-    @property
-    def program(self) -> str:
-        """The file that was run, if the exception left it and so ended the program."""
-        first = self.calls[0] if self.calls else ""
-        return first if first.endswith((":<module>", ":_run_module_as_main")) else ""
-
-    def fits(self, cause: Cause) -> bool:
-        """Whether its context matches the `where` of this cause, and contradicts it nowhere."""
-        whole = f"{self.context}\n{self.message}"
-        if cause.unless and _regex(cause.unless).search(whole):
-            return False
-        return not cause.where or _regex(cause.where).search(whole) is not None
-
-
-Candidate = tuple[Cause, ErrorLine]
-
-
-def likeliest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The entry closest to the root, with the first line that shows it."""
-    return min(candidates, key=lambda pair: (pair[0].level, pair[1].quote.line, pair[0].place), default=None)
 
 
 class Evidence:

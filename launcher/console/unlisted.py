@@ -11,7 +11,8 @@ from itertools import chain
 from pathlib import Path
 
 from launcher.console.diagnosis import Package, Place, Setting
-from launcher.console.evidence import ErrorLine, Evidence
+from launcher.console.error_line import ErrorLine
+from launcher.console.evidence import Evidence
 from launcher.console.run_facts import RunFacts
 from launcher.console.tracebacks import Owner, Quote
 from launcher.core.tables import read_tables, record
