@@ -51,11 +51,14 @@ async def test_each_line_of_the_demo_is_true_and_its_keys_work(played: RunDir, m
     assert reader.state.state == "finished" and reader.state.attempt == 2
     lines = [text for part in recording()[1] for text in (*(said for _, said in part.says), part.ended)]
     assert all(len(text) <= 78 for text in lines), "one line at 80 columns"
-    for number, part in enumerate(recording()[1], 1):
-        for step, text in part.says:
-            assert line(reader.info, RunState("running", attempt=number, step=step)) == text
+    shown = set[str]()
+    for number, steps in ((1, range(0, 19)), (2, range(5, 41))):
+        for step in steps:
+            text = line(reader.info, RunState("running", attempt=number, step=step)) or ""
+            shown.add(text)
             for rule, said in re.findall(r"([A-Z]+-\d) is ([A-Z]+)", text):
-                assert level(list(reader.events), number, rule, step) == said, text
+                assert level(list(reader.events), number, rule, step) == said, (step, text)
+    assert shown == {text for text in lines if text not in {part.ended for part in recording()[1]}}
     stopped = RunState("stopped", attempt=1, exit=reader.state.exit)
     assert next_part(reader.info, stopped) == recording()[1][1] and next_part(reader.info, reader.state) is None
     app = make.app(played.path, read_only=True)
