@@ -13,7 +13,7 @@ Source = Callable[[Frame], float | None]
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 _NOTHING = 0.05  # explained variance
 _MOST = 0.5  # of the range of the scores
-_FEW, _STILL = 3, 1e-5  # first KLs, and a KL in nats that only an unchanged policy has for long
+_STILL = 1e-5  # a KL in nats that only an unchanged policy has for long
 _SHORT = 16  # tokens; a limit below that cuts what a stop token would end
 _REACHED = 0.9  # of the advantage that is expected: a dump may lack responses, but not the recorded step
 _MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
@@ -136,23 +136,20 @@ def _runaway(config: RunConfig) -> Source:
 def _still(config: RunConfig) -> Source:
     """Whether the policy has not moved, where its learning rate and its rewards would move it.
 
-    Judged by the KL to the reference, which is noise while it stays near the first ones; without a KL by ppo_kl, where
-    a step has several updates. A learning rate that rises is a warm-up.
+    Judged by the KL to the reference, and by ppo_kl where a step has several updates. A learning rate that
+    rises is a warm-up.
     """
     alone = max(config.warmup_steps, config.number(CRITIC_ALONE) or 0.0)
-    several, first, rate = config.several_updates, list[float](), math.inf
+    several, rate = config.several_updates, math.inf
 
     def still(frame: Frame) -> float | None:
         nonlocal rate
         kl, update, now = map(frame.get, (keys.KL, keys.PPO_KL, keys.LEARNING_RATE))
         rises, rate = now is not None and now > rate, math.inf if now is None else now
-        if kl is not None and len(first) < _FEW:
-            first.append(kl)
         if frame.step <= alone or rises or now == 0 or frame.no_signal or frame.three_decimals:
             return None
-        if kl is not None:
-            return float(kl <= max(2 * sorted(first)[len(first) // 2], _STILL))
-        return float(abs(update) <= _STILL / 1000) if several and update is not None else None
+        unchanged = bool(several) and update is not None and abs(update) <= _STILL / 1000
+        return None if kl is None and not several else float(unchanged or (kl is not None and kl <= _STILL))
 
     return still
 

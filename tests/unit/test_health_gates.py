@@ -162,7 +162,7 @@ GATES = [
     Gate("it follows its target", "KL-3", adaptive(1.02, 0.0), OK),
     Gate("it is negative", "KL-3", adaptive(1.0, 0.0, -0.001), WARN),
     # the policy does not change
-    Gate("the KL stays where it began", "MOVE-1", still([0.002, 0.0021, 0.0019] * 7), WARN),
+    Gate("the KL stays where it began", "MOVE-1", still([2e-6, 2.1e-6, 1.9e-6] * 7), WARN),
     Gate("it leaves", "MOVE-1", still([0.0001 * n for n in range(21)]), OK),
     Gate("it stays at a learning rate of 0", "MOVE-1", still([0.0] * 21, rate=0.0), Level.WARM),
     Gate("it stays in the warm-up", "MOVE-1", still([0.0] * 21), Level.WARM, {f"{OPTIM}.lr_warmup_steps": 30}),
