@@ -128,6 +128,21 @@ def test_the_screen_opens(stranger: Path) -> None:
     assert terminal.process.returncode == 0
 
 
+@pytest.mark.parametrize("log", ["slime-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])
+def test_the_log_of_another_framework_has_its_verdict(log: str, stranger: Path) -> None:
+    done = call(stranger, "health", ROOT / "tests" / "data" / "frameworks" / log)
+    assert done.returncode == 0 and done.stdout.startswith("CRITICAL"), done.stdout + done.stderr
+
+
+@pytest.mark.nightly("pyproject.toml")
+def test_a_stranger_downloads_at_most_30_megabytes(wheel: Path, tmp_path: Path) -> None:
+    """With all that it requires, as pip chooses it now: this needs a package index."""
+    done = call(sys.executable, "-m", "pip", "download", "-q", "-d", tmp_path, wheel)
+    assert done.returncode == 0, done.stderr
+    files = list(tmp_path.iterdir())
+    assert len(files) > 10 and sum(file.stat().st_size for file in files) <= 30e6, files
+
+
 def test_the_demo_plays_to_its_end(stranger: Path) -> None:
     terminal = Terminal([str(stranger), "demo", "--speed", "100"], os.environ)
     try:
