@@ -4,64 +4,140 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.core.format import counted
+from launcher.core.tables import read_tables
 from launcher.core.text import near_hint
+from launcher.search import Words, ranked
 
 if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
 
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
+_COMMANDS = Path(__file__).parent / "cli" / "words.toml"
+REFERENCE = Path(__file__).with_name("reference.toml")
+"""Settings, options of `health:`, pages, and words that users look for."""
 _LISTED = 3  # topics that the list names of each kind
+_FOUND = 10  # topics that a search lists
+_ESSENTIAL, _RULE = 0.08, 0.05  # weights
+
+
+class Topic(NamedTuple):
+    """What can be looked up: its kind, name, title and meaning, and the function that makes its text."""
+
+    kind: str
+    name: str
+    title: str
+    meaning: str
+    text: Callable[[], str]
+    weight: float = 0  # of what users mean most often
+
+    @property
+    def words(self) -> Words:
+        """The words that a search looks at."""
+        return Words(self.name, f"{self.title} {_also().get(self.name, '')}", self.meaning, self.weight)
+
+    @property
+    def about(self) -> str:
+        """The topic in one line."""
+        return self.title or self.meaning.partition(". ")[0].rstrip(".")
 
 
 def text_of(topic: str) -> str:
     """The text about a topic: its name and kind, then paragraphs and items. Raises UserError for an unknown topic."""
-    wanted = topic.lower()
-    known = [(kind, name, text) for kind, texts in topics().items() for name, text in texts.items()]
-    found = [entry for entry in known if entry[1].lower() == wanted]
+    found = [each for each in topics() if each.name.lower() == topic.lower()]
     if not found:
         from launcher.metrics.glossary import UNKNOWN, describe
 
-        metric = describe(topic)
-        if metric.meaning == UNKNOWN:
-            names = [name for _, name, _ in known]
+        if describe(topic).meaning == UNKNOWN:
+            names = [each.name for each in topics()]
             raise UserError(f"no topic '{topic}'", near_hint(topic, names, "'ppo-tui help' lists the kinds"))
-        unit = f"\n\nUnit: {metric.unit}" if metric.unit else ""
-        return f"{topic} (metric)\n\n{metric.meaning}{unit}"
-    return "\n\n".join(f"{name} ({kind})\n\n{text()}" for kind, name, text in found)
+        return f"{topic} (metric)\n\n{_metric_text(topic)}"
+    return "\n\n".join(f"{each.name} ({each.kind})\n\n{each.text()}" for each in found)
+
+
+def search(query: str) -> list[Topic]:
+    """The topics that fit words, the best first: those of this name, then the others."""
+    found = ranked(query, topics(), lambda each: each.words)
+    return sorted(found, key=lambda each: each.name.lower() != query.lower())[:_FOUND]
 
 
 def listed() -> list[tuple[str, str, str]]:
     """A row per kind of topic: how many there are, and some."""
-    rows = [("KIND", "TOPICS", "SUCH AS")]
-    rows += [(kind, str(len(texts)), ", ".join(list(texts)[:_LISTED])) for kind, texts in topics().items()]
-    return [*rows, ("command", "all", "run, check, try"), ("metric", "all", "actor/entropy, critic/score/mean")]
+    kinds: dict[str, list[str]] = {}
+    for each in topics():
+        kinds.setdefault(each.kind, []).append(each.name)
+    rows = [(kind, str(len(names)), ", ".join(names[:_LISTED])) for kind, names in kinds.items()]
+    return [("KIND", "TOPICS", "SUCH AS"), *rows]
 
 
-Texts = Mapping[str, Callable[[], str]]
+@cache
+def topics() -> tuple[Topic, ...]:
+    """Every topic."""
+    kinds = (_fields, _health_options, _rules, _findings, _causes, _metrics, _settings, _pages, _commands, _recipes)
+    return tuple(topic for kind in kinds for topic in kind())
 
 
-def topics() -> dict[str, Texts]:
-    """Every topic by its kind, with the function that makes its text."""
-    return {
-        "rule": _rules(),
-        "finding": _findings(),
-        "cause": _causes(),
-        "preset field": _fields(),
-        "recipe": _recipes(),
-    }
+@cache
+def _also() -> Mapping[str, str]:
+    words: Mapping[str, str] = read_tables(REFERENCE)["also"]
+    return words
 
 
-def _rules() -> Texts:
+def _plain(name: str, kind: str, text: str) -> Topic:
+    """A topic whose text is its meaning, without the links and code marks of Markdown."""
+    meaning = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
+    return Topic(kind, name, "", meaning, lambda: meaning)
+
+
+def _settings() -> Iterator[Topic]:
+    for name, row in read_tables(REFERENCE)["setting"].items():
+        parts = [f"{word}: {row[key]}" for word, key in (("Set by", "by"), ("Default", "default")) if key in row]
+        topic = _plain(name, "setting of config.yaml", "\n".join([f"{row['about']}.", *parts]))
+        yield topic._replace(meaning=topic.meaning.partition("\n")[0])
+
+
+def _health_options() -> Iterator[Topic]:
+    for name, about in read_tables(REFERENCE)["health"].items():
+        yield _plain(f"health.{name}", "preset setting", about)
+
+
+def _pages() -> Iterator[Topic]:
+    for name, about in read_tables(REFERENCE)["page"].items():
+        yield _plain(name, "page", about)
+
+
+def _commands() -> Iterator[Topic]:
+    for name, row in read_tables(_COMMANDS).items():
+        if name:
+            yield _plain(name, "command", f"{row['about']}.\n\nppo-tui {name} --help")._replace(meaning=row["about"])
+
+
+def _metrics() -> Iterator[Topic]:
+    from launcher.metrics.glossary import describe, examples
+
+    for name in examples():
+        yield Topic("metric", name, "", describe(name).meaning, partial(_metric_text, name))
+
+
+def _metric_text(key: str) -> str:
+    from launcher.metrics.glossary import describe
+
+    metric = describe(key)
+    return metric.meaning + (f"\n\nUnit: {metric.unit}" if metric.unit else "")
+
+
+def _rules() -> Iterator[Topic]:
     from launcher.health.catalogue import rules
 
-    return {id: partial(_rule_text, rule) for id, rule in rules().items()}
+    for id, rule in rules().items():
+        yield Topic("rule", id, rule.title, rule.meaning, partial(_rule_text, rule), _RULE)
 
 
 def _rule_text(rule: RuleData) -> str:
@@ -71,7 +147,6 @@ def _rule_text(rule: RuleData) -> str:
 def rule_lines(rule: RuleData) -> Iterator[str]:
     """The meaning of a rule, its limits, when its flag rises and clears, and what to try."""
     from launcher.core.format import number
-    from launcher.core.tables import read_tables
     from launcher.preset.settle import shown_name
     from launcher.record.levels import FLAGS
 
@@ -97,16 +172,17 @@ def debounce_sentence(rule: RuleData) -> str:
     return f"{rises}. It clears after {counted(release, 'good step')}."
 
 
-def _findings() -> Texts:
+def _findings() -> Iterator[Topic]:
     from launcher.check.finding import levels, variants
 
     def text(id: str) -> str:
         return f"{variants()[id][0]['text']}\n\nLevel: {levels(id)}"
 
-    return {id: partial(text, id) for id in variants()}
+    for id, rows in variants().items():
+        yield Topic("finding", id, "", str(rows[0]["text"]), partial(text, id))
 
 
-def _causes() -> Texts:
+def _causes() -> Iterator[Topic]:
     from launcher.console.causes import Cause, catalogue
     from launcher.preset.settle import shown_name
 
@@ -115,10 +191,11 @@ def _causes() -> Texts:
         fixes = [f"* {fix.sentence(shown_name)}" for fix in cause.fixes]
         return "\n".join([f"{cause.title}. {cause.meaning}", "", "What to try:", "", *fixes, *["", *threads[:1]]])
 
-    return {cause.id: partial(text, cause) for cause in catalogue()}
+    for cause in catalogue():
+        yield Topic("cause", cause.id, cause.title, cause.meaning, partial(text, cause))
 
 
-def _fields() -> Texts:
+def _fields() -> Iterator[Topic]:
     from launcher.preset.fields import Spec
     from launcher.preset.schema import FIELDS
     from launcher.preset.usual import BY_VERL_KEY
@@ -130,10 +207,12 @@ def _fields() -> Texts:
         usual = "".join(f"\nUsual: {each.words} ({each.source})" for each in BY_VERL_KEY.get(spec.key, ()))
         return f"{spec.help}\n\nValues: {spec.allowed}{unit}{key}{default}{usual}"
 
-    return {name: partial(text, spec) for name, spec in FIELDS.items()}
+    for name, spec in FIELDS.items():
+        yield Topic("preset field", name, "", spec.help, partial(text, spec), _ESSENTIAL if spec.essential else 0)
 
 
-def _recipes() -> Texts:
+def _recipes() -> Iterator[Topic]:
     from launcher.preset.files import recipe_about, recipes
 
-    return {name: partial(recipe_about, name) for name in recipes()}
+    for name in recipes():
+        yield Topic("recipe", name, "", recipe_about(name), partial(recipe_about, name))

@@ -11,6 +11,8 @@ from launcher.cli.completion import WORDS
 from launcher.cli.parsing import examples
 from launcher.cli.root import app
 from launcher.core import old_names as names
+from launcher.core.tables import read_tables
+from launcher.topics import REFERENCE
 from tui.kit.keymap import bindings, page_name, pages
 from tui.kit.keys import KEYS, LETTERS
 
@@ -72,6 +74,13 @@ def write_words() -> None:
         pairs = (f"{json.dumps(word)} = {json.dumps(text)}" for word, text in options.items())
         lines.append(f"options = {{{', '.join(pairs)}}}\n")
     WORDS.write_text("\n".join(lines), "utf-8")
+
+
+def settings() -> str:
+    """A row per setting of config.yaml."""
+    rows = read_tables(REFERENCE)["setting"].items()
+    cells = [(code(name), row.get("by", ""), row.get("default", ""), row["about"]) for name, row in rows]
+    return table(("setting", "option, variable", "default", "meaning"), cells)
 
 
 def old_names() -> str:

@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": page_program.commands,
     "keys": page_program.keys,
     "old-names": page_program.old_names,
+    "settings": page_program.settings,
     "signs": page_program.signs,
     "letters": page_program.letters,
     "fields": page_fields.fields,

@@ -210,7 +210,7 @@ class PpoTui(App[None]):
                 listed.add(what)  # several keys may do it
                 title = f"{what[0]} ({self.get_key_display(binding)})"
                 yield SystemCommand(title, what[1], partial(self.run_action, binding.action, node))
-        yield SystemCommand("Theme", "Change the colors", self.action_change_theme)
+        yield SystemCommand("Theme", "Change the colors: dark, light, color-blind", self.action_change_theme)
 
     async def action_quit(self) -> None:
         """Quits, unless a screen has to ask first, such as the editor with unsaved changes."""

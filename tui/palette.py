@@ -1,4 +1,4 @@
-"""Entries of the command palette besides the actions of the page: runs, presets, metrics, topics."""
+"""Entries of the command palette: actions of the page, runs, presets, metrics, topics."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from textual import on
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
-from textual.system_commands import SystemCommandsProvider
 from textual.widgets import Input, OptionList
 
 from launcher.core.text import clean
+from launcher.search import Words, score
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page
 
@@ -44,18 +44,19 @@ class Palette(CommandPalette, Page[None]):
 
 
 class _Place(NamedTuple):
-    """A target: the words that find it, its description, and how to open it."""
+    """A target: its name, its description, how to open it, and the words that find it if they are others."""
 
     words: str
     help: str
     go: Callable[[], object]
+    finds: Words | None = None
 
 
 FEW = 5  # of each kind before anything is typed
 
 
 class _Places(Provider):
-    """Finds places by fuzzy match; `places` lists them, in a thread."""
+    """Finds places by the words of `ppo-tui help`; `places` lists them, in a thread."""
 
     _found: tuple[_Place, ...] = ()
 
@@ -72,8 +73,22 @@ class _Places(Provider):
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for place in self._found:
-            if (score := matcher.match(place.words)) > 0:
-                yield Hit(score, matcher.highlight(clean(place.words)), place.go, help=clean(place.help))
+            if (fit := score(query, place.finds or Words(place.words, meaning=place.help))) > 0:
+                yield Hit(fit, matcher.highlight(clean(place.words)), place.go, help=clean(place.help))
+
+
+class ActionPlaces(Provider):
+    """Actions of the page, with their keys."""
+
+    async def discover(self) -> Hits:
+        for name, about, act, _ in sorted(self.app.get_system_commands(self.screen), key=lambda each: each.title):
+            yield DiscoveryHit(name, act, help=about)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, about, act, _ in self.app.get_system_commands(self.screen):
+            if (fit := score(query, Words(name, meaning=about))) > 0:
+                yield Hit(fit, matcher.highlight(name), act, help=about)
 
 
 class RunPlaces(_Places):
@@ -131,16 +146,17 @@ class TopicPlaces(_Places):
     def places(self) -> Iterator[_Place]:
         from launcher.topics import topics
 
-        for kind, texts in topics().items():
-            for name in texts:
-                yield _Place(f"Reference {name}", kind, partial(navigation(self.app).explain, name))
+        explain = navigation(self.app).explain
+        for each in topics():
+            words = each.words._replace(meaning=f"{each.words.meaning} reference")
+            yield _Place(f"Reference {each.name}", each.about, partial(explain, each.name), words)
 
     async def discover(self) -> Hits:
         for place in self._found[:0]:
             yield DiscoveryHit(place.words, place.go)
 
 
-PROVIDERS = (SystemCommandsProvider, RunPlaces, PresetPlaces, MetricPlaces, TopicPlaces)
+PROVIDERS = (ActionPlaces, RunPlaces, PresetPlaces, MetricPlaces, TopicPlaces)
 
 
 def _read(run: Path) -> RunReader | None:

@@ -58,7 +58,7 @@ def complete(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif not word.startswith("-"):
             given.append(word)
     for word, about in _candidates(known, path, given, part):
-        if word.startswith(part):
+        if word.startswith(part) or (path == "help" and word.lower().startswith(part.lower())):
             yield word, about
 
 
@@ -84,6 +84,10 @@ def _candidates(known: Mapping[str, Any], path: str, given: Sequence[str], part:
         below = [name.split()[len(given) :] for name in known if name.split()[: len(given)] == [*given]]
         with_json = {words[0] for words in below if words and "--json" in known[" ".join([*given, *words])]["options"]}
         yield from ((word, "") for word in sorted(with_json))
+    elif kind == "TOPIC" and not given:
+        from launcher.topics import topics
+
+        yield from ((each.name, each.about) for each in topics() if " " not in each.name)
     elif kind == "KEY=VALUE":
         yield from _settings(part)
 

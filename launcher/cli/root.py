@@ -107,8 +107,8 @@ def schema(
 
 
 def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC")] = None) -> None:
-    """Print the reference text of a rule, field, cause or command."""
-    from launcher.topics import listed, text_of
+    """Print or search the reference: rules, fields, causes."""
+    from launcher.topics import listed, search, text_of
 
     words = renamed(topic or [])
     if not words:
@@ -116,7 +116,14 @@ def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(
     elif words[0] in getattr(ctx.parent and ctx.parent.command, "commands", {}):
         app([*words, "--help"], prog_name="ppo-tui", obj=ctx.obj, standalone_mode=False)
     else:
-        put_text(text_of(" ".join(words)))
+        found = search(query := " ".join(words))
+        names = list(dict.fromkeys(each.name for each in found))
+        if len(names) > 1 and names[0].lower() != query.lower():
+            put_table([("TOPIC", "KIND", "ABOUT"), *((each.name, each.kind, each.about) for each in found)])
+        else:
+            put_text(text_of(names[0] if names else query))
+            if names[1:]:
+                put_text(f"\nSee also: {', '.join(names[1:])}")
 
 
 for command in (

@@ -46,6 +46,14 @@ def meanings(keys: Iterable[str]) -> dict[str, str]:
     return {key: describe(key).meaning for key in order}
 
 
+def examples() -> list[str]:
+    """A key of each row, without those of metrics whose names depend on the run."""
+    keys = (
+        pattern.replace("*/", "actor/", 1) if pattern.startswith("*/") else pattern.strip("*") for pattern in _rows()
+    )
+    return [key for key in keys if "*" not in key and not key.endswith("/")]
+
+
 def _split(key: str) -> tuple[str, str]:
     """The name of what was measured, and the end of the key (`/max`, `/best@4/mean`) in words."""
     if variant := _VARIANT.search(key):

@@ -12,6 +12,11 @@ from commands import call
 from launcher import topics
 from launcher.cli.completion import SCRIPTS, WORDS, complete
 from launcher.core.errors import UserError
+from launcher.core.tables import read_tables
+from launcher.health.alerting import OPTIONS
+from launcher.settings import _NAMES
+
+SEARCHES = Path(__file__).parents[1] / "data" / "searches.toml"
 
 
 @pytest.mark.parametrize(
@@ -33,8 +38,22 @@ def test_each_kind_of_topic_has_a_text(topic: str, part: str) -> None:
 
 
 def test_every_topic_can_be_printed() -> None:
-    for texts in topics.topics().values():
-        assert all(text().strip() for text in texts.values())
+    assert all(each.text().strip() and each.about for each in topics.topics())
+
+
+@pytest.mark.parametrize(("query", "wanted"), read_tables(SEARCHES).items())
+def test_a_search_finds_what_is_meant(query: str, wanted: str) -> None:
+    assert wanted in [each.name for each in topics.search(query)[:3]]
+
+
+def test_help_lists_what_fits_words() -> None:
+    printed = call(["help", "kl", "loss"])[0].decode().splitlines()
+    assert printed[0].split() == ["TOPIC", "KIND", "ABOUT"] and printed[1].split()[0] == "kl.loss_coef"
+
+
+def test_health_options_and_settings_are_topics() -> None:
+    named = {each.name for each in topics.topics()}
+    assert {f"health.{name}" for name in ("preset", *OPTIONS)} | set(_NAMES) <= named
 
 
 def test_an_unknown_topic_is_refused_with_the_nearest() -> None:
@@ -53,6 +72,8 @@ def test_an_unknown_topic_is_refused_with_the_nearest() -> None:
         (["run", "--d"], "--detach"),
         (["preset", "im"], "import"),
         (["attach", "la"], "last"),
+        (["help", "KL"], "KL-4"),
+        (["help", "kl"], "KL-4"),
         ([], "check"),
     ],
 )

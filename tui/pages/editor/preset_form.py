@@ -18,6 +18,7 @@ from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.settle import shown_name
 from launcher.preset.usual import usual_of
 from launcher.preset.yaml_text import shown
+from launcher.search import Words, score
 from launcher.verl.defaults import NEWEST
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
 from tui.kit.drawing.rows import Row, crop, put, spread, width
@@ -237,9 +238,13 @@ def fits(name: str, query: str) -> bool:
 
 
 def best(names: Sequence[str], query: str) -> str | None:
-    """The field that fits the letters best."""
-    fields = [name for name in names if not name.startswith((HEADING, NOTE, TEXT))]
-    return max(fields, key=lambda name: letters(name.lower(), query.lower().strip() or name), default=None)
+    """The field that fits best: by its words, then by letters."""
+
+    def fit(name: str) -> tuple[float, int]:
+        about = FIELDS[name].help if name in FIELDS else ""
+        return score(query, Words(name, meaning=about)), letters(name.lower(), query.lower().strip() or name)
+
+    return max((name for name in names if not name.startswith((HEADING, NOTE, TEXT))), key=fit, default=None)
 
 
 def differences(now: Mapping[Where, Any], then: Mapping[Where, Any]) -> list[tuple[str, Any, Any]]:

@@ -1,0 +1,71 @@
+"""The one ranking of names and meanings: `ppo-tui help WORD`, the command palette, the fields of the editor.
+
+The words of a query must all fit. A whole word counts more than the beginning of one, that more than another part, and
+a part more than a similar word; a name counts more than the title, and that more than the meaning.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeVar
+
+Entry = TypeVar("Entry")
+_WORD = re.compile(r"[^\W_]+")
+_NAME, _TITLE, _MEANING = (1.0, 0.9, 0.45), (0.7, 0.65, 0.4), (0.6, 0.5, 0.3)  # equal, begins with it, contains it
+_SIMILAR = 0.2
+_LAST = 0.04  # of a word that is the last part of a dotted name: `steps` of trainer.steps
+_PHRASE = 0.15  # of a query whose words follow each other
+_SHARE = 0.05  # of a query that is the whole name or title, less of one that is a part of it
+_PART = 3  # letters of a word that may be in the middle of another; shorter ones are in most
+_LIKE = 0.75  # how similar a misspelled word must be
+
+
+class Words(NamedTuple):
+    """What a search looks at in an entry; `weight` is added where it fits."""
+
+    name: str
+    title: str = ""
+    meaning: str = ""
+    weight: float = 0
+
+
+def ranked(query: str, entries: Iterable[Entry], words: Callable[[Entry], Words]) -> list[Entry]:
+    """The entries that fit more than half as well as the best: the best first, equal ones in their order."""
+    scores = [(score(query, words(each)), each) for each in entries]
+    least = max((fit for fit, _ in scores), default=0) / 2
+    return [each for _, each in sorted((row for row in scores if row[0] > least), key=lambda row: -row[0])]
+
+
+def score(query: str, entry: Words) -> float:
+    """How well a query fits; 0 if a word of it fits nowhere."""
+    wanted, texts = _words(query), [_words(text) for text in entry[:3]]
+    worths = (_NAME, _TITLE, _MEANING)
+    fits = [max(map(partial(_fit, word), texts, worths)) or _similar(word, texts[:2]) for word in wanted]
+    if not fits or not all(fits):
+        return 0
+    whole = f" {' '.join(wanted)} "
+    with_whole = [text for text in texts if whole in f" {' '.join(text)} "]
+    last = len(wanted) == 1 and re.split(r"[./ ]", entry.name.lower())[-1] == query.lower()
+    follows = len(wanted) > 1 and bool(with_whole)
+    share = max((len(wanted) / len(text) for text in with_whole if text is not texts[2]), default=0)
+    return sum(fits) / len(fits) + _LAST * last + _PHRASE * follows + _SHARE * share + entry.weight
+
+
+@lru_cache(maxsize=8192)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.lower()))
+
+
+def _fit(word: str, text: tuple[str, ...], worth: tuple[float, float, float]) -> float:
+    equal, begins, contains = worth
+    if word in text:
+        return equal
+    if any(each.startswith(word) for each in text):
+        return begins
+    return contains if len(word) >= _PART and any(word in each for each in text) else 0
+
+
+def _similar(word: str, texts: list[tuple[str, ...]]) -> float:
+    known = {each for text in texts for each in text}
+    return _SIMILAR if len(word) > _PART and difflib.get_close_matches(word, known, n=1, cutoff=_LIKE) else 0
