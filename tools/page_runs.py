@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 import launcher.record
 from launcher.cli.schemas import words_of
 from launcher.console import causes as catalogue_files
-from launcher.console.causes import FAMILIES, Cause, Sample, catalogue, read_causes
+from launcher.console.causes import FAMILIES, UNSEEN, Cause, Sample, catalogue, read_causes
 from launcher.core.tables import read_tables, record
 from launcher.metrics.glossary import GLOSSARY
 from launcher.preset.settle import shown_name
@@ -118,9 +118,11 @@ def _cause(cause: Cause) -> list[str]:
     places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
     lines = [f"### {cause.id}\n", f"**{cell(cause.title)}.** {sentence(cause.meaning)}\n"]
     lines += [f"* {fix.sentence(shown_name, mark='`')}" for fix in cause.fixes]
-    if cause.check:
-        found = ", ".join(f"[{id}](findings.md#{id.lower()})" for id in re.split(r"[ ,|]+", cause.check))
+    if cause.findings:
+        found = ", ".join(f"[{id}](findings.md#{id.lower()})" for id in cause.findings)
         lines.append(f"* Found before a start by {found}")
+    elif cause.check:
+        lines.append(f"* Not found before a start: {UNSEEN[cause.check]}")
     if places:
         lines.append(f"* Seen in {', '.join(places)}")
     return [*lines, ""]

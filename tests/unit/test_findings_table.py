@@ -8,6 +8,7 @@ from string import Formatter
 
 import launcher
 from launcher.check.finding import GROUPS, LEVELS, found, rows, setting
+from launcher.console.causes import UNSEEN, catalogue
 
 HOME = Path(launcher.__path__[0])
 OWN = {"keys", "level", "fixes"}
@@ -95,3 +96,11 @@ def test_words_join_lists_and_count() -> None:
         "KEY-1.near", source="veRL", key="data.sed", perhaps="", then="", near="data.seed", level="error"
     )
     assert (misspelled.rename, misspelled.fix) == (("data.sed", "data.seed"), "rename data.sed to data.seed")
+
+
+def test_each_cause_names_the_findings_that_show_it_or_why_none_does() -> None:
+    ids = {name.partition(".")[0] for name in rows()}
+    assert [(cause.id, id) for cause in catalogue() for id in cause.findings if id not in ids] == []
+    silent = [cause for cause in catalogue() if not cause.findings and cause.check not in UNSEEN]
+    assert [cause.id for cause in silent if not cause.level.symptom] == []
+    assert {cause.check for cause in catalogue()} >= UNSEEN.keys()

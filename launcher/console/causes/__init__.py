@@ -19,6 +19,18 @@ FAMILIES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.toml
 _VERLS = re.compile(r"(?<![a-z])verl|main_ppo|actor_rollout_ref|ActorRollout|WorkerDict|TaskRunner|full_key")
 _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
+UNSEEN = {
+    "checkpoint": "`check` does not read checkpoints",
+    "code": "code of yours causes it, which only a run calls",
+    "machines": "it arises on machines, disks and networks during the run",
+    "megatron": "`check` does not judge the settings of Megatron",
+    "other-gpus": "`check` examines GPUs of NVIDIA only",
+    "packages": "the code of installed packages causes it",
+    "running": "it arises from what the run computes",
+    "unchecked": "no check looks for it yet",
+}
+"""Why no finding shows a cause before the start."""
+
 
 class Level(IntEnum):
     """The order of explanation: the errors of the lowest level win, and within a level the first line."""
@@ -118,9 +130,14 @@ class Cause:
     announced: bool = False
     """A batch system announces the end of the run; its signal says less."""
     check: str = ""
-    """The rules of `ppo-tui check` that find it before the start."""
+    """The findings of `ppo-tui check` that show it beforehand (`P1, P3`), or one of UNSEEN; none of a symptom."""
     place: int = 0
     """Its index in the catalog, which is in the order of the ranks."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The ids of the findings in `check`."""
+        return () if self.check in UNSEEN else tuple(filter(None, self.check.split(", ")))
 
     @property
     def of_verl(self) -> bool:
