@@ -22,6 +22,7 @@ Maybe = Annotated[str | None, typer.Argument(metavar="RUN", help="A run of the q
 def show(ctx: typer.Context, json: Json = False) -> None:
     """List the queue in its order, and what each run waits for."""
     from launcher.runs.supervise.spawn import wake_queue
+    from launcher.runs.watch.run_settings import asked_words, title
     from launcher.runs.watch.turns import turns
 
     if ctx.invoked_subcommand is not None:
@@ -38,7 +39,8 @@ def show(ctx: typer.Context, json: Json = False) -> None:
     if json:
         return
     if queue:
-        rows = [(t.entry.id, t.state, t.entry.uses, t.waits or "starts next") for t in queue]
+        names = [title(turn.entry.id, asked_words(turn.entry.settings)) for turn in queue]
+        rows = [(n, t.state, t.entry.uses, t.waits or "starts next") for n, t in zip(names, queue, strict=True)]
         put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
     else:
         say("the queue is empty; add a run with 'ppo-tui run PRESET --queue'")

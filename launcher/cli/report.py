@@ -60,26 +60,27 @@ def list_runs(
     from launcher.metrics.records import jsonable
     from launcher.runs.supervise.spawn import adopt, wake_queue
     from launcher.runs.watch.history import elapsed
+    from launcher.runs.watch.run_settings import asked_words, title, titles
     from launcher.runs.watch.steps import best_and_last
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     directory.require_readable()
     states = [(run, current(run, checks=False)) for run in directory.all_runs()]
-    adopted = {run.id for run in adopt(states)}
+    states = [(run, current(run, checks=False)) for run, _ in states] if adopt(states) else states
     wake_queue()
-    for run, before in states:
-        state = current(run, checks=False) if run.id in adopted else before
-        (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
+    named = {} if json else titles([run for run, _ in states])
+    for run, state in states:
+        (best, last), took = best_and_last(run, state), elapsed(run, state, now=state.updated)
         if json:
-            results = {"best_score": best, "last_score": last, "duration": seconds}
-            known = jsonable({key: value for key, value in results.items() if value is not None})
-            put_json(_headline(run, state) | results | known)
+            results = {"best_score": best, "last_score": last, "duration": took}
+            put_json(_headline(run, state) | results | jsonable({k: v for k, v in results.items() if v is not None}))
             continue
         step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
-        rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
+        word, verdict = _word(state), shown(state.state, state.verdict)
+        rows.append((named[run.id], word, verdict, step, number(best), duration(took)))
     if json:
         return
-    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queued.entries()]
+    rows[1:1] = [(title(e.id, asked_words(e.settings)), "queued", "–", "–/–", "–", "–") for e in queued.entries()]
     if len(rows) == 1:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
@@ -115,9 +116,8 @@ def _list_hosts(json: bool) -> None:
 
 def _headline(run: RunDir, state: RunState) -> dict[str, object]:
     names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
-    line = {"run": run.id, "name": run.read_name(), "dir": str(run.path)} | {
-        name: getattr(state, name) for name in names
-    }
+    line: dict[str, object] = {"run": run.id, "name": run.read_name(), "dir": str(run.path)}
+    line |= {name: getattr(state, name) for name in names}
     noted = read_note(run.note)
     line |= {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
     return line | ({"damaged": list(state.damaged)} if state.damaged else {})

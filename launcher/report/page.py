@@ -23,7 +23,7 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
 from launcher.report.run_report import RunReport, gather
 from launcher.runs.watch.problems import problems
-from launcher.runs.watch.run_settings import differences
+from launcher.runs.watch.run_settings import differences, differs, title
 from launcher.settings import read_price
 
 _FLAGS = 40  # rows of the table of flags
@@ -68,9 +68,9 @@ def render(reports: Sequence[RunReport]) -> str:
         percent="{:.0%}".format,
         counted=counted,
     )
-    single = len(reports) == 1
+    single, first = len(reports) == 1, reports[0]
     return env.get_template("page.html").render(
-        title=reports[0].facts.name if single else f"{counted(len(reports), 'run')}",
+        title=title(first.facts.name, differs(first.changed)) if single else f"{counted(len(reports), 'run')}",
         made=time.strftime("%Y-%m-%d %H:%M"),
         live=any(report.reader.state.going for report in reports),
         runs=[_run(report) for report in reports],
@@ -117,6 +117,7 @@ def _run(report: RunReport) -> Mapping[str, object]:
     whole = math.fsum(report.seconds.values())
     return {
         "report": report,
+        "title": title(facts.name, differs(report.changed)),
         "sentence": sentence(report),
         "charts": charts if reader.series.last_step is not None else [],
         "facts": [row for row in comparison.fact_rows([facts])[1:] if row[1] != "–"],

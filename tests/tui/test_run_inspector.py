@@ -10,13 +10,14 @@ from pilots import until as look_until
 from launcher.preset.files import Summary, load
 from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir
+from launcher.runs.watch.run_settings import differs
 from tui.kit.drawing.rows import width
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.inspector import Inspector
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import RunTable
 from tui.pages.runs.run_list import RunList
-from tui.pages.runs.run_rows import changes_words, columns_of, preset_row, run_heading, run_row
+from tui.pages.runs.run_rows import columns_of, preset_row, run_heading, run_row
 from tui.pages.runs.screen import RunsScreen
 
 WIDE = (160, 48)
@@ -50,18 +51,19 @@ def test_a_narrow_list_leaves_whole_columns_out(
     runs.refresh()
     runs.read_scores()
     shown = columns_of(columns, longest, changed)
-    heading, row = run_heading(shown, ""), run_row(runs.runs[0], "", shown, EDITS)
-    assert width(row) <= columns and "…" not in text(row) + text(heading)
-    assert name in text(row)
+    heading, row = run_heading(shown, ""), run_row(runs.runs[0], "", shown, EDITS if changed else ())
+    assert width(row) <= columns and "…" not in text(heading)
+    assert name in text(row) or ("…" in text(row) and changed)
+    assert ("lr=1e-5" in text(row)) == bool(changed)
     for head, value in (("best", "0.766"), ("step", "40/80")):
         assert (head in text(heading)) == (value in text(row))
 
 
 def test_what_differs_is_named_as_far_as_there_is_room() -> None:
-    assert changes_words(EDITS) == "actor.lr 1e-5, rollout.load_format auto"
-    assert changes_words(EDITS, 20) == "actor.lr 1e-5 +1"
-    assert changes_words(EDITS, 12) == "2 settings"
-    assert changes_words([]) == ""
+    assert differs(EDITS) == "lr=1e-5 rollout.load_format=auto"
+    assert differs(EDITS, 20) == "lr=1e-5 +1"
+    assert differs(EDITS, 5) == "+2"
+    assert differs([]) == ""
 
 
 @pytest.mark.parametrize("columns", [61, 66, 88])
@@ -82,7 +84,8 @@ async def test_the_inspector_has_four_curves_and_what_differs(make: SimpleNamesp
         charts = [chart for chart in app.screen.query_one(Inspector).query(MetricChart) if chart.display]
         assert len(charts) == 4 and all(chart.plot.curves for chart in charts)
         assert str(found) in inspected(app).replace("\n ", "") and "finished at step 80" in inspected(app)
-        assert "actor.lr 1e-5" in "".join(text(row) for row in app.screen.query_one(RunTable).draw(88, 9))
+        for columns in (61, 80, 160):
+            assert "toy-cpu lr=1e-5" in "".join(text(row) for row in app.screen.query_one(RunTable).draw(columns, 9))
 
 
 async def test_a_preset_shows_its_plan_and_whether_it_fits(make: SimpleNamespace) -> None:

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from commands import call
 
 from launcher.preset.files import load
 from launcher.record.info import RunInfo
-from launcher.runs.watch.run_settings import changes
+from launcher.record.layout import RunDir
+from launcher.runs.watch.run_settings import asked_words, changes, titles
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +42,20 @@ def test_runs_of_other_presets_do_not_count() -> None:
 def test_without_its_preset_a_run_is_compared_with_the_oldest_one() -> None:
     assert keys(toy("actor.lr=1e-5", name="gone"), toy(name="gone")) == [{"actor.lr": (0.0003, 1e-5)}, {}]
     assert keys(RunInfo(name="toy-cpu")) == [{}]
+
+
+def test_runs_are_named_with_what_differs(home: Path) -> None:
+    runs = []
+    for hex_id, settings in (("aaa", ["actor.lr=0.1", "critic.lr=0.2"]), ("bbb", [])):
+        run = RunDir(home / "runs" / f"{hex_id}-toy-cpu")
+        run.path.mkdir(parents=True)
+        toy(*settings).write(run.run_yaml)
+        (run.path / "state.json").write_text('{"schema": 1, "state": "finished"}')
+        runs.append(run)
+    assert titles(runs) == {"aaa-toy-cpu": "aaa-toy-cpu lr=0.1 critic.lr=0.2", "bbb-toy-cpu": "bbb-toy-cpu"}
+    listed = call(["list"])[0].decode()
+    assert "aaa-toy-cpu lr=0.1 critic.lr=0.2 " in listed and "bbb-toy-cpu  " in listed
+
+
+def test_settings_are_named_as_what_differs() -> None:
+    assert asked_words(["actor.lr=0.1", "trainer.steps=5", "kl.coef=1"]) == "lr=0.1 steps=5 kl.coef=1"

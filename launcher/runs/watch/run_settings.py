@@ -5,15 +5,19 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from launcher.core.errors import UserError
+from launcher.core.text import clean
 from launcher.record.events import Action, read_kind
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir
 
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _VERSIONS = "versions."
+_COMMON = ("data.", "actor.", "trainer.")  # groups that need no name
+_COMPARED = 50  # runs whose settings a command compares: reading those of one takes 10 ms
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,55 @@ def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
     ]
 
 
+def differs(edits: Sequence[Edit], room: int = 48) -> str:
+    """`lr=0.1 critic.lr=1e-5`, to be put behind the name of a run: as many as fit, then the number of the others."""
+    words = [f"{_short(edit.key)}={shown_value(edit.now)}" for edit in edits]
+    for left_out in range(len(words)):
+        text = " ".join(words[: len(words) - left_out]) + (f" +{left_out}" if left_out else "")
+        if len(text) <= room:
+            return text
+    return f"+{len(words)}" if words else ""
+
+
+def titles(runs: Sequence[RunDir]) -> dict[str, str]:
+    """The ids of runs, newest first, each with `7f3a1c-toy-cpu lr=0.1`, as far as their settings are compared."""
+    compared = runs[:_COMPARED]
+    found = zip(compared, changes([run.read_info() for run in compared]), strict=True)
+    return {run.id: run.id for run in runs} | {run.id: title(run.id, differs(edits)) for run, edits in found}
+
+
+def title(name: str, words: str) -> str:
+    """A name with what differs."""
+    return f"{name} {words}".rstrip()
+
+
+def asked_words(settings: Sequence[str]) -> str:
+    """KEY=VALUE settings as `differs` has them: `lr=0.1` for `actor.lr=0.1`."""
+    named = (setting.partition("=") for setting in settings)
+    return " ".join(f"{_short(key)}{equals}{value}" for key, equals, value in named)
+
+
+@cache
+def _first() -> Mapping[str, str]:
+    """The field that a last part of a name means alone: `actor.lr` for `lr`."""
+    from launcher.preset.schema import FIELDS
+
+    return {name.rpartition(".")[2]: name for name in reversed(FIELDS) if name.startswith(_COMMON)}
+
+
+def _short(key: str) -> str:
+    """`lr` of actor.lr, `critic.lr`, and the last two parts of a longer name."""
+    last = key.rpartition(".")[2]
+    return last if _first().get(last) == key else ".".join(key.split(".")[-2:])
+
+
+def shown_value(value: object) -> str:
+    """A value as YAML has it; `unset` for none."""
+    from launcher.preset.yaml_text import text_of
+
+    return "unset" if value is None else clean(text_of(value))
+
+
 def _edits(before: RunInfo, now: RunInfo) -> list[Edit]:
     """The settings whose values differ; one that is not set counts as its default."""
     from launcher.preset.schema import FIELDS
@@ -127,15 +180,12 @@ def lineage(origin: Origin | None, arrow: str = "→") -> str:
     """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run that came from no other."""
     if origin is None:
         return ""
-    from launcher.preset.yaml_text import text_of
-
-    def value(value: object) -> str:
-        return "unset" if value is None else text_of(value)
-
     if origin.step is None:
         began = f"with the settings of {origin.run}"
     else:
         at = f"at step {origin.step}" if origin.step else "from its start"
         began = f"fork of {origin.run} {at}" + (f", trial for {origin.trial}" if origin.trial else "")
-    changes = ", ".join(f"{each.key} {value(each.before)} {arrow} {value(each.now)}" for each in origin.diff)
+    changes = ", ".join(
+        f"{each.key} {shown_value(each.before)} {arrow} {shown_value(each.now)}" for each in origin.diff
+    )
     return f"{began}: {changes}" if changes else f"{began}, no change"

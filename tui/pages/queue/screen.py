@@ -15,6 +15,7 @@ from launcher.core.text import clean
 from launcher.record import queued
 from launcher.record.queued import Checked, Queued
 from launcher.runs.supervise.spawn import wake_queue
+from launcher.runs.watch.run_settings import asked_words, title
 from launcher.runs.watch.turns import Turn, turns
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
@@ -46,7 +47,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
     """` ◌ queued toy-cpu · 7f3a 2 GPUs GPU 0 is used by ...`; cell 0 is for the cursor."""
     entry = turn.entry
     sign, role = STATES[turn.state]
-    name = shorten(clean(entry.name), _NAME - SHORT_ID - 3)
+    name = shorten(clean(title(entry.name, asked_words(entry.settings))), _NAME - SHORT_ID - 3)
     cells = [
         fit([(f"{sign} {turn.state}", role)], _STATE),
         fit([(name, "text"), (f" · {clean(entry.id[:SHORT_ID])}", "dim")], _NAME),

@@ -16,6 +16,7 @@ from launcher.record.check import Check
 from launcher.record.info import Edit
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState, current
+from launcher.runs.watch.run_settings import shown_value
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.drawing.glyphs import ARROW, CRITICAL
@@ -24,7 +25,7 @@ from tui.kit.drawing.rows import Row, fold, folded, labelled, paragraph
 from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words
 from tui.kit.widgets.inspector import CHARTS, Inspection
 from tui.pages.runs.run_list import RunSummary
-from tui.pages.runs.run_rows import FITS, SEE_QUEUE, setting_words
+from tui.pages.runs.run_rows import FITS, SEE_QUEUE
 
 if TYPE_CHECKING:
     from launcher.check.finding import Finding
@@ -97,7 +98,7 @@ def _settings(name: str, edits: Sequence[Edit], columns: int) -> list[Row]:
     """`differs actor.lr 3e-4 → 1e-5`, one line each."""
     rows: list[Row] = []
     for edit in edits:
-        text = f"{clean(edit.key)} {setting_words(edit.before)} {ARROW} {setting_words(edit.now)}"
+        text = f"{clean(edit.key)} {shown_value(edit.before)} {ARROW} {shown_value(edit.now)}"
         rows += labelled([("" if rows else name, "dim")], text, "text", _NAME, columns)
     return rows
 

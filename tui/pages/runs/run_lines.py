@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from launcher.core.errors import UserError
 from launcher.core.text import clean
 from launcher.record.info import Edit
+from launcher.runs.watch.run_settings import differs
 from tui.kit.drawing.glyphs import NOTICE, OK, WARN
 from tui.kit.drawing.rows import HEADING, Row, Span
 from tui.pages.runs.elsewhere import THERE, Elsewhere
 from tui.pages.runs.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named
-from tui.pages.runs.run_rows import (
-    Columns,
-    about_preset,
-    about_run,
-    changes_words,
-    columns_of,
-    preset_row,
-    run_heading,
-    run_row,
-)
+from tui.pages.runs.run_rows import Columns, about_preset, about_run, columns_of, preset_row, run_heading, run_row
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -119,7 +111,7 @@ class RunLines:
         return name, run, self.elsewhere is not None and name in self.elsewhere.clusters
 
     def _columns(self, columns: int) -> Columns:
-        return columns_of(columns, self._longest, max(map(len, map(changes_words, self.changes.values())), default=0))
+        return columns_of(columns, self._longest, max(map(len, map(differs, self.changes.values())), default=0))
 
     def _of(self, keys: Sequence[str]) -> Mapping[str, RunSummary]:
         found = {key: self.elsewhere.run(key) for key in keys} if self.elsewhere is not None else {}

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from launcher.core.format import SHORT_ID, duration, number
-from launcher.core.text import clean
 from launcher.record.info import Edit
+from launcher.runs.watch.run_settings import differs
 from tui.kit.charts.axes import plan
 from tui.kit.drawing.glyphs import FINISHED, WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
@@ -28,8 +28,8 @@ _NAME, _LONG_NAME = 19, 27  # cells of a name; a long one takes the room of what
 _STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # of state and verdict
 _NARROW = 70  # columns below which the verdict is narrow
 _LEAST_CURVE, _CURVE, _MOST_CURVE = len("reward"), 7, 47
-_LEAST_CHANGES, _MOST_CHANGES = 14, 48
-COMPARED_FROM = 84  # columns from which there is room for what differs
+_DIFFERS = 9  # cells that a long name gets more where runs differ
+_LEAST_NAME = 7  # of a name before what differs
 _ID = len(" · ") + SHORT_ID  # cells behind a name
 SEE_QUEUE = "Q shows the queue and what each run waits for"
 _MARGIN = 3  # cells before the name of a preset
@@ -43,7 +43,6 @@ class Columns:
     verdict: int
     name: int
     curve: int
-    changes: int
     others: frozenset[str]
 
     def __contains__(self, column: object) -> bool:
@@ -53,11 +52,12 @@ class Columns:
 def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
     """The columns that fit into so many cells, the most important first; none is cut.
 
-    `longest` and `changed` are the cells of the longest name and of the longest differences: names, then differences,
-    come before the curve.
+    `longest` and `changed` are the cells of the longest name and of the longest differences behind it, which come
+    before the curve.
     """
     verdict = _NARROW_VERDICT if columns < _NARROW else _VERDICT
-    name = max(min(longest + _ID, max(_LONG_NAME, columns // 3)), 0 if columns < _NARROW else _NAME)
+    most = max(_LONG_NAME + (_DIFFERS if changed else 0), columns // 3)
+    name = max(min(longest + _ID + (changed + 1 if changed else 0), most), 0 if columns < _NARROW else _NAME)
     room = columns - 4 - name - _STATE - verdict
     others = set()
 
@@ -69,13 +69,11 @@ def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
 
     take(_BEST)
     take(_STEP)
-    changes = min(changed, room - 1, _MOST_CHANGES) if changed and room > _LEAST_CHANGES else 0
-    room -= changes + 1 if changes else 0
     take(_TIME)
     for column in (_STARTED, _LAST) if room > _CURVE + _CELLS[_STARTED] + 1 else ():
         take(column)
     curve = min(room - 1, _MOST_CURVE) if room > _LEAST_CURVE else 0
-    return Columns(verdict, max(name + room - (curve + 1 if curve else 0), 1), curve, changes, frozenset(others))
+    return Columns(verdict, max(name + room - (curve + 1 if curve else 0), 1), curve, frozenset(others))
 
 
 def run_heading(shown: Columns, words: str) -> Row:
@@ -85,20 +83,23 @@ def run_heading(shown: Columns, words: str) -> Row:
     heads += [f"{'step':{_CELLS[_STEP]}}"] if _STEP in shown else []
     heads += [f"{name:>{_CELLS[name]}}" for name in (_BEST, _LAST) if name in shown]
     heads += [f"{'reward':{shown.curve}.{shown.curve}}"] if shown.curve else []
-    heads += [f"{'differs':{shown.changes}}"] if shown.changes else []
     heads += [f"{'time':>{_CELLS[_TIME]}}"] if _TIME in shown else []
     heads += [" started"] if _STARTED in shown else []
     return [*row, (" " + " ".join(heads), "dim")]
 
 
 def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] = ()) -> Row:
-    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is for the cursor."""
+    """`❯1● running   toy-cpu lr=0.1 · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is for the cursor."""
     state, series = run.state, run.scores.series
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
     step, total = state.step, state.total
     short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # somebody else's job
-    named = [(shorten(run.name, shown.name - len(short)), "text"), (short, "dim")]
+    room = shown.name - len(short)
+    first = len(differs(changes[:1])) + (3 if changes[1:] else 0)  # and the number of the others, such as ` +2`
+    differing = differs(changes, max(room - len(run.name) - 1, min(first, room - _LEAST_NAME - 1)))
+    name = shorten(run.name, room - (len(differing) + 1 if differing else 0))
+    named = [(name, "text"), (f" {differing}" if differing else "", "live"), (short, "dim")]
     scores = {_BEST: (number(run.scores.best), "title"), _LAST: (number(series.last), "text")}
     cells = [
         fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
@@ -110,8 +111,6 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     cells += [spread([], [span], _CELLS[column]) for column, span in scores.items() if column in shown]
     if shown.curve:
         cells.append(_curve(run, shown.curve))
-    if shown.changes:
-        cells.append(fit([(changes_words(changes, shown.changes), "text")], shown.changes))
     if _TIME in shown:
         cells.append(spread([], [(_took(run), "dim")], _CELLS[_TIME]))
     if _STARTED in shown:
@@ -125,24 +124,6 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
 def _within(words: str, room: int) -> str:
     """A sign and a word; only the word if both do not fit."""
     return words if len(words) <= room else words.partition(" ")[2]
-
-
-def changes_words(changes: Sequence[Edit], room: int = _MOST_CHANGES) -> str:
-    """`actor.lr 1e-5, trainer.steps 5`; as many as fit, then the number of the others."""
-    words = [f"{'.'.join(edit.key.split('.')[-2:])} {setting_words(edit.now)}" for edit in changes]
-    for left_out in range(len(words)):
-        kept = words[: len(words) - left_out]
-        text = ", ".join(kept) + (f" +{left_out}" if left_out else "")
-        if len(text) <= room:
-            return text
-    return f"{len(words)} setting" + "s" * (len(words) > 1) if words else ""
-
-
-def setting_words(value: object) -> str:
-    """A value as YAML has it; `unset` for none."""
-    from launcher.preset.yaml_text import text_of
-
-    return "unset" if value is None else clean(text_of(value))
 
 
 def preset_row(preset: Summary, columns: int, longest: int) -> Row:

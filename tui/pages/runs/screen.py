@@ -40,7 +40,6 @@ from tui.pages.runs.elsewhere import THERE, Elsewhere, open_elsewhere
 from tui.pages.runs.inspection import inspect_preset, inspect_run, read_charts, read_preset
 from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines, preset_files, read_presets, welcome
 from tui.pages.runs.run_list import ORDERS, RunList
-from tui.pages.runs.run_rows import COMPARED_FROM
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -170,8 +169,8 @@ class RunsScreen(ListPage[None]):
             self.show_detail()
 
     async def _compare_settings(self) -> None:
-        """Compares the settings of the runs in sight, if there is room to show the differences."""
-        if not self.whole or not (self.inspects or self.table.size.width >= COMPARED_FROM):
+        """Compares the settings of the runs in sight."""
+        if not self.whole:
             return
         wanted = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
         compared = [sorted(wanted), self._read]
