@@ -324,7 +324,8 @@ def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check], trials: Mapp
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
         put(coverage(framework.title, checks))
-    settings = configuration(last_settings(origin)[0].preset or {}) if isinstance(origin, RunDir) else None
+    preset = last_settings(origin)[0].preset if isinstance(origin, RunDir) else None
+    settings = None if preset is None else configuration(preset)
     for check in checks:
         if check.on:
             trial = trials.get(check.rule)

@@ -64,7 +64,7 @@ def _of_log(log: "LogFile") -> "tuple[Timing, SeriesStore, None]":
     series = SeriesStore()
     for attempt, record in steps(log):
         series.add(record, attempt)
-    return Timing(None), series, None
+    return Timing(None, framework=log.framework), series, None
 
 
 def _put(report: "Report") -> None:

@@ -1,10 +1,13 @@
 """When a rule has nothing to judge, and which fixes fit a run; rules.toml names the conditions."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 
 from launcher.core.format import number
+from launcher.health.catalogue import plain_settings
 from launcher.health.config import RunConfig
-from launcher.record.fix import Fix
+from launcher.metrics.frameworks import Framework
+from launcher.record.fix import Change, Fix
 from launcher.verl.config import ACTOR, BATCH, CORRECTION, GAMMA, MINI, ROLLOUT
 
 _MODE = "trainer.v1.trainer_mode"
@@ -13,7 +16,7 @@ _TOOLS = tuple(f"{ROLLOUT}.multi_turn.{name}" for name in ("tool_config_path", "
 
 def _reference(config: RunConfig) -> str | None:
     if config.kl_in_reward is False and config.kl_in_loss is False:
-        return "no KL logged; set use_kl_loss or use_kl_in_reward"
+        return "no KL logged" if config.framework else "no KL logged; set use_kl_loss or use_kl_in_reward"
     return None
 
 
@@ -97,4 +100,28 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[
         "groups": known(config.group_based, not critic),
         "gpu": config.text("trainer.device") != "cpu",
     }
-    return tuple(fix for fix in fixes if fits[fix.fits])
+    found = tuple(fix for fix in fixes if fits[fix.fits])
+    return tuple(_of_framework(found, config.framework)) if config.framework else found
+
+
+def _of_framework(fixes: Sequence[Fix], framework: Framework) -> Iterator[Fix]:
+    """The fixes with the framework's names of settings, or plain words; without changes that have neither."""
+    theirs = {ours: name for name, ours in reversed([*framework.settings.items()])}
+    group = False  # whether a fix before an alternative is left
+    for fix in fixes:
+        group = group and fix.alternative
+        changes = tuple(filter(None, (_named(change, theirs.get(change.key)) for change in fix.changes)))
+        if changes or not fix.changes:
+            yield replace(fix, changes=changes, alternative=group)
+            group = True
+
+
+def _named(change: Change, name: str | None) -> Change | None:
+    if name is not None:
+        return replace(change, key=name)
+    words = plain_settings().get(change.key)
+    if words is None:
+        return None
+    if change.operation == "set":  # no KEY=VALUE
+        return Change(words, "choose", words=str(change.values[0]))
+    return replace(change, key=words)

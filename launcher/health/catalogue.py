@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from launcher.core.tables import read_tables, record
 from launcher.record.fix import Fix, fixes_of
@@ -136,6 +136,11 @@ def rules() -> dict[str, RuleData]:
 
 
 @functools.cache
+def plain_settings() -> Mapping[str, str]:
+    """Words for veRL keys, for runs of other frameworks."""
+    return cast(Mapping[str, str], _tables()["plain"])
+
+
 def shared_advice(name: str) -> tuple[Fix, ...]:
     """A list of advice that several rules use, or that belongs to one kind of error."""
     return tuple(fixes_of([{"use": name}], _tables()["advice"]))

@@ -18,6 +18,7 @@ from launcher.health.rules.base import Rule, Setup
 from launcher.health.settings import read
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
+from launcher.metrics.frameworks import Framework
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import N_A, OK, WARM, WARN, Level
@@ -110,7 +111,7 @@ class Checklist:
 
     `config` holds veRL keys, flattened, and may be empty; `settings` is what the preset has under
     `health:`. Memory sizes are in GiB, the vocabulary of the model in tokens, the validation data in
-    rows, unknown when None. `clock=False`
+    rows, unknown when None. `framework` made the run, if not veRL. `clock=False`
     is for a log file: nobody can tell whether it stalls. Raises UserError for settings that are wrong.
     """
 
@@ -124,8 +125,9 @@ class Checklist:
         clock: bool = True,
         vocabulary: int | None = None,
         validation_rows: int | None = None,
+        framework: Framework | None = None,
     ) -> None:
-        self._config = RunConfig(config)
+        self._config = RunConfig(config, framework)
         limits = read(settings)
         self._signals = Signals(self._config)
         machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary, validation_rows)

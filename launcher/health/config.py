@@ -4,6 +4,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.metrics.frameworks import Framework
 from launcher.verl.config import ACTOR, BATCH, MINI, RESPONSE, VerlConfig
 from launcher.verl.versions import step_contains
 
@@ -15,7 +16,9 @@ class RunConfig(VerlConfig):
     to judge a log whose configuration nobody knows.
     """
 
-    def __init__(self, keys: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, keys: Mapping[str, Any] | None = None, framework: Framework | None = None) -> None:
+        self.framework = framework
+        """That of the run, if not veRL."""
         self._keys = {key.lstrip("+"): value for key, value in (keys or {}).items()}
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -34,7 +34,7 @@ class Chart(NamedTuple):
 
 
 _OF_DRIFT = ("KL", "CLIP")
-_NO_KL = "no KL logged; set use_kl_loss or use_kl_in_reward"
+_NO_KL = "no KL logged"
 FROM_REFERENCE = Chart("KL to reference", "KL", KL, _OF_DRIFT, "usual", _NO_KL)
 OF_RESPONSES = Chart("staleness", "staleness", STALENESS, ("STALE", "EVICT", "WAIT"), "usual")
 WITHIN_STEP = Chart("policy drift (ppo_kl)", "ppo_kl", PPO_KL, _OF_DRIFT, "usual", _NO_KL)

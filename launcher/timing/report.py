@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import STEP as WHOLE
@@ -105,7 +106,9 @@ class Timing:
     `series` are the metrics of the run, which whoever reads it has anyway.
     """
 
-    def __init__(self, run: RunDir | None, *, whole: bool = False) -> None:
+    def __init__(self, run: RunDir | None, *, whole: bool = False, framework: Framework | None = None) -> None:
+        framework = described(run.read_info().framework) if run is not None else framework
+        self._of_verl = framework is None or framework.own
         self.run, self._whole = run, whole
         self._attempt: AttemptDir | None = None
         self._tail: SpanTail | None = None
@@ -191,10 +194,10 @@ class Timing:
         )
 
     def advice(self, series: SeriesStore) -> tuple[Advice, ...]:
-        """What could shorten the recent steps but the first one; nothing with fewer than two."""
+        """What could shorten the recent steps but the first one, by veRL's settings; nothing with fewer than two."""
         config, _ = self._settings()
         recent = self._recent(series)
-        return advise(recent, config) if len(recent) >= FEWEST else ()
+        return advise(recent, config) if self._of_verl and len(recent) >= FEWEST else ()
 
     def _recent(self, series: SeriesStore) -> Sequence[Mapping[str, float]]:
         """The seconds of the stages in the recent steps, without the first step."""

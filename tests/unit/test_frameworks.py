@@ -2,18 +2,27 @@
 
 import importlib
 import math
+import re
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from foreign_logs import FORMS, Steps, ours
 
+from launcher.cli.timing import _of_log as time_of_log
 from launcher.core.errors import UserError
 from launcher.health import keys
+from launcher.health.applies import REASONS, fitting
+from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
-from launcher.metrics.frameworks import described, frameworks, of_names, user_table
+from launcher.health.config import RunConfig
+from launcher.metrics.frameworks import Framework, described, frameworks, of_names, user_table
+from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.settle import offers
 from launcher.record.events import LevelChange
+from launcher.record.fix import Fix
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.runs.act.demo import replay
@@ -21,6 +30,7 @@ from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
+from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
 
 DATA = Path("tests/data/frameworks")
 OURS = {name for value in vars(keys).values() if isinstance(value, tuple) for name in value if isinstance(name, str)}
@@ -246,6 +256,42 @@ def test_all_that_one_run_of_TRL_wrote_gives_the_same_flags(name: str, critical:
     assert len(settings) > 8
     for flags in others:
         assert flags == console
+
+
+VERLS = {name for name in FIELDS if "." in name} | BY_KEY.keys() | {"use_kl_loss", "use_kl_in_reward", "verl", "veRL"}
+
+
+def names_of_verl(fixes: Iterable[Fix], framework: Framework) -> set[str]:
+    """The words of advice that are settings of veRL, and not of this framework."""
+    words = " ".join(offer.text for offer in offers(tuple(fixes), None))
+    return set(re.findall(r"[\w.]*\w", words)) & VERLS - framework.settings.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, each in frameworks().items() if not each.own])
+def test_no_advice_for_a_framework_names_a_setting_of_verl(name: str) -> None:
+    framework = frameworks()[name]
+    logged = {"actor/kl_loss", "critic/kl", "critic/vf_loss", "actor/entropy"}
+    for known in ({}, {"algorithm.adv_estimator": "grpo"}):
+        config = RunConfig(known, framework)
+        for rule in rules().values():
+            assert not names_of_verl(fitting(rule.advice, config, logged), framework), rule.id
+            assert "use_kl" not in (
+                REASONS[rule.applies](RunConfig(dict.fromkeys((KL_IN_LOSS, KL_IN_REWARD), False), framework)) or ""
+            )
+        (lower,) = fitting(rules()["DECAY-1"].advice[:1], config, logged)
+        own = {ours: theirs for theirs, ours in framework.settings.items()}
+        assert own.get("actor_rollout_ref.actor.optim.weight_decay", "weight decay") in lower.sentence()
+
+
+@pytest.mark.parametrize("log", ["slime-collapse.log.gz", "trl-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])
+def test_a_run_of_a_framework_is_advised_in_its_own_words(log: str) -> None:
+    read = of_foreign(DATA / log)
+    checks = [check for check in judged(read, []).checklist.checks() if check.on]
+    assert read.framework is not None and all(check.fixes for check in checks)
+    for check in checks:
+        assert not names_of_verl(check.fixes, read.framework), check.rule
+    timing, series = time_of_log(read)[:2]
+    assert not timing.advice(series)
 
 
 @pytest.mark.parametrize("log", ["slime-collapse.log.gz", "trl-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])

@@ -138,7 +138,7 @@ def test_the_model_is_meaningful_from_the_fifth_value_on() -> None:
 @pytest.mark.parametrize(("text", "size"), [('{"vocab_size": 20}', 20), ('{"vocab_size": "x"}', None), ("{", None)])
 def test_the_vocabulary_is_read_from_the_model_where_it_is_at_hand(tmp_path: Path, text: str, size: int | None) -> None:
     (tmp_path / "config.json").write_text(text)
-    make = checklist_maker(RunInfo(), {})
+    make = checklist_maker(RunInfo(), {}, None)
     checklist = make({"actor_rollout_ref.model.path": str(tmp_path)})
     for step in range(1, 9):
         checklist.step(step, {"actor/pg_loss": 0.1, "actor/entropy": 1.0 if step < 5 else 1.6})

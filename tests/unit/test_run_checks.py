@@ -60,7 +60,7 @@ def test_limits_that_follow_the_run_move_with_its_steps_and_go_on_after_a_resume
 
     def watch(resume_step: int | None, pieces: list[bytes]) -> list[Check]:
         attempt = run.add_attempt()
-        monitor = Monitor(DiskSink(attempt, events), checklist_maker(RunInfo(), {}), {}, file_logger=False)
+        monitor = Monitor(DiskSink(attempt, events), checklist_maker(RunInfo(), {}, None), {}, file_logger=False)
         monitor.history(earlier_steps(run, attempt.number, resume_step))
         found = []
         for now, piece in enumerate(pieces):

@@ -49,7 +49,7 @@ class Heard:
 
 
 def make(sink: Heard, **keys: object) -> Monitor:
-    return Monitor(sink, checklist_maker(RunInfo(), {}), keys, file_logger=False)
+    return Monitor(sink, checklist_maker(RunInfo(), {}, None), keys, file_logger=False)
 
 
 def state_of(monitor: Monitor, now: float = 1.0) -> RunState:
@@ -189,7 +189,7 @@ def test_the_rest_of_a_run_takes_the_mean_of_its_recent_steps() -> None:
 
 def test_the_consoles_dump_completes_the_keys_and_pinned_ones_beat_it() -> None:
     pinned = {"data.train_batch_size": 7}
-    monitor = Monitor(Heard(), checklist_maker(RunInfo(), {}), {"a": 1}, file_logger=False, pinned=pinned)
+    monitor = Monitor(Heard(), checklist_maker(RunInfo(), {}, None), {"a": 1}, file_logger=False, pinned=pinned)
     monitor.feed_console(TOY, 1.0)
     assert monitor.keys["a"] == 1 and monitor.keys["data.train_batch_size"] == 7
     assert monitor.keys["algorithm.adv_estimator"] == "gae"

@@ -176,7 +176,11 @@ def _fill_attempt(run: RunDir, source: _Attempt, events: EventLog, settings: Map
     console = attempt.console if source.console else None
     metrics = attempt.metrics if source.metrics else None
     clock, keys = source.clock(), {**(tracked.config if tracked else {}), **settings}
-    sink, checklist, both = DiskSink(attempt, events), checklist_maker(RunInfo(), {}), bool(console and metrics)
+    sink, checklist, both = (
+        DiskSink(attempt, events),
+        checklist_maker(RunInfo(), {}, framework),
+        bool(console and metrics),
+    )
     monitor = Monitor(sink, checklist, keys, file_logger=both, framework=framework, pinned=settings, clock=clock)
     started = clock.now
     resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None

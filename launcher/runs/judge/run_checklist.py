@@ -35,9 +35,12 @@ _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 
 
 def checklist_maker(
-    info: RunInfo, sizes: Mapping[str, float], *, clock: bool = False
+    info: RunInfo, sizes: Mapping[str, float], framework: Framework | None, *, clock: bool = False
 ) -> Callable[[Mapping[str, Any]], Checklist]:
-    """Makes checklists for a run with these memory sizes; `clock`: it is live, so silence can be judged."""
+    """Makes checklists for a run with these memory sizes; `clock`: it is live, so silence can be judged. `framework`
+    made it, if not veRL.
+    """
+    other = None if framework is None or framework.own else framework
 
     def make(keys: Mapping[str, Any]) -> Checklist:
         return Checklist(
@@ -48,6 +51,7 @@ def checklist_maker(
             clock=clock,
             vocabulary=_vocabulary(keys),
             validation_rows=_validation_rows(keys),
+            framework=other,
         )
 
     return make
@@ -111,21 +115,22 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
     if isinstance(source, LogFile):
         clock = LogClock(source.console, source.metrics)
-        make = checklist_maker(RunInfo(), sizes)
+        make = checklist_maker(RunInfo(), sizes, source.framework)
         monitor = Monitor(sink, make, {}, file_logger=False, framework=source.framework, pinned=pinned, clock=clock)
         read_attempt(monitor, source.console, source.metrics, clock, source.framework)
         sink.checklist = monitor.checklist
         return sink
     info = source.read_info()
     recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
-    make = checklist_maker(info, recorded | sizes)
+    framework = described(info.framework)
+    make = checklist_maker(info, recorded | sizes, framework)
     sink.checklist = make(pinned)
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
         responses = ToldByResponses(source, attempt)
-        both, framework, tell = metrics is not None, described(info.framework), responses.add
+        both, tell = metrics is not None, responses.add
         monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:

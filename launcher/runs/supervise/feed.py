@@ -90,12 +90,13 @@ class Feed:
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
         # a replayed log tells of another machine's memory
+        framework = described(info.framework)
         sizes = {} if info.replay_of else self._sampling.sizes()
         self.monitor = Monitor(
             self.sink,
-            checklist_maker(info, sizes, clock=True),
+            checklist_maker(info, sizes, framework, clock=True),
             launch.keys,
-            framework=described(info.framework),
+            framework=framework,
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
             clock=self._past.date if self._past else None,
             tell=self._tell,
