@@ -328,8 +328,7 @@ def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check], trials: Mapp
     settings = None if preset is None else configuration(preset)
     for check in checks:
         if check.on:
-            trial = trials.get(check.rule)
-            put_problems([flag(check, settings).first(trial.offer if trial else None)])
+            put_problems([flag(check, settings).first(trials[check.rule].offer if check.rule in trials else None)])
 
 
 def _first_trials(origin: "RunDir | LogFile", up: Sequence[Check]) -> dict[str, "Proposal"]:
