@@ -36,6 +36,7 @@ def compare(
     from launcher.compare import contrast
     from launcher.compare.comparison import groups
     from launcher.runs.watch.run_settings import differences as settings_that_differ
+    from launcher.runs.watch.run_settings import foreign
 
     if tag is not None and runs:
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
@@ -73,7 +74,7 @@ def compare(
     if differences:
         put("")
         put_table(core.difference_rows(chosen, differences))
-    elif all(info.preset is not None for info in infos):
+    elif all(info.preset is not None and not foreign(info) for info in infos):
         say("the runs have the same settings and versions")
 
 

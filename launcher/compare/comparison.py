@@ -19,7 +19,7 @@ from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.note import read_note
 from launcher.record.state import RunState, current
 from launcher.runs.watch.history import elapsed
-from launcher.runs.watch.run_settings import Difference, last_settings, settings
+from launcher.runs.watch.run_settings import Difference, compared_settings, foreign, settings
 from launcher.runs.watch.steps import StepTail
 
 FEWEST, MOST, MOST_TAGGED = 2, 8, 64
@@ -97,7 +97,7 @@ class Compared:
 
     def __init__(self, run: RunDir) -> None:
         self.run, self.store = run, SeriesStore()
-        self.info, self.resumed = last_settings(run)
+        self.info, self.resumed = compared_settings(run)
         self._tail = StepTail(run)
         self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
 
@@ -154,6 +154,8 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     for each in compared:
         if each.info.preset is None:
             lines.append(f"run {each.run.id} has no preset; its settings are not compared")
+        elif foreign(each.info):
+            lines.append(f"run {each.run.id} is of another framework; only settings that all runs have are compared")
         elif each.info.from_log:
             lines.append(
                 f"run {each.run.id} was made elsewhere; its settings are taken from its log and veRL's defaults"
@@ -205,13 +207,15 @@ class Band(NamedTuple):
 
 
 def groups(infos: Sequence[RunInfo]) -> list[int]:
-    """The group of each run, counted from 0 in the order of the runs; a run without a preset is alone."""
+    """The group of each run, counted from 0 in the order of the runs; one without a preset, or of another framework, is
+    alone.
+    """
     numbers: dict[object, int] = {}
     return [numbers.setdefault(_alike(info, place), len(numbers)) for place, info in enumerate(infos)]
 
 
 def _alike(info: RunInfo, place: int) -> object:
-    if info.preset is None:
+    if info.preset is None or foreign(info):
         return place
     known = settings(info).items()
     return frozenset(

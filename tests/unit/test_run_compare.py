@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from launcher.compare.comparison import Compared, RunResults, difference_rows, fact_rows, find_runs, notes, summary
+from launcher.compare.comparison import (
+    Compared,
+    RunResults,
+    difference_rows,
+    fact_rows,
+    find_runs,
+    groups,
+    notes,
+    summary,
+)
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
@@ -116,6 +125,24 @@ def test_settings_of_a_resume_are_compared_and_told() -> None:
     with runs[1].events.open("ab") as file:
         file.write(b'{"schema":1,"t":9,"kind":"action","verb":"resume","set')
     assert Compared(runs[1]).info.preset == preset  # of another ppo-tui: what was asked for at first
+
+
+def test_of_another_frameworks_run_only_settings_that_both_have_are_compared() -> None:
+    log = str(LOGS.parent / "frameworks" / "slime-collapse.log.gz")
+    runs = [
+        *import_logs([log], {"actor_rollout_ref.actor.optim.lr": 2e-6, "actor_rollout_ref.rollout.n": 8}),
+        *import_logs([log], {"actor_rollout_ref.actor.optim.lr": 3e-6, "data.max_response_length": 9}),
+        create("ours"),
+    ]
+    ours = load("toy-cpu", ["actor.lr=1e-6", "data.max_response_length=32"]).snapshot()
+    RunInfo(runs[2].id, "toy-cpu", preset=ours).write(runs[2].run_yaml)
+    RunState("finished").write(runs[2].state)
+
+    compared = [Compared(run) for run in runs]
+
+    assert differences([each.info for each in compared]) == [Difference("actor.lr", [2e-6, 3e-6, 1e-6])]
+    assert groups([each.info for each in compared]) == [0, 1, 2]
+    assert [note.partition(" is of another")[0] for note in notes(compared)] == [f"run {run.id}" for run in runs[:2]]
 
 
 def info(preset: dict[str, Any], **versions: str) -> RunInfo:

@@ -10,6 +10,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import clean
+from launcher.metrics.frameworks import described
 from launcher.record.events import Action, read_kind
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir
@@ -43,10 +44,29 @@ def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
     return info, settings
 
 
+def foreign(info: RunInfo) -> bool:
+    """Whether another framework than veRL made the run: then only some of its settings are known."""
+    framework = described(info.framework)
+    return framework is not None and not framework.own
+
+
+def compared_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
+    """As `last_settings`; the preset of another framework's run has its known settings under our names."""
+    info, resumed = last_settings(run)
+    attempt = run.last_attempt() if info.preset is None and foreign(info) else None
+    if attempt is not None and (keys := attempt.read_launch().keys):
+        from launcher.preset.settle import shown_name
+
+        info = dataclasses.replace(info, preset={shown_name(key): value for key, value in keys.items()})
+    return info, resumed
+
+
 def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
 
     A field that is null is not set, as one that is missing.
+
+    Next to the run of another framework, only settings that all of them have count.
 
     A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
     differs in none, and its values are None.
@@ -60,6 +80,8 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
         return any(entry.get(key) != comparable[0].get(key) for entry in comparable)
 
     keys = sorted({key for entry in known for key in entry})
+    if any(map(foreign, infos)):
+        keys = [key for key in keys if key.startswith(_VERSIONS) or all(key in entry for entry in known)]
     return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
 
 
