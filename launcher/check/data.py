@@ -80,7 +80,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
     if trusted and subject.static:
         tokenizer, trusted = None, False
     request = {
-        "with": "agents",
+        "with": "structures",
         "file": file,
         "prompt_key": subject.get("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,

@@ -48,6 +48,7 @@ class Packages:
     queue: str
     transfers: dict[str, list[str]]
     online: dict[str, Mapping[str, object]]
+    remote: dict[str, str]
 
 
 @dataclass(frozen=True)

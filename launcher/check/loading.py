@@ -23,6 +23,7 @@ from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH, 
 
 TIMEOUT = 120.0  # seconds for all of it
 CLASS, SAMPLER, MANAGER = "data.custom_cls", "trainer.v1.sampler.custom_sampler", "reward.reward_manager"
+BACKEND = f"{ROLLOUT}.checkpoint_engine.custom_backend_module"
 BY_NAME: dict[str, tuple[str, ...]] = {
     "trainer.checkpoint_callback_class": ("config",),
     f"{ROLLOUT}.agent.agent_loop_manager_class": (),
@@ -77,6 +78,10 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         value = subject.get(key := f"{block}.external_lib")
         for name in value if isinstance(value, list) else [value] if value else []:
             yield key, {"module": str(name)}
+    if name := subject.text(BACKEND):
+        yield BACKEND, {"module": name}
+    if path := subject.text(agents.ROUTER):
+        yield agents.ROUTER, {"target": agents.router(Path(path))}
     yield from _class(
         subject,
         f"{CLASS}.path",
@@ -191,6 +196,8 @@ def _here(item: Item) -> bool:
     """Whether the file exists; other checks report missing ones."""
     if "tools" in item:
         return Path(item["tools"]).is_file()
+    if "target" in item:
+        return bool(item["target"])
     if "file" in item:
         return "://" in item["file"] or Path(item["file"]).is_file()
     return (Path(item["model"]) / "config.json").is_file() if "model" in item else True

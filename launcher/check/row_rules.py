@@ -11,6 +11,7 @@ from launcher.check.finding import Finding, Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean, nearest, perhaps
 from launcher.record.json import Record
+from launcher.verl.config import MODEL_LENGTH
 
 _FEW = 8  # rows
 REWARD = "reward.custom_reward_function.path"
@@ -49,6 +50,9 @@ class Rows(Record):
     cut: int = 0
     """Prompts with a message that the chat template leaves out or cuts, such as `cut_one`."""
     cut_one: str = ""
+    printed: int = 0
+    """Prompts into which the chat template writes a message as Python does, such as `printed_one`."""
+    printed_one: str = ""
     template_problem: str | None = None
 
     @property
@@ -168,14 +172,17 @@ def truths(subject: Subject, key: str, file: str, rows: Rows) -> Iterator[Findin
 
 
 def prompts(subject: Subject, rows: Found) -> Iterator[Finding]:
-    """DATA-5 and DATA-6: prompts that are all alike, and those of which the chat template leaves something out."""
+    """DATA-5 and DATA-6: prompts that are all alike, and those that the chat template cuts or prints as structures."""
     measured, cut = sum(each.measured for each in rows), sum(each.cut for each in rows)
     alike = max((each.alike for each in rows), default=0)
     if measured >= _FEW and 2 * alike > measured:
         yield found("DATA-5", alike=alike, measured=measured)
     if cut:
         one = clean(next(each.cut_one for each in rows if each.cut))
-        yield found("DATA-6", cut=cut, measured=measured, one=one)
+        yield found("DATA-6.cut", cut=cut, measured=measured, one=one)
+    if printed := sum(each.printed for each in rows):
+        one = clean(next(each.printed_one for each in rows if each.printed))
+        yield found("DATA-6.printed", printed=printed, measured=measured, one=one)
 
 
 def lengths(subject: Subject, files: Found, tokenizer: bool) -> Iterator[Finding]:
@@ -188,6 +195,7 @@ def lengths(subject: Subject, files: Found, tokenizer: bool) -> Iterator[Finding
     if files and not tokenizer and any(each.measured > each.unshaped for each in files):
         yield found("DATA-3")
     total, long, longest = _measured(files, limit)
+    yield from _unanswered(subject, files)
     if not long:
         return
     rows = sum(each.rows for each in files)
@@ -197,6 +205,14 @@ def lengths(subject: Subject, files: Found, tokenizer: bool) -> Iterator[Finding
     level: Level = "error" if dropped and long == total else "warning" if long * 100 >= total else "info"
     name = "DATA-2.longer" if not enough else "DATA-2.some" if dropped else "DATA-2.drop"
     yield found(name, share=100 * long / total, limit=limit, fate=fate, longest=longest, level=level)
+
+
+def _unanswered(subject: Subject, files: Found) -> Iterator[Finding]:
+    """P18: the engine refuses a prompt that fills its whole context; a run without any other ends in its first step."""
+    room, shortest = subject.whole(MODEL_LENGTH), min((int(each) for file in files for each in file.lengths), default=0)
+    if room is not None and shortest >= room and not subject.on_cpu:
+        longest = subject.get("data.max_prompt_length", 512) + subject.get("data.max_response_length", 512)
+        yield found("P18.none", limit=room, shortest=shortest, longest=longest)
 
 
 def validation(subject: Subject, rows: Found) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import os
 import shlex
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from typing import Any
 from launcher.check.config.rollout import OPTIONS
 from launcher.check.facts import known_names
 from launcher.check.finding import Finding, found
+from launcher.check.model import TOKENIZER
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
 from launcher.core.text import clean, without_login
@@ -26,14 +28,17 @@ from launcher.machine.capacity import Machine
 from launcher.verl import env as verl_env
 from launcher.verl import versions
 from launcher.verl.code_settings import within
-from launcher.verl.config import TRANSFER
+from launcher.verl.config import CRITIC_PATH, MODEL_PATH, TRANSFER
 from launcher.verl.env import VerlEnv
 
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
 LIGER = "actor_rollout_ref.model.use_liger"
 SGLANG_ATTENTION = f"{OPTIONS}.attention_backend"
 TRACE = "actor_rollout_ref.rollout.trace.backend"
-ENGINES = ("vllm", "sglang")
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+"""Rollout engine -> its package."""
+REMOTE = ("data.train_files", "data.val_files", MODEL_PATH, CRITIC_PATH, TOKENIZER)
+"""Keys whose paths veRL reads on the machine of the run."""
 _PATIENCE = 5.0  # seconds for a tracker's answer
 
 
@@ -73,8 +78,35 @@ def checks(subject: Subject) -> Iterable[Finding]:
         yield from _flashinfer(subject.python, subject.get(SGLANG_ATTENTION))
     if subject.get(LIGER) is True:
         yield from _required(subject.python, "SW-2.liger", "liger-kernel")
+    yield from _profiler(subject)
+    yield from _remote(subject)
     if (backend := subject.text(TRACE) or "") in known_names().software.trace_backends:
         yield from _required(subject.python, "SW-8.trace", backend)
+
+
+def _profiler(subject: Subject) -> Iterator[Finding]:
+    """SW-2: what the profiler nsys requires. veRL: `main_ppo.py: run_ppo`; Ray: `runtime_env/nsight.py`."""
+    steps = subject.get("global_profiler.steps")
+    if subject.on_cpu or not steps or subject.text("global_profiler.tool") != "nsys":
+        return
+    yield from _required(subject.python, "SW-2.nvtx", "nvtx")
+    if not subject.joins_cluster and not shutil.which("nsys", path=subject.env.get("PATH")):
+        yield found("SW-2.nsys")
+
+
+def _remote(subject: Subject) -> Iterator[Finding]:
+    """SW-14: remote paths, each with what reads it. veRL: `verl/utils/fs.py: copy_to_local`."""
+    values = [(key, subject.get(key)) for key in REMOTE]
+    named = [(str(path), key) for key, value in values for path in (value if isinstance(value, list) else [value])]
+    for path, key in dict(reversed(named)).items():
+        scheme, remote, _ = path.partition("://")
+        package = known_names().software.remote.get(scheme)
+        if scheme == "hdfs" and not (subject.joins_cluster or shutil.which("hdfs", path=subject.env.get("PATH"))):
+            yield found("SW-14.hdfs", key=key, path=clean(path))
+        elif package and remote and not key.startswith("data."):
+            yield found("SW-14.model", key=key, path=clean(path))
+        elif package and remote:
+            yield from _required(subject.python, "SW-14.package", package, key=key, path=clean(path))
 
 
 def _transfer(python: str, backend: str) -> Iterator[Finding]:
@@ -107,12 +139,12 @@ def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
             yield found("SW-6.sglang", install=_install(env, "flashinfer-python"))
 
 
-def _required(python: str, name: str, package: str) -> Iterator[Finding]:
+def _required(python: str, name: str, package: str, **words: Any) -> Iterator[Finding]:
     """The finding `name` where a package that the value of a key requires is missing."""
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
         if env.verl and package not in env.packages:
-            yield found(name, package=package, install=_install(env, package))
+            yield found(name, package=package, install=_install(env, package), **words)
 
 
 def usual(machine: Machine) -> Use:
@@ -190,7 +222,7 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The rollout engine, and a torch that knows GPUs."""
     if not use.gpu:
         return
-    torch, package = env.packages.get("torch"), use.engine if use.engine in ENGINES else None
+    torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
     if torch is not None and env.cuda is None:
         yield found("SW-4", torch=torch, fix=_install(env, f"'verl[vllm]=={env.verl}'"))
     if package is None:
@@ -198,7 +230,10 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
     have = env.packages.get(package)
     if have is None:
         yield found(
-            "SW-5.missing", package=package, engine=use.engine, fix=_install(env, f"'verl[{package}]=={env.verl}'")
+            "SW-5.missing",
+            package=package,
+            engine=use.engine,
+            fix=_install(env, package if package != use.engine else f"'verl[{package}]=={env.verl}'"),
         )
         return
     if package != "vllm":
@@ -226,8 +261,9 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The chosen loggers; a missing one ends the run only after the whole start."""
     for name in use.loggers:
-        if name in known_names().software.trackers and name not in env.packages:
-            yield found("SW-8.tracker", name=name, fix=_install(env, name))
+        package = name.replace("_", "-")
+        if package in known_names().software.trackers and package not in env.packages:
+            yield found("SW-8.tracker", name=package, fix=_install(env, package))
         if name in known_names().software.online:
             yield from _online(name, known_names().software.online[name], use)
 

@@ -19,11 +19,13 @@ CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 """Distributions of the package `cupy`."""
 
 _LIBRARIES = ("peft", "datasets", "pyarrow", "numpy", "orjson", "torchdata", "accelerate", "codetiming", "dill")
-_LOGGERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio", "weave")
+_LOGGERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio", "weave", "rl-insight")
+_REMOTE = ("s3fs", "gcsfs", "ossfs")
 PACKAGES = (
     *("verl", "vllm", "sglang", "torch", "transformers", "ray", "flash-attn", "flashinfer-python", "TransferQueue"),
     *("tensordict", "trl", *_LIBRARIES, "hydra-core", "pandas", "liger-kernel", *CUPY),
     *("nixl", "mooncake-transfer-engine", "nvidia-ml-py", "pynvml", *_LOGGERS),
+    *(*_REMOTE, "nvtx", "tensorrt-llm"),
 )
 """Packages whose versions the checks and `doctor` read, in the order in which `doctor` prints them."""
 

@@ -15,7 +15,7 @@ from launcher.verl import hydra
 CASES = cases()
 READ = [case for case in CASES if "PRESET" not in case.finds]  # the others are refused as presets
 NEEDS = re.compile(r"(\d+) GPUs?, (\d+) GB")
-ELSEWHERE = {"aggregation", "normalised_micro", "conversations", "version", "server_options"}
+ELSEWHERE = {"aggregation", "normalised_micro", "conversations", "cpu_version", "server_options"}
 """Rules of versions before 0.9 (tests/unit/test_preflight_config.py) and of an installed SGLang (_sglang.py)."""
 
 

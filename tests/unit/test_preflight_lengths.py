@@ -108,6 +108,17 @@ def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
     assert (only.id, only.group) == ("P27", "model") and "TemplateSyntaxError" in only.message
 
 
+def test_a_template_that_prints_structures_is_reported(tmp_path: Path, model: Path) -> None:
+    path = f"model.path={model}"
+    (found,) = judged(tmp_path, path, "model.custom_chat_template='{% for m in messages %}{{ m }}{% endfor %}'")
+    assert found.id == "DATA-6" and "prints structures instead of text into 64 of 64" in found.message
+
+
+def test_an_engine_without_room_for_any_prompt_is_an_error(tmp_path: Path, model: Path) -> None:
+    found = judged(tmp_path, f"model.path={model}", "trainer.device=cuda", "rollout.max_model_len=4")
+    assert [(each.id, each.level) for each in found if each.id == "P18"] == [("P18", "error")]
+
+
 def test_what_was_found_is_kept_until_the_file_changes(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

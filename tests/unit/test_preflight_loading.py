@@ -94,6 +94,10 @@ def test_classes_behind_names_of_callbacks_agent_loops_and_tools_are_loaded(tmp_
         loops, "rollout.agent_loop=bad", bad, f"rollout.tool_config_path={tmp_path / 'tools.yaml'}"
     )
     assert "json.Nosuch cannot be loaded" in callback and "Nosuch" in of_loop and "nosuch" in tools
+    (tmp_path / "router.yaml").write_text("router_class: json.Nosuch\n")
+    backend = "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module=nosuch_module"
+    module, router = found(f"actor_rollout_ref.rollout.router_config_path={tmp_path / 'router.yaml'}", backend)
+    assert "nosuch_module cannot be imported" in module and "json.Nosuch cannot be loaded" in router
 
 
 @nightly

@@ -111,7 +111,33 @@ def test_the_package_that_traces_rollouts_is_there(monkeypatch: pytest.MonkeyPat
 def test_the_probe_asks_for_every_package_that_a_setting_may_require() -> None:
     """One that it does not ask for would always be missing."""
     packages = known_names().software
-    assert {*packages.trackers, *packages.trace_backends, "liger-kernel"} <= {*verl_env.PACKAGES}
+    wanted = {*packages.trackers, *packages.trace_backends, *packages.remote.values(), *software.ENGINES.values()}
+    assert {*wanted, "liger-kernel", "nvtx"} <= {*verl_env.PACKAGES}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["data.train=hdfs://nodes/rows.parquet"], ["SW-14"]),
+        (["data.train=s3://bucket/rows.parquet", "data.val=s3://bucket/more.parquet"], ["SW-14", "SW-14"]),
+        (["data.train=https://example.org/rows.parquet"], []),
+        (["model.path=s3://bucket/model"], ["SW-14"]),
+        (["global_profiler.tool=nsys", "global_profiler.steps=[1]"], ["SW-2", "SW-2"]),
+        (["global_profiler.tool=nsys"], []),
+    ],
+)
+def test_what_reads_remote_paths_and_profiles_is_there(
+    settings: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = VerlEnv("/opt/python", "3.12.3", GOOD, Path("/opt/verl"), REQUIRES, None)
+    what = subject(load("gsm8k-0.5b-24gb", [*settings, "env.PATH=/nonexistent"]))
+    monkeypatch.setattr(verl_env, "probe", lambda _: env)
+    found = [*software._remote(what), *software._profiler(what)]
+    assert [each.id for each in found] == expected
+    have = dataclasses.replace(env, packages={**GOOD, "s3fs": "1", "nvtx": "1"})
+    monkeypatch.setattr(verl_env, "probe", lambda _: have)
+    left = [*software._remote(what), *software._profiler(what)]
+    assert not [each for each in left if "s3fs" in each.fix or "nvtx" in each.fix]
 
 
 def test_an_engine_that_veRL_refuses(judged: Callable[..., list[Finding]]) -> None:

@@ -17,6 +17,7 @@ from launcher.core.text import clean, did_you_mean
 from launcher.verl.config import ENGINE, MODEL, ROLLOUT
 
 LOOP, LOOPS = f"{ROLLOUT}.agent.default_agent_loop", f"{ROLLOUT}.agent.agent_loop_config_path"
+ROUTER = f"{ROLLOUT}.router_config_path"
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
 TOOLS = (f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.function_tool_path")
 FORMAT, ENABLED = f"{MULTI_TURN}.format", f"{MULTI_TURN}.enable"
@@ -138,6 +139,15 @@ def loops(path: Path) -> Iterator[tuple[str, str, list[str]]]:
         if isinstance(each, dict) and isinstance(each.get("name"), str):
             arguments = [str(key) for key in each if not str(key).startswith("_")]
             yield clean(each["name"]), str(each.get("_target_") or ""), arguments
+
+
+def router(path: Path) -> str:
+    """The class in the configuration file of a router; empty if it has none.
+
+    veRL: `verl/workers/rollout/router.py: _create_plugin_extension`.
+    """
+    found = _yaml(path)
+    return str(found.get("router_class") or "") if isinstance(found, dict) else ""
 
 
 def template_arguments(subject: Subject) -> Findings:

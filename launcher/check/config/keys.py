@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from launcher.check.config.agents import ROUTER
 from launcher.check.config.base import Findings, of_keys, of_trainer
 from launcher.check.finding import Level, Words, found
 from launcher.check.subject import Subject
@@ -40,6 +41,7 @@ def named_files(subject: Subject) -> Findings:
         f"{CLASS}.path": True,
         f"{SAMPLER}.path": bool(subject.get(f"{SAMPLER}.name")),
         f"{ROLLOUT}.agent.agent_loop_config_path": loops,
+        ROUTER: True,
         f"{MULTI_TURN}.function_tool_path": loops,
         f"{MULTI_TURN}.tool_config_path": loops or subject.get(f"{MULTI_TURN}.enable") is True,
         f"{MULTI_TURN}.interaction_config_path": subject.get(f"{MULTI_TURN}.enable") is True,

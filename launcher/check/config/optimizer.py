@@ -10,7 +10,7 @@ from launcher.check.finding import Level, found
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean
 from launcher.preset.effective import OTHER_ENGINES
-from launcher.verl.config import ACTOR, CRITIC, MODEL
+from launcher.verl.config import ACTOR, CRITIC, MODEL, REF
 
 _LOST_IN_BF16 = 1e-5  # a step of Adam is about as large, and a weight of 0.02 has a spacing of 8e-5
 WRAPPED = "wrap_policy.transformer_layer_cls_to_wrap"
@@ -75,6 +75,7 @@ def number_types(subject: Subject) -> Findings:
     known = known_names().number_types
     names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
     blocks = [f"{ACTOR}.fsdp_config", *([f"{CRITIC}.fsdp"] if subject.has_critic else [])]
+    blocks += [f"{REF}.fsdp_config"] if subject.has_reference and not subject.has_lora else []
     for block in blocks:
         for name in names:
             key = f"{block}.{name}"

@@ -79,7 +79,7 @@ def context(subject: Subject) -> Findings:
         message = f"leaves no room for a response to a prompt of {prompt} tokens, which {PROMPT} allows"
     else:
         message = f"cuts responses to a prompt of {prompt} tokens at {limit - prompt} of {response} tokens"
-    yield found("P18", limit=limit, effect=message, longest=prompt + response)
+    yield found("P18.short", limit=limit, effect=message, longest=prompt + response)
 
 
 def engine_batches(subject: Subject) -> Findings:

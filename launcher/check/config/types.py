@@ -22,6 +22,10 @@ NUMBERS = {
 """Keys outside of configuration classes whose default, null, does not show their type."""
 
 
+ABOVE_ZERO = ("_parallel_size", "rollout.response_length")
+"""Ends of keys by which veRL divides, or of which the engine requires at least 1."""
+
+
 def types(subject: Subject) -> Findings:
     """P24: numbers are numbers, switches are true or false, blocks are blocks."""
     for key, setting in subject.settings.items():
@@ -40,8 +44,10 @@ def types(subject: Subject) -> Findings:
         if want in (int, float) and not isinstance(value, (int, float)):
             usual = default if isinstance(default, (int, float)) else 1
             yield found("P24.number", key=key, value=value, usual=usual)
-        elif want is int and isinstance(value, float) and not value.is_integer():
+        elif want is int and isinstance(value, float):
             yield found("P24.whole", key=key, value=value, near=round(value))
+        elif want is int and value == 0 and key.endswith(ABOVE_ZERO):
+            yield found("P24.zero", key=key, usual=max(1, default if isinstance(default, int) else 1))
         elif want is bool and not isinstance(value, (bool, int)):
             yield found("P24.switch", key=key, value=value)
 

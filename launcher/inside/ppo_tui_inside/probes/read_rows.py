@@ -198,7 +198,12 @@ def measure(chats: list[Any], request: Request) -> Request:
         for length in count(texts):
             lengths[length] = lengths.get(length, 0) + 1
         cut = [said for chat, text in zip(chats, texts) if (said := left_out(chat, text)) is not None]  # noqa: B905
-        return {"lengths": lengths, "cut": len(cut), "cut_one": cut[0][:80] if cut else ""}
+        printed = [one for chat, text in zip(chats, texts) if (one := structure(chat, text))]  # noqa: B905
+        return {
+            "lengths": lengths,
+            **{"cut": len(cut), "cut_one": cut[0][:80] if cut else ""},
+            **{"printed": len(printed), "printed_one": printed[0][:80] if printed else ""},
+        }
     if problem is None:
         return {}
     return {"template_problem": described(problem).partition(". ")[0]}
@@ -209,6 +214,12 @@ def left_out(chat: Any, text: str) -> str | None:
     whole = "".join(text.split())
     contents = [turn["content"] for turn in chat if isinstance(turn["content"], str)]
     return next((content for content in contents if "".join(content.split()) not in whole), None)
+
+
+def structure(chat: Any, text: str) -> str | None:
+    """A message, or its list of parts, that a template printed as Python writes it; None if there is none."""
+    parts = [str(part) for turn in chat for part in (turn, turn["content"]) if not isinstance(part, str)]
+    return next((part for part in parts if part in text), None)
 
 
 def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
