@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\W_]+")
 _NAME, _TITLE, _MEANING = (1.0, 0.9, 0.45), (0.7, 0.65, 0.4), (0.6, 0.5, 0.3)  # equal, begins with it, contains it
 _SIMILAR = 0.2
 _LAST = 0.04  # of a word that is the last part of a dotted name: `steps` of trainer.steps
-_PHRASE = 0.15  # of a query whose words follow each other
+_PHRASE = 0.15  # of a query whose words follow each other in a name or title
 _SHARE = 0.05  # of a query that is the whole name or title, less of one that is a part of it
 _PART = 3  # letters of a word that may be in the middle of another; shorter ones are in most
 _LIKE = 0.75  # how similar a misspelled word must be
@@ -45,10 +45,10 @@ def score(query: str, entry: Words) -> float:
     if not fits or not all(fits):
         return 0
     whole = f" {' '.join(wanted)} "
-    with_whole = [text for text in texts if whole in f" {' '.join(text)} "]
+    with_whole = [text for text in texts[:2] if whole in f" {' '.join(text)} "]
     last = len(wanted) == 1 and re.split(r"[./ ]", entry.name.lower())[-1] == query.lower()
     follows = len(wanted) > 1 and bool(with_whole)
-    share = max((len(wanted) / len(text) for text in with_whole if text is not texts[2]), default=0)
+    share = max((len(wanted) / len(text) for text in with_whole), default=0)
     return sum(fits) / len(fits) + _LAST * last + _PHRASE * follows + _SHARE * share + entry.weight
 
 

@@ -52,6 +52,7 @@ class _Place(NamedTuple):
     finds: Words | None = None
 
 
+_BEHIND = 0.06  # weight by which a text comes after an action, run or metric of its name
 FEW = 5  # of each kind before anything is typed
 
 
@@ -148,7 +149,8 @@ class TopicPlaces(_Places):
 
         explain = navigation(self.app).explain
         for each in topics():
-            words = each.words._replace(meaning=f"{each.words.meaning} reference")
+            meaning, weight = f"{each.words.meaning} reference", each.words.weight - _BEHIND
+            words = each.words._replace(meaning=meaning, weight=weight)
             yield _Place(f"Reference {each.name}", each.about, partial(explain, each.name), words)
 
     async def discover(self) -> Hits:

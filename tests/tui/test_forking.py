@@ -65,6 +65,50 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
         assert behind.role == "raw" and behind.points.steps[-1] == 9 and own.points.steps[0] == 10
 
 
+@pytest.mark.parametrize(
+    ("key", "steps", "typed", "sent", "asked"),
+    [
+        ("R", (20, 40), "40 trainer.steps=100 ", "40 trainer.steps=100 actor.lr=1e-6", ("resume", 40, 2)),
+        ("R", (), "0 ", "0", ("fork", 0, 0)),
+        ("S", (20,), "0 ", "0 data.seed=2", ("fork", 0, 1)),
+    ],
+)
+async def test_one_dialog_resumes_and_starts_again(
+    make: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+    steps: tuple[int, ...],
+    typed: str,
+    sent: str,
+    asked: tuple[str, int, int],
+) -> None:
+    ended = make.ended("finished", step=40, total=40)
+    run = make.run(attempts=[make.recorded(40)], state=ended, preset=SNAPSHOT)
+    if steps:
+        with_checkpoints(run, *steps)
+    done: list[tuple[str, int, int]] = []
+    for name in ("resume", "fork"):
+
+        def act(_: object, settings: Sequence[str], *__: object, step: int, name: str = name, **___: object) -> RunDir:
+            done.append((name, step, len(settings)))
+            return RunDir(run)
+
+        monkeypatch.setattr(f"launcher.runs.act.{name}.{name}", act)
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        field, said = app.screen.query_one(Input), app.screen.query_one("#wrong", Static)
+        assert field.value == typed
+        field.value = "7 lr"
+        await pilot.press("enter")
+        await until(pilot, lambda: "7 is not the step of a checkpoint" in str(said.render()))
+        field.value = sent
+        await pilot.press("enter")
+        await until(pilot, lambda: done == [asked])
+
+
 async def test_behind_a_fork_of_a_fork_are_the_steps_of_both(make: SimpleNamespace) -> None:
     first = make.run(attempts=[make.recorded(9)], state=make.ended("finished"))
     second = make.run(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pilots import message, until
 from textual.app import App
+from textual.widgets import Static
 
-from launcher.record.layout import RunDir
-from launcher.runs.watch.checkpoints import TRACKER
+from tui.kit.dialogs.ask import AskScreen
 from tui.kit.page import Offers
 from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.dashboard.screen import DashboardScreen
@@ -38,29 +38,19 @@ async def open_run(pilot: Any) -> None:
     await pilot.pause()
 
 
-async def test_a_run_without_a_checkpoint_is_not_resumed(make: SimpleNamespace, stopped: Path) -> None:
+async def test_a_run_without_a_checkpoint_can_start_again_but_not_merge(make: SimpleNamespace, stopped: Path) -> None:
     app = make.app(stopped)
     async with app.run_test(size=(160, 48)) as pilot:
         await open_run(pilot)
-        assert "resume" not in app.screen.query_one(KeyBar).labels
         await pilot.press("R")
-        await until(pilot, lambda: message(app) == "No complete checkpoint (trainer.save_every)")
-        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        assert "No checkpoint yet" in str(app.screen.query_one("#wrong", Static).render())
+        await pilot.press("escape", "x")
         await until(pilot, lambda: message(app) == "The run has ended")
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        assert "Resume the run from one of its checkpoints\n" in help_of(app)
+        assert "Turn a checkpoint into a Hugging Face model\n" in help_of(app)
         assert " no complete checkpoint (trainer.save_every)\n" in help_of(app).partition("Not now")[2]
-
-
-async def test_what_can_work_now_is_offered(make: SimpleNamespace, stopped: Path) -> None:
-    run = RunDir(stopped)
-    (run.checkpoints / "global_step_60" / "actor").mkdir(parents=True)
-    (run.checkpoints / TRACKER).write_text("60")
-    app = make.app(stopped)
-    async with app.run_test(size=(160, 48)) as pilot:
-        await open_run(pilot)
-        await until(pilot, lambda: "resume" in app.screen.query_one(KeyBar).labels)
 
 
 async def test_the_log_says_what_n_needs(make: SimpleNamespace, stopped: Path) -> None:

@@ -62,7 +62,7 @@ RUN = (
     Burst(f"an{CLEAR}it forgot\r", (*ASK, "run_actions.note_run"), file="note", holds="it forgot"),
     Burst(f"ae{CLEAR}HOME/of-run.csv\r", (*ASK, "run_actions.export_run"), file="of-run.csv"),
     Burst(f"ab{CLEAR}HOME/of-run.zip\r", (*ASK, "run_actions._written"), file="of-run.zip"),
-    Burst(f"af{CLEAR}99 actor.lr=1\r", ("checkpoints.fork_run",), ("Fork ", "99 actor.lr=1"), back=1),
+    Burst(f"af{CLEAR}99 actor.lr=1\r", ("checkpoints._from_step",), ("Fork ", "99 actor.lr=1"), back=1),
     Burst(f"av{CLEAR}98\r", ("checkpoints._ask_step",), ("Evaluate ", "98"), back=1),
     Burst("m/kl_loss\r", ("metrics.screen.body",), ("actor/kl_loss",), ("actor/entropy",), back=2),
     Burst("l/Saving\r", ("log.screen.body",), ("with 'Saving'",), back=1),

@@ -15,7 +15,7 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState, current
 from launcher.runs.act.fork import fork
 from launcher.runs.act.removal import delete
-from launcher.runs.act.resume import resume
+from launcher.runs.act.resume import proposed, resume
 from launcher.runs.act.use_checkpoint import evaluate
 from launcher.runs.watch.checkpoints import TRACKER
 from launcher.runs.watch.possible import Verb, refusals
@@ -46,20 +46,33 @@ def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
     ended = RunState("stopped", step=7, total=10)
     found = refusals(run, ended, OURS, [])
     assert found[Verb.STOP] == "the run has ended"
-    assert found[Verb.RESUME] == found[Verb.MERGE] == "no complete checkpoint (trainer.save_every)"
+    assert found[Verb.EVALUATE] == found[Verb.MERGE] == "no complete checkpoint (trainer.save_every)"
     saving = refusals(run, ended, OURS._replace(saves=10), [])
-    assert saving[Verb.RESUME] == "no complete checkpoint; the first one comes at step 10"
+    assert saving[Verb.MERGE] == "no complete checkpoint; the first one comes at step 10"
     checkpoint(run, 6)
     assert not {Verb.RESUME, Verb.MERGE, Verb.EVALUATE, Verb.DELETE} & set(refusals(run, ended, OURS, []))
 
 
-def test_a_complete_run_is_resumed_from_an_earlier_checkpoint_alone(run: RunDir) -> None:
-    complete = RunState("finished", step=10, total=10)
-    checkpoint(run, 10)
-    assert refusals(run, complete, OURS, [])[Verb.RESUME] == "complete: the checkpoint is at step 10 of 10"
-    checkpoint(run, 5)
-    (run.checkpoints / TRACKER).write_text("10")
-    assert Verb.RESUME not in refusals(run, complete, OURS, [])
+@pytest.mark.parametrize(
+    ("trainer", "kept", "typed", "note"),
+    [
+        ({"steps": 10}, [5, 10], "10 trainer.steps=20 ", "Trains 10 more steps. Checkpoints: 5, 10."),
+        ({"epochs": 2}, [10], "10 trainer.epochs=4 ", "Trains 2 more epochs."),
+        ({"steps": 10}, [5], "5 ", "Checkpoints: 5."),
+        ({"save_every": 20}, [], "0 ", "No checkpoint yet: the first one comes at step 20. 0 starts a new run"),
+    ],
+)
+def test_more_steps_are_proposed_for_a_complete_run(
+    run: RunDir, trainer: dict[str, int], kept: list[int], typed: str, note: str
+) -> None:
+    run.path.mkdir(parents=True)
+    RunInfo(preset={"trainer": trainer}).write(run.run_yaml)
+    for step in kept:
+        checkpoint(run, step)
+    ended = RunState("stopped", step=10, total=10)
+    assert Verb.RESUME not in refusals(run, ended, OURS, [])
+    words, said = proposed(run, ended)
+    assert words == typed and said.startswith(note)
 
 
 def test_fixes_are_tried_of_a_flag(run: RunDir) -> None:

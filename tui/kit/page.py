@@ -27,6 +27,7 @@ _VERBS = {  # action -> what it does to a run
     "stop": Verb.STOP,
     "resume": Verb.RESUME,
     "fork": Verb.FORK,
+    "again": Verb.FORK,
     "evaluate": Verb.EVALUATE,
     "merge": Verb.MERGE,
     "edit": Verb.EDIT,

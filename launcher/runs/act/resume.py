@@ -15,7 +15,7 @@ from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 from launcher.runs.act.start import Narrate, build_launch, note_force, silent
 from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
-from launcher.runs.watch.checkpoints import checkpoint
+from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
 from launcher.runs.watch.possible import Verb, completion, require
 from launcher.verl import env as verl_env
 
@@ -35,6 +35,27 @@ def resume(
     """
     with control.alone(run):
         return _resume(run, settings, narrate, step, force=force)
+
+
+def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
+    """The checkpoint and the settings that most users resume with, and what the other choices are.
+
+    A complete run gets as many steps, or epochs, as its preset has. Without a checkpoint, 0 is the start.
+    """
+    kept = checkpoint_steps(run)
+    if not kept:
+        saves = run.read_head().saves
+        first = f"the first one comes at step {saves}" if saves else "trainer.save_every saves them"
+        return "0 ", f"No checkpoint yet: {first}. 0 starts a new run with the same settings."
+    newest, there = kept[-1], f"Checkpoints: {', '.join(map(str, kept))}. 0 starts a new run with the same settings."
+    trainer = (run.read_info().preset or {}).get("trainer")
+    if completion(newest, state.total) and isinstance(trainer, dict):
+        steps, epochs = trainer.get("steps"), trainer.get("epochs")
+        if isinstance(steps, int):
+            return f"{newest} trainer.steps={newest + steps} ", f"Trains {steps} more steps. {there}"
+        if isinstance(epochs, int):
+            return f"{newest} trainer.epochs={2 * epochs} ", f"Trains {epochs} more epochs. {there}"
+    return f"{newest} ", there
 
 
 def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | None, *, force: bool) -> RunDir:

@@ -81,14 +81,12 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
 
     reasons: dict[Verb, str] = {}
     kept = checkpoint_steps(run)
-    if kept and not state.going and completion(kept[0], state.total):
-        reasons[Verb.RESUME] = completion(kept[-1], state.total) or ""
     if not state.live:
         reasons[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:
         first = f"; the first one comes at step {head.saves}" if head.saves else ""
         why = "no complete checkpoint" + (" yet" if state.live else "" if first else " (trainer.save_every)") + first
-        reasons |= dict.fromkeys((Verb.RESUME, Verb.EVALUATE, Verb.MERGE), why)
+        reasons |= dict.fromkeys((Verb.EVALUATE, Verb.MERGE), why)
     if not any(isinstance(event.what, LevelChange) and event.what.alarming for event in events):
         reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried"
     refused = ((verb, refusal(verb, state, head)) for verb in Verb)

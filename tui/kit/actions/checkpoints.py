@@ -21,13 +21,54 @@ T = TypeVar("T")
 
 
 async def resume_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the checkpoint and resumes the run from it. Runs in a worker."""
-    from launcher.runs.act.resume import resume
+    """Asks for checkpoint and settings, and continues the run; at step 0 it starts a new one. Runs in a worker."""
+    from launcher.record.state import current
+    from launcher.runs.act.fork import fork
+    from launcher.runs.act.resume import proposed, resume
+    from launcher.runs.watch.checkpoints import checkpoint_steps
 
-    def act(step: int, force: bool) -> RunDir:
-        return resume(run, narrate=narrator(page.app), step=step, force=force)
+    def act(step: int, settings: Sequence[str], force: bool) -> RunDir:
+        begin = resume if step else fork
+        return begin(run, settings, narrator(page.app), step=step, force=force)
 
-    await _from_checkpoint(page, run, f"Resume {run.id} from the checkpoint at step", act)
+    typed, note = proposed(run, current(run))
+    await _from_step(page, f"Resume {run.id}", typed, note, [0, *checkpoint_steps(run)], act)
+
+
+async def start_again(page: Page[Any], run: RunDir) -> None:
+    """Starts a new run with the settings of another one, which may be changed before. Runs in a worker."""
+    from launcher.runs.act.fork import fork
+
+    def act(step: int, settings: Sequence[str], force: bool) -> RunDir:
+        return fork(run, settings, narrator(page.app), step=step, force=force)
+
+    note = "0 is the start. Press enter for the same settings."
+    await _from_step(page, f"Start {run.id} again", "0 ", note, [0], act)
+
+
+async def _from_step(
+    page: Page[Any],
+    verb: str,
+    typed: str,
+    note: str,
+    kept: Sequence[int],
+    act: Callable[[int, Sequence[str], bool], RunDir],
+) -> None:
+    """Asks for the step of a checkpoint and KEY=VALUE settings, and opens the run that `act` begins with them."""
+
+    def wrong(text: str) -> str | None:
+        at, *settings = text.split() or [""]
+        if not at.isdecimal() or int(at) not in kept:
+            named = f"{at} is not the step of a checkpoint" if at else "No step"
+            return f"{named}. Begin with one of {', '.join(map(str, kept))}"
+        return next((f"{word} is not KEY=VALUE" for word in settings if "=" not in word), None)
+
+    def begin(text: str, force: bool) -> RunDir:
+        at, *settings = text.split()
+        return act(int(at), settings, force)
+
+    question = f"{verb}: step of the checkpoint, then KEY=VALUE changes"
+    await _begin(page, begin, lambda start: ask_and_do(page.app, question, typed, start, wrong, note))
 
 
 async def evaluate_run(page: Page[Any], run: RunDir) -> None:
@@ -74,19 +115,10 @@ async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) ->
     except UserError as error:  # there is none before the trouble
         step, there = 0, str(error).replace("--checkpoint ", "")
 
-    def wrong(text: str) -> str | None:
-        at, *settings = text.split() or [""]
-        if not at.isdecimal() or int(at) not in kept:
-            return f"Begin with the step of a checkpoint: {', '.join(map(str, kept))}"
-        return next((f"{word}: use KEY=VALUE" for word in settings if "=" not in word), None)
+    def act(at: int, settings: Sequence[str], force: bool) -> RunDir:
+        return fork(run, settings, narrator(app), step=at, force=force)
 
-    def act(text: str, force: bool) -> RunDir:
-        at, *settings = text.split()
-        return fork(run, settings, narrator(app), step=int(at), force=force)
-
-    question = f"Fork {run.id}: step of the checkpoint, then KEY=VALUE changes"
-    typed = f"{' '.join([str(step), *changes])} "
-    await _begin(page, act, lambda start: ask_and_do(app, question, typed, start, wrong, there))
+    await _from_step(page, f"Fork {run.id}", f"{' '.join([str(step), *changes])} ", there, kept, act)
 
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:
@@ -144,6 +176,8 @@ async def _ask_step(app: App[Any], run: RunDir, question: str, act: Callable[[st
     there = f"Checkpoints: {', '.join(map(str, kept))}"
 
     def wrong(text: str) -> str | None:
-        return None if text.strip().isdecimal() and int(text) in kept else there
+        if text.strip().isdecimal() and int(text) in kept:
+            return None
+        return f"{text.strip() or 'This'} is not the step of a checkpoint. Use one of {', '.join(map(str, kept))}"
 
     return await ask_and_do(app, question, str(newest), act, wrong, there)

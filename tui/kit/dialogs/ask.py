@@ -42,8 +42,11 @@ class AskScreen(Dialog[str | None]):
         self.query_one("#wrong", Static).update(Content(clean(wrong or self._note)))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        if not self.objection(self._wrong, event.value):
+        wrong = self.objection(self._wrong, event.value)
+        if not wrong:
             self.dismiss(event.value)
+        else:
+            self.query_one("#wrong", Static).update(Content.styled(clean(wrong), "bold"))
 
 
 async def ask_and_do(

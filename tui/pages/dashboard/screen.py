@@ -312,6 +312,11 @@ class DashboardScreen(RunPages):
 
         self._change(resume_run, "start")
 
+    def action_again(self) -> None:
+        from tui.kit.actions.checkpoints import start_again
+
+        self._change(start_again, "start")
+
     def action_stop(self) -> None:
         from tui.kit.actions.run_actions import stop_run
 
