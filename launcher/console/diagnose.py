@@ -9,8 +9,9 @@ contains.
 
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, Place, shorten
@@ -42,6 +43,7 @@ def diagnose(
     steps_total: int | None = None,
     machine: MachineEnd | None = None,
     framework: Framework | None = None,
+    versions: Mapping[str, Any] | None = None,
 ) -> Diagnosis:
     """Reads the log, in chunks of any size, and returns why the run ended.
 
@@ -52,8 +54,10 @@ def diagnose(
     steps_total: the planned last step, for a log without it.
     machine: what it showed at the end; without it, no reason is found that the log does not show.
     framework: what wrote the log if not veRL; then causes and fixes that need veRL are left out.
+    versions: of the packages, as the run recorded them; those that the log prints are added.
     """
     log = Evidence(framework)
+    log.facts.versions = {name.lower(): str(version) for name, version in (versions or {}).items()}
     log.read(chunks)
     log.machine = machine
     log.total = log.total or steps_total

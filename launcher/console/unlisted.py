@@ -160,7 +160,7 @@ def _modules(error: ErrorLine) -> Iterable[str]:
 
 
 def _packages(component: Component | None, facts: RunFacts) -> Iterator[Package]:
-    """The versions that the log has of the component's package, of torch and of veRL, and whether they fit."""
+    """The versions that log and run have of the component's package, of torch and of veRL, and whether they fit."""
     wanted = requirements().get(facts.versions.get("verl", ""), {})
     for name in dict.fromkeys(filter(None, (component.package if component else "", "torch", "verl"))):
         version = facts.versions.get(name.lower())

@@ -7,6 +7,7 @@ import code_settings as tool
 import pytest
 from console_logs import diagnosis_of
 
+from launcher.console.diagnose import diagnose
 from launcher.console.diagnosis import Place
 from launcher.verl.code_settings import Condition, conditions, default_of, requirements
 
@@ -115,6 +116,12 @@ def test_versions_are_said_with_the_verl_that_asks_for_them() -> None:
     place = diagnosis_of(text).place
     assert place is not None and dict(place.rows)["versions"] == "vllm 0.11.0 (fits veRL 0.6.1 to 0.8.0)"
     assert "ValueError odd" in dict(place.rows)["search"]
+
+
+def test_versions_that_the_run_recorded_are_said_where_the_log_has_none() -> None:
+    text = log("vllm/v1/engine/core.py:step", error="ValueError: an odd shape")
+    place = diagnose([text.encode()], versions={"vllm": "0.24.0", "verl": "0.9.1"}).place
+    assert place is not None and dict(place.rows)["versions"] == "vllm 0.24.0 (fits veRL), verl 0.9.1"
 
 
 def test_a_log_that_stops_says_which_step_and_what_the_engine_excludes() -> None:

@@ -85,7 +85,8 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
-    framework = described(source.read_info().framework)
+    info = source.read_info()
+    framework = described(info.framework)
     if state.state == "imported":
         return diagnose(chunks(attempt.console), framework=framework).of_run(source.id[:SHORT_ID])
     ended = attempt.read_exit() or Exit()
@@ -98,6 +99,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         steps_total=state.total,
         machine=ended.machine,
         framework=framework,
+        versions=info.versions,
     )
     return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
 
