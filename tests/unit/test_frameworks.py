@@ -183,6 +183,7 @@ def test_several_updates_of_a_rollout_are_one_step(tmp_path: Path) -> None:
     [
         ("hello\niter 5 loss 0.3 reward 1.5 kl 0.2\n", "line 2 has numbers: iter 5"),
         ('{"iteration": 1, "foo": 2.0}\n', "too few names of a known framework: foo"),
+        (2 * "2026-01-01 00:00:00 (A pid=1) hello\niter=5 loss=0.3 kl=0.2\n", "line 2 has numbers: iter=5"),
         ("hello\n", "no line has several numbers"),
     ],
 )

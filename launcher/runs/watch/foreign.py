@@ -22,6 +22,8 @@ GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/framework
 _STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # of rows of unknown origin
 _VERL = re.compile(rb"(?:^|[\n)] ?)(?:\x1b\[[0-9;]{0,20}m ?)*step:[0-9]{1,15} - [\w-]+/")
 _CODE = re.compile(rb"[/ \"'](?=([a-z_]{3,12})/(?:[a-z_]{1,40}/){0,6}[a-z_]{1,40}\.py\b)")  # a file of a package
+_NAMED = re.compile(rb"([A-Za-z_][\w/.-]{0,60})[\"']?[ =:|]{1,4}[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.:])")
+_COUNTED = frozenset((b"step", b"steps", b"global_step", b"iter", b"iteration", b"epoch", b"episode", b"update"))
 _LOOKED = 20_000  # lines that may be of a form, until which a framework is found
 _ROWS = 200  # of a file, by whose names its framework is found
 _HISTORY = b'"log_history"'  # of trainer_state.json
@@ -58,6 +60,19 @@ def without_steps(start: bytes) -> Framework | None:
     """The framework whose code the beginning of a log names, if it names none of veRL's."""
     packages = set() if b"verl" in start else {match[1].decode() for match in _CODE.finditer(start)}
     return next((each for each in frameworks().values() if each.module in packages), None)
+
+
+def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
+    """The first of two lines with the number of a step and two other numbers under the same names."""
+    seen: dict[frozenset[bytes], tuple[int, bytes]] = {}
+    for number, line in enumerate(_lines(read), 1):
+        names = frozenset(name.lower() for name in _NAMED.findall(line[:2000]))
+        if len(names) > 2 and names & _COUNTED:
+            if names in seen:
+                return seen[names]
+            if len(seen) < _ROWS:
+                seen[names] = number, line
+    return None
 
 
 def _decided(seen: Mapping[str, set[str]], names: Framework | None) -> Framework | None:

@@ -19,6 +19,7 @@ from launcher.record.layout import RunDir, find
 
 _CHUNK = 1 << 18
 _NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
+_VERLS = re.compile(rb"ve(?:rl|RL)|step:\d{1,15} - ")
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 
@@ -67,7 +68,7 @@ def log_file(word: str, names: Framework | None = None) -> LogFile:
 def _recognized(path: Path, names: Framework | None) -> LogFile:
     """The file as a log. Raises UserError for one that neither veRL nor another known framework has written."""
     from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
-    from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows, without_steps
+    from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows, unknown_metrics, without_steps
 
     start = next(chunks(path), b"")
     if not start:
@@ -78,7 +79,9 @@ def _recognized(path: Path, names: Framework | None) -> LogFile:
         return LogFile(path, file_logger=True, framework=framework)
     if framework := recognize(chunks(path), names):
         return LogFile(path, file_logger=False, framework=framework)
-    if names is None and is_verl_output(lambda: chunks(path)):
+    verls = any(map(_VERLS.search, chunks(path)))  # else the marks of Ray may be of another framework's log
+    unknown = None if verls else unknown_metrics(chunks(path))
+    if names is None and unknown is None and is_verl_output(lambda: chunks(path)):
         if (other := without_steps(start)) is not None:
             raise UserError(
                 f"{path} is a log of {other.title} without a step", "wait for its first step, then try again"
@@ -86,13 +89,13 @@ def _recognized(path: Path, names: Framework | None) -> LogFile:
         return LogFile(path, file_logger=False)
     if is_script(start):
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
-    raise UserError(f"{path} has no output of veRL or another known framework{_numbers_of(path)}", GIVE_NAMES)
+    raise UserError(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
 
 
-def _numbers_of(path: Path) -> str:
-    """What a file of unknown form looks like: its first line with several numbers."""
+def _numbers_of(path: Path, found: tuple[int, bytes] | None) -> str:
+    """What a file of unknown form looks like: the line that was found, or its first one with several numbers."""
     numbered = ((number, line) for number, line in enumerate(records(path), 1) if len(_NUMBER.findall(line)) > 2)
-    number, line = next(numbered, (0, b""))
+    number, line = found or next(numbered, (0, b""))
     shown = clean(line[:300].decode(errors="replace")).strip()[:60]
     return f"; line {number} has numbers: {shown}" if shown else "; no line has several numbers"
 
