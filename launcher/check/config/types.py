@@ -47,7 +47,8 @@ def types(subject: Subject) -> Findings:
         elif want is int and isinstance(value, float):
             yield found("P24.whole", key=key, value=value, near=round(value))
         elif want is int and value == 0 and key.endswith(ABOVE_ZERO):
-            yield found("P24.zero", key=key, usual=max(1, default if isinstance(default, int) else 1))
+            usual = defaults.resolve(default, key, subject.get)
+            yield found("P24.zero", key=key, usual=usual if isinstance(usual, int) and usual > 0 else 1)
         elif want is bool and not isinstance(value, (bool, int)):
             yield found("P24.switch", key=key, value=value)
 
