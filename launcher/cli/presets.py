@@ -162,6 +162,9 @@ def import_(
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Import it although the preset would train differently.")
     ] = False,
+    join: Annotated[
+        bool, typer.Option("--join-comments", help="Import it as if comments inside its command were not there.")
+    ] = False,
     run: Annotated[
         bool,
         typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
@@ -200,6 +203,7 @@ def import_(
         )
         confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", yes, "--exec")
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
+    source = source.joined() if join else source
     try:
         path, imported = add_script(source, wanted, lossy=lossy)
     except Lossy as error:
@@ -211,6 +215,8 @@ def import_(
         return
     for note in imported.notes:
         say(note)
+    if imported.cut and source.joined() is not source:
+        say("hint: --join-comments imports the settings below a comment too")
     for finding in wrong_keys(str(path)):
         say(f"warning: {finding.message}")
         say(f"hint: {finding.fix}")

@@ -132,6 +132,8 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
     preset = restore("", layers.nest(layer)).preset
     tidy(layer, followers=not preset.is_foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
+    if source.is_joined:
+        notes.insert(0, "imported as if the comments inside its command were not there, which end it in a shell")
     if preset.own_verl:
         notes.append(f"using the veRL in {preset.own_verl}, which shadows the installed one")
     elif clone := _clone(source):

@@ -1,5 +1,6 @@
 """The veRL command in a shell script or a pasted text: the words that reach veRL, and which of them are uncertain."""
 
+import dataclasses
 import json
 import os
 import re
@@ -39,12 +40,16 @@ _SHORT = {"-N": "--nodes", "-n": "--ntasks", "-G": "--gpus", "-c": "--cpus-per-t
 _ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "TMPDIR")
 
 
+_ENDS = re.compile(r"[ \t]#[^'\"\n]*\\(\r?\n?)\Z")
+"""A comment behind settings that contains the backslash at the end of its line."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A script: its text, its file, the folder in which it would run, and its arguments.
 
     An argument `NAME=value` sets a variable, as before a command, and replaces a value that only a run can compute.
-    `execute` runs it with recording programs instead of reading it.
+    `execute` runs it with recording programs instead of reading it. `is_joined`: comments inside commands were removed.
     """
 
     text: str
@@ -52,6 +57,18 @@ class Source:
     path: Path | None = None
     args: tuple[str, ...] = ()
     execute: bool = False
+    is_joined: bool = False
+
+    def joined(self) -> "Source":
+        """The script without the comments that end a continued command; itself if it has none."""
+        lines: list[str] = []
+        for line in self.text.splitlines(keepends=True):
+            continued = bool(lines) and lines[-1].rstrip("\r\n").endswith("\\")
+            if continued and line.lstrip().startswith("#"):
+                continue
+            lines.append(_ENDS.sub(r" \\\1", line) if continued else line)
+        text = "".join(lines)
+        return self if text == self.text else dataclasses.replace(self, text=text, is_joined=True)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pilots import message, until
 from textual.events import Paste
 from textual.pilot import Pilot
@@ -53,6 +54,26 @@ async def test_a_script_is_named_by_its_path(make: SimpleNamespace, home: Path, 
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen) and pilot.app.screen.is_mounted)
         assert "mine" in users()
+
+
+@pytest.mark.parametrize(("key", "seed"), [("j", 7), ("s", None)])
+async def test_a_command_is_joined_over_its_comment(
+    make: SimpleNamespace, home: Path, tmp_path: Path, key: str, seed: int | None
+) -> None:
+    names = [f"+a.very_long_name_of_a_setting_{number}=1" for number in range(17)]
+    below = " \\\n  ".join(["data.seed=7", *names])
+    (tmp_path / "mine.sh").write_text(f"{COMMAND.rstrip()} \\\n  # algorithm=ppo \\\n  {below}\n")
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, f"{tmp_path}/mine.sh")
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        said = str(pilot.app.screen.query_one("#details Static", Static).render())
+        assert "data.seed=7" in said and all(each in said for each in names)
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen) and pilot.app.screen.is_mounted)
+        assert load("mine").preset.data.seed == seed
 
 
 async def test_what_would_train_differently_is_asked_about(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:

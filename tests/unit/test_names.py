@@ -38,6 +38,7 @@ MEANINGS = {
     "--gpus": "With --queue: use these GPUs",
     "--host": "Run ppo-tui on another machine",
     "--hosts": "List those of hosts",
+    "--join-comments": "Import it as if comments",
     "--json": "Print JSON",
     "--key": "Use only this key",
     "--kind": "Which responses",

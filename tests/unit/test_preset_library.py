@@ -229,6 +229,14 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{presets / 'run.yaml'}\n"
     assert load("run").preset.trainer.nodes == 2
+    lines = ["python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1", "# data.seed=1", "data.seed=2 # 3"]
+    (tmp_path / "run.sh").write_text(" \\\n  ".join([*lines, "trainer.nnodes=2\n"]))
+    cut = ppo_tui("preset", "import", "run.sh", "--name", "cut")
+    assert "never reach veRL: data.seed=2" in cut.stderr and "hint: --join-comments" in cut.stderr
+    joined = ppo_tui("preset", "import", "run.sh", "--name", "joined", "--join-comments")
+    assert "never reach" not in joined.stderr
+    assert (load("cut").preset.data.seed, load("cut").preset.trainer.nodes) == (None, 1)
+    assert (load("joined").preset.data.seed, load("joined").preset.trainer.nodes) == (2, 2)
     assert ppo_tui("preset", "copy", "toy-cpu", "mine").stdout == f"{presets / 'mine.yaml'}\n"
     assert ppo_tui("preset", "rename", "mine", "yours").returncode == 0
     assert "trainer.steps" in ppo_tui("preset", "show", "yours").stdout

@@ -62,7 +62,9 @@ async def import_preset(app: App[Any], text: str) -> None:
     from launcher.preset.draft import free_name
     from launcher.scripts.importer import Lossy, add_script, from_script
 
-    source, name = _script(text)
+    named, name = _script(text)
+    if (source := await _with_cut(app, named, name)) is None:
+        return
     lossy = False
     try:
         from_script(source, name)  # not in a thread, in which time keys for the next question would go to the list
@@ -83,6 +85,20 @@ async def import_preset(app: App[Any], text: str) -> None:
     elif found.notes:
         app.notify("\n".join(map(clean, found.notes)), title="Notes at the top of the preset", markup=False, timeout=20)
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
+
+
+async def _with_cut(app: App[Any], source: Source, name: str) -> Source | None:
+    """The script, without the comments inside its command if the user wants the settings below them; None to cancel."""
+    from launcher.scripts.importer import from_script
+
+    joined = source.joined()
+    if joined is source or not (cut := from_script(source, name, lossy=True).cut):
+        return source
+    choices = [("s", "as the shell"), ("j", "join")]
+    reply = await app.push_screen_wait(
+        ChooseScreen("Join the command over the comment?", clean("\n".join(cut)), choices)
+    )
+    return None if reply is None else joined if reply == "j" else source
 
 
 def _script(text: str) -> tuple[Source, str]:
