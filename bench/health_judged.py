@@ -1,9 +1,10 @@
 """The health rules on the runs that a reader had judged before any rule ran: false alarms, share found and delay.
 
-.venv/bin/python bench/health_judged.py [--write]
+.venv/bin/python bench/health_judged.py [--first] [--write]
 
 The runs are those of tests/gpu/judged.py, in the bank as `judged`; campaigns/judged_runs.py describes the verdicts in
-tests/data/bank/verdicts.toml. `--write` puts the tables into docs/evidence/health.md.
+tests/data/bank/verdicts.toml. `--first` shows the usual runs of 2026-11-27, in the bank as `first`, with verdicts
+in first_runs.toml. `--write` puts the tables into docs/evidence/health.md.
 
 A *harmful* run has the verdict `harmed` or `meaningless`. In one that is `faulty-harmless`, a flag is neither right nor
 wrong. The delay counts from the step of the verdict, and is negative for a flag before it.
@@ -17,12 +18,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import tomllib
-from health_bank import BANK, DOCUMENT, BankRun, about, alarms, interval, per_thousand, runs, table
+from health_bank import (
+    BANK,
+    DOCUMENT,
+    HOST_GB,
+    OF_THE_HOST,
+    BankRun,
+    about,
+    alarms,
+    interval,
+    per_thousand,
+    runs,
+    table,
+)
 
+from launcher.health.checklist import Checklist
+from launcher.health.verdict import sort
 from launcher.record.levels import Level
 
-MARKS = ("<!-- judged -->", "<!-- end of judged -->")
-VERDICTS = BANK / "verdicts.toml"
+VERDICTS = {"judged": "verdicts.toml", "first": "first_runs.toml"}
 SOON = 10  # steps after the verdict within which a harmful run should be found
 Kind = Literal["healthy", "harmed", "meaningless", "faulty-harmless"]
 HARMFUL = ("harmed", "meaningless")
@@ -36,6 +50,7 @@ class Judgement:
     verdict: Kind
     step: int | None
     flags: Mapping[Level, Sequence[tuple[int, str]]]
+    ruined: bool = False  # at its end
 
     @property
     def harmful(self) -> bool:
@@ -47,14 +62,45 @@ class Judgement:
         return flags[0][0] - (self.step or 0) if flags else None
 
 
-def judgements() -> list[Judgement]:
-    """All judged runs of the bank. Raises KeyError for one without a verdict."""
-    verdicts = tomllib.loads(VERDICTS.read_text())
+def judgements(half: str = "judged") -> list[Judgement]:
+    """All judged runs of this half of the bank. Raises KeyError for one without a verdict."""
+    verdicts = tomllib.loads((BANK / VERDICTS[half]).read_text())
     found = []
-    for run in runs("judged"):
+    for run in runs(half):
         said = verdicts[about(run.name)["id"]]
-        found.append(Judgement(run, said["verdict"], said.get("step"), alarms(run)))
+        if said["verdict"] == "healthy" and run.fault:
+            said = {"verdict": "faulty-harmless"}
+        found.append(Judgement(run, said["verdict"], said.get("step"), alarms(run), said.get("ruined", False)))
     return found
+
+
+def named(each: Judgement) -> str:
+    """The first flag of the list as the screen sorts it, ten steps after the verdict or at the end; "" for none."""
+    judge = Checklist(each.run.config, host_total_gb=HOST_GB, vocabulary=each.run.vocabulary, clock=False)
+    for number, t, data in each.run.known:
+        if number > (each.step or 0) + SOON:
+            break
+        judge.step(number, data, t=t)
+    flags = (check for check in sort(judge.checks()) if check.level >= Level.WARN and check.rule not in OF_THE_HOST)
+    return next((check.rule for check in flags), "")
+
+
+def of_causes(all_runs: Sequence[Judgement]) -> list[str]:
+    """Whether the first flag is one of the rules that were said to name the fault, before the run."""
+    rows, hits = [], 0
+    planted = [each for each in all_runs if each.harmful and about(each.run.name).get("rules")]
+    for each in planted:
+        rules, first = about(each.run.name)["rules"], named(each)
+        hits += first in rules
+        rows.append((each.run.name, about(each.run.name)["fault"], ", ".join(rules), first or "none"))
+    ruined = [each for each in all_runs if each.ruined]
+    critical = sum(bool(each.flags[Level.CRITICAL]) for each in ruined)
+    return [
+        f"The first flag names the fault in {hits} of {len(planted)} harmful runs with a planted one; "
+        f"CRITICAL in {critical} of {len(ruined)} that both readers call ruined.",
+        "",
+        *table(("run", "planted", "rules that name it", "first flag"), rows),
+    ]
 
 
 def of_healthy(all_runs: Sequence[Judgement]) -> list[str]:
@@ -119,7 +165,7 @@ def each_run(all_runs: Sequence[Judgement]) -> list[str]:
         delay = each.delay() if each.harmful else None
         rows.append(
             (
-                each.run.name.removeprefix("judged "),
+                each.run.name.split(" ", 1)[1],
                 planted["fault"] or f"healthy: {planted['odd']}",
                 len(each.run.steps),
                 each.verdict + (f" from step {each.step}" if each.step else ""),
@@ -137,13 +183,18 @@ def _first(flags: Sequence[tuple[int, str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compares the health rules with a reader's verdicts.")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
+    parser.add_argument("--first", action="store_true", help="show the first and usual runs")
     asked: Any = parser.parse_args()
-    found = judgements()
-    text = "\n".join([*of_healthy(found), *of_harmful(found), *each_run(found)])
+    half = "first" if asked.first else "judged"
+    found = judgements(half)
+    text = "\n".join(
+        [*of_healthy(found), *of_harmful(found), *(of_causes(found) if asked.first else ()), *each_run(found)]
+    )
     print(text)
     if asked.write:
-        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
-        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+        start, end = f"<!-- {half} -->", f"<!-- end of {half} -->"
+        before, _, rest = DOCUMENT.read_text().partition(start)
+        DOCUMENT.write_text(f"{before}{start}\n\n{text}\n{end}{rest.partition(end)[2]}")
 
 
 if __name__ == "__main__":

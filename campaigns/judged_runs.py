@@ -2,7 +2,7 @@
 
     judged_runs.py tables RESULTS [ID ...]  the metrics of each run under a neutral id, without its name or settings
     judged_runs.py answers RESULTS ID STEP  some answers of one step
-    judged_runs.py add RESULTS FOLDER       adds the runs with five steps or more to FOLDER, as tests/data/bank has them
+    judged_runs.py add RESULTS FOLDER HALF  adds the runs with five steps or more to FOLDER, as tests/data/bank has them
 
 RESULTS is the folder `results/judged` of a campaign. The verdicts go into FOLDER/verdicts.toml, a table for each id,
 and are committed before bench/health_judged.py runs the rules:
@@ -33,7 +33,7 @@ import yaml
 from launcher.metrics.records import parse_object, read_metrics, trains
 from launcher.metrics.responses import PREFIX, ResponseFigures
 
-HALF, LEAST_STEPS, VOCABULARY = "judged", 5, 49152
+LEAST_STEPS, VOCABULARY, TOY = 5, 49152, 296  # tokens of the tokenizers
 SHOWN, LONGEST = 6, 400  # answers of a step, characters of one
 NUMBER = re.compile(r"-?\d+")
 
@@ -198,20 +198,21 @@ def print_answers(results: Path, wanted: str, step: int) -> None:
         print("---", str(row["output"])[:LONGEST], "=====", sep="\n")
 
 
-def add(results: Path, to: Path) -> None:
-    """Adds them to the bank."""
+def add(results: Path, to: Path, half: str) -> None:
+    """Adds them to the bank, as one half of it."""
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for run in judged(results):
-        about, name = run.about, f"{HALF} {run.folder.name.removesuffix('-again')}"
+        about, name = run.about, f"{half} {run.folder.name.removesuffix('-again')}"
         rows += [{"run": name, "step": step, "t": t, **rounded(data)} for step, t, data in run.steps]
         kept[name] = {
-            "half": HALF,
+            "half": half,
             "fault": about["fault"],
             "strength": "",
             "odd": about["odd"],
             "id": run.id,
             "steps": len(run.steps),
-            "vocabulary": VOCABULARY,
+            "rules": about.get("rules", []),  # any of them would name the fault
+            "vocabulary": TOY if about["preset"] == "toy-cpu" else VOCABULARY,
             "settings": [word for word in about["settings"] if "/" not in word],
             "config": run.config,
             "alone": True,  # nothing of what the toy's runs have in common holds for it
@@ -243,7 +244,7 @@ def rounded(data: Mapping[str, float]) -> dict[str, float]:
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "tables": lambda words: print_tables(Path(words[0]), words[1:]),
     "answers": lambda words: print_answers(Path(words[0]), words[1], int(words[2])),
-    "add": lambda words: add(Path(words[0]), Path(words[1])),
+    "add": lambda words: add(Path(words[0]), Path(words[1]), words[2]),
 }
 
 if __name__ == "__main__":
