@@ -138,8 +138,7 @@ class Metric:
 
     def last(self, count: int, ago: int = 0) -> list[float]:
         """The last values, in their order; those that ended so many values `ago`."""
-        size = len(self._values) - ago
-        return self._values[max(size - count, 0) : max(size, 0)]
+        return (self._values[:-ago] if ago > 0 else self._values)[-count:]
 
     def median(self, count: int, ago: int = 0) -> float:
         """Median of the last values; of those that ended so many values `ago`."""

@@ -147,12 +147,11 @@ def distinct(one: float, other: float) -> tuple[str, str]:
     return next((pair for pair in found if pair[0] != pair[1]), (number(one), number(other)))
 
 
-def reference(metric: Metric) -> str:
-    """What a rise is measured from, with its name: `usual 0.4`, `0.4 (first steps)`."""
-    low = number(metric.low)
-    if metric.settled and metric.low == metric.usual:
-        return f"usual {low}"
-    return f"{low} ({since(metric)})"
+def reference(metric: Metric) -> Callable[[], str]:
+    """Names what a rise is measured from at this step: `usual 0.4`, `0.4 (first steps)`."""
+    low, past = metric.low, since(metric)
+    usual = metric.settled and low == metric.usual
+    return lambda: f"usual {number(low)}" if usual else f"{number(low)} ({past})"
 
 
 def since(metric: Metric) -> str:

@@ -45,7 +45,7 @@ class CriticFit(Rule):
                 span = number(reward.span)
                 return f"value loss {number(loss.median(3))} (median of 3) where rewards differ by {span}"
             if reading.about(1, 2):
-                return f"value loss {number(x)} vs {past}"
+                return f"value loss {number(x)} vs {past()}"
             fresh = learns and middle < self.limits.raising["warn.explained"]
             still = ", but the value loss is still falling" if fresh else ""
             return f"explained variance {number(middle)} (median of 5){still}"

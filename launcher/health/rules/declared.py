@@ -67,6 +67,9 @@ def _estimate(words: str) -> Callable[[Metric], float]:
     return methodcaller(name, int(count)) if count else attrgetter(name)
 
 
+_Values = Sequence[tuple[_Compared, float]]
+
+
 class Declared(Rule):
     """A rule that its row in rules.toml describes."""
 
@@ -92,7 +95,7 @@ class Declared(Rule):
             return warming(found[0][0].figure.after - first.count)
         grown = [(each, x) for each, x in found if each.metric.count >= each.figure.after]
         reading = self.compare(
-            partial(self._message, _Named(self, frame, found), grown),
+            partial(self._message, frame, found, grown),
             lambda limits: [each.clause(x, limits, self) for each, x in grown],
         )
         if reading.raw or self.flag:
@@ -106,11 +109,11 @@ class Declared(Rule):
             reading.usual = first.usual
         return self.with_harm(reading, first.now)
 
-    def _message(self, values: "_Named", found: Sequence[tuple[_Compared, float]], reading: Reading) -> str:
-        data, said, level = self.data, list[str](), reading.level
-        every, bad = [each for each, _ in found], list[_Compared]()
+    def _message(self, frame: Frame, found: _Values, judged: _Values, reading: Reading) -> str:
+        data, said, level, values = self.data, list[str](), reading.level, _Named(self, frame, found)
+        every, bad = [each for each, _ in judged], list[_Compared]()
         blamed = [each for each in self._blamed if reading.flag and each in every] or every
-        for (each, x), clause in zip(found, reading.clauses, strict=True):
+        for (each, x), clause in zip(judged, reading.clauses, strict=True):
             lasts = each.figure.take == "run" and x > 0 and not level
             named = worst((clause,)) >= level if level else not data.message and each in blamed
             if each.figure.say and (lasts or named):
@@ -126,7 +129,7 @@ class Declared(Rule):
 class _Named(dict[str, _Value]):
     """What a message may name: figures by their limits, metrics by their names, estimates of the first figure."""
 
-    def __init__(self, rule: Declared, frame: Frame, found: Sequence[tuple[_Compared, float]]) -> None:
+    def __init__(self, rule: Declared, frame: Frame, found: _Values) -> None:
         super().__init__((each.figure.limit, _Value(x)) for each, x in found)
         self._rule, self._frame, self._first = rule, frame, found[0][0].metric
         self.unknown = False  # whether something was asked for that the step does not have

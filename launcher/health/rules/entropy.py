@@ -87,7 +87,7 @@ class EntropyRise(Rule):
         def message(reading: Reading) -> str:
             near = x >= self.limits.raising["warn.top"] * self._top
             top = f", highest possible {number(self._top)}" if near else ""
-            return f"entropy {number(x)} vs {past}{top}"
+            return f"entropy {number(x)} vs {past()}{top}"
 
         reading = self.compare(message, lambda limits: [self._above(limits, x, usual, back)])
         if reading.raw > OK and not back:  # nothing is learned from a rise

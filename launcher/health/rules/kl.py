@@ -29,9 +29,10 @@ class KlBlowUp(Rule):
     def rate(self, frame: Frame, x: float) -> Reading:
         (kl,) = self.models
         usual = kl.usual if kl.settled else kl.start
-        known = f"usual {number(usual)}" if kl.settled else f"{number(usual)} (first steps)"
+        settled = kl.settled
 
         def message(reading: Reading) -> str:
+            known = f"usual {number(usual)}" if settled else f"{number(usual)} (first steps)"
             shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
             return f"KL {shown}" + ("" if math.isnan(usual) else f" vs {known}")
 

@@ -37,9 +37,13 @@ class RewardDrop(Rule):
         if reward.count < 10:
             return warming(10 - reward.count)
         smooth, best, step = reward.smooth, reward.best, reward.best_step
-        below = best is not None and smooth < best and number(smooth) != number(best)
-        known = f", lasting best {number(best)} at step {step}" if below else ""
-        reading = self.compare(f"smoothed reward {number(smooth)}{known}", self._drop)
+
+        def message(reading: Reading) -> str:
+            below = best is not None and smooth < best and number(smooth) != number(best)
+            known = f", lasting best {number(best)} at step {step}" if below else ""
+            return f"smoothed reward {number(smooth)}{known}"
+
+        reading = self.compare(message, self._drop)
         reward.lost = reading.raw >= WARN
         return reading
 
@@ -86,7 +90,7 @@ class RewardLeap(Rule):
             self._widen()
             return warming(10 - reward.count)
         reading = self.compare(
-            f"reward {' vs usual '.join(distinct(now, usual))}, median of 3 steps",
+            lambda reading: f"reward {' vs usual '.join(distinct(now, usual))}, median of 3 steps",
             lambda limits: [self._leap(limits, now, usual)],
             reward,
         )

@@ -55,7 +55,7 @@ class StepTime(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._time, self._cost = Metric(), Metric()  # of a step, and per token
-        self._stages = {name: Metric() for _, names in PARTS for name in names}
+        self._stages = {(f"timing_s/{name}",): Metric() for _, names in PARTS for name in names}
         self._host_first = False  # whether the last slow step was slow as a whole, for all that is known of the host
 
     def fixes(self) -> Sequence[Fix]:
@@ -72,19 +72,20 @@ class StepTime(Rule):
         tokens, time, cost = self._generated(frame), self._time, self._cost
         time.see(core)
         cost.see(core / tokens if tokens is not None and tokens > 0 else None)
-        for name, stage in self._stages.items():
-            stage.see(frame.get((f"timing_s/{name}",)))
+        for names, stage in self._stages.items():
+            stage.see(frame.get(names))
         if time.known < FIRST:
             return warming(FIRST + 1 - time.known)
         (ratio, beyond), (ago, long) = (self._times(core, past) for past in (_USUALLY, _LONG_AGO))
-        rest = any(frame.get(names) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
-        apart = " without validation and saving" if rest else ""
-
-        host, together = HostLoad.of(frame.data), self._together()
-        ending = f"; {host.words}" if together and host is not None and host.crowded else ""
+        host = HostLoad.of(frame.data)
+        crowded = host is not None and host.crowded
+        ending = f"; {host.words}" if host is not None and crowded and self._together() else ""
 
         def message(reading: Reading) -> str:
-            return f"a step takes {number(core)} s{apart}, {beyond if reading.about(0, 1) else long}{ending}"
+            rest = any(frame.get(names) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
+            apart = " without validation and saving" if rest else ""
+            times = beyond() if reading.about(0, 1) else long()
+            return f"a step takes {number(core)} s{apart}, {times}{ending}"
 
         reading = self.compare(
             message,
@@ -92,7 +93,7 @@ class StepTime(Rule):
             time,
         )
         if reading.raw > OK:
-            self._host_first = together and (host is None or host.crowded)
+            self._host_first = (host is None or crowded) and self._together()
         if reading.raw >= WARN:
             for each in (cost, *self._stages.values()):
                 each.refuse()
@@ -100,26 +101,27 @@ class StepTime(Rule):
 
     def _together(self) -> bool:
         """Whether all stages of this step took longer than usual."""
-        known = {name: stage for name, stage in self._stages.items() if stage.known and math.isfinite(stage.now)}
+        known = {names[0]: each for names, each in self._stages.items() if each.known and math.isfinite(each.now)}
         now, usual = ({name: getattr(each, of) for name, each in known.items()} for of in ("now", "usual"))
         return slow_together(now, usual)
 
-    def _times(self, core: float, past: _Past) -> tuple[float, str]:
+    def _times(self, core: float, past: _Past) -> tuple[float, Callable[[], str]]:
         """How many times that of the past the step takes: the time, or where that is less the time per token.
 
         Longer responses do not slow a run down.
         """
         then, cost = past.of(self._time), self._cost
-        ratio, words = core / then, f"× the {past.name}{number(then)} s{past.when}"
-        if cost.known and math.isfinite(cost.now) and cost.now / past.of(cost) < ratio:
-            ratio, words = cost.now / past.of(cost), f"× the {past.name}time per token{past.when}"
-        return ratio, number(ratio) + words
+        ratio = core / then
+        if cost.known and math.isfinite(cost.now) and (of_token := cost.now / past.of(cost)) < ratio:
+            return of_token, lambda: f"{number(of_token)}× the {past.name}time per token{past.when}"
+        return ratio, lambda: f"{number(ratio)}× the {past.name}{number(then)} s{past.when}"
 
     def _core_time(self, frame: Frame, whole: float) -> float | None:
         """Seconds without validation and saving; None where nobody knows whether the whole contains them."""
-        contained = _BOTH if any(key.startswith(keys.OLD_PARTS) for key in frame.data) else self.config.step_contains
         for names in (keys.VALIDATION_TIME, keys.SAVING_TIME):
             if seconds := frame.get(names):
+                old = any(key.startswith(keys.OLD_PARTS) for key in frame.data)
+                contained = _BOTH if old else self.config.step_contains
                 if contained is None:
                     return None
                 whole -= seconds if names[0].removeprefix(keys.PARTS) in contained else 0.0
@@ -136,9 +138,10 @@ class StepTime(Rule):
 
 def _whole_time(frame: Frame) -> float | None:
     """Seconds of a step as veRL logs them; of old versions the sum of all parts."""
+    if (whole := frame.get(keys.STEP_TIME)) is not None:
+        return whole
     parts = [value for key, value in frame.data.items() if key.startswith(keys.OLD_PARTS)]
-    whole = frame.get(keys.STEP_TIME)
-    return whole if whole is not None else sum(parts) if parts and math.isfinite(sum(parts)) else None
+    return sum(parts) if parts and math.isfinite(sum(parts)) else None
 
 
 class _MemoryRule(Rule):
