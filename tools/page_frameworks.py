@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import coverage
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.frameworks import frameworks as tables
+from launcher.runs.watch.check_words import coverage
 
 STEPS = 60
 

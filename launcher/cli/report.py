@@ -24,7 +24,6 @@ from launcher.cli.output import (
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration, number, remaining
 from launcher.core.text import near_hint
-from launcher.health.verdict import shown
 from launcher.record import layout as directory
 from launcher.record import queued
 from launcher.record.check import Check
@@ -34,6 +33,7 @@ from launcher.record.layout import RunDir
 from launcher.record.note import RunNote, read_note
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
+from launcher.runs.watch.check_words import sentence, shown
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
@@ -302,7 +302,7 @@ def health(
         put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": rows})
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
-    put(checklist.sentence(state.outcome or state.state if state else None))
+    put(sentence(checklist, state.outcome or state.state if state else None))
     _put_flags(origin, checks, trials)
     others = [check for check in checks if not check.on]
     if every:
@@ -315,9 +315,9 @@ def health(
 
 def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check], trials: Mapping[str, "Proposal"]) -> None:
     """Prints how much of a log of another framework is judged, then the flags that are up."""
-    from launcher.health.verdict import coverage
     from launcher.metrics.frameworks import described
     from launcher.preset.settle import configuration
+    from launcher.runs.watch.check_words import coverage
     from launcher.runs.watch.problems import flag
     from launcher.runs.watch.run_settings import last_settings
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration, number
-from launcher.health import keys, verdict
+from launcher.health import keys
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import Series, SeriesStore
@@ -18,6 +18,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.note import read_note
 from launcher.record.state import RunState, current
+from launcher.runs.watch import check_words
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.run_settings import Difference, compared_settings, foreign, settings
 from launcher.runs.watch.steps import StepTail
@@ -171,7 +172,7 @@ def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
     rows = [
         ["RUN", *(fact.run for fact in facts)],
         ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in facts)],
-        ["verdict", *(verdict.shown(fact.state, fact.verdict) for fact in facts)],
+        ["verdict", *(check_words.shown(fact.state, fact.verdict) for fact in facts)],
         [
             "step",
             *(

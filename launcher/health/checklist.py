@@ -230,15 +230,10 @@ class Checklist:
         """The highest level that is on; WARM before the 20th step with nothing on."""
         return verdict.verdict(self.checks(), self._steps)
 
-    def sentence(self, outcome: str | None = None) -> str:
-        """The verdict in words: `OK — 19 of 31 rules judged, 8 not judged, 4 warming up`.
-
-        `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended`
-        was given.
-        """
-        if outcome is None:
-            outcome = "running" if self._code is None else "failed" if self._code else "finished"
-        return verdict.sentence(self.checks(), self._steps, outcome)
+    @property
+    def outcome(self) -> str:
+        """`running`, `finished` or `failed`, by what `ended` was given."""
+        return "running" if self._code is None else "failed" if self._code else "finished"
 
     def mute(self, rule: str, muted: bool = True) -> None:
         """Leaves a rule out of the verdict; it is judged on and shown as muted."""

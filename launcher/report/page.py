@@ -17,11 +17,11 @@ from launcher.core.format import counted, duration, number
 from launcher.core.secrets import redact
 from launcher.core.text import clean
 from launcher.export.svg import Marks, chart, main_charts
-from launcher.health.verdict import shown
 from launcher.metrics import names
 from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
 from launcher.report.run_report import RunReport, gather
+from launcher.runs.watch.check_words import shown
 from launcher.runs.watch.problems import problems
 from launcher.runs.watch.run_settings import differences, differs, title
 from launcher.settings import read_price

@@ -8,9 +8,9 @@ from launcher.health.checklist import Checklist
 from launcher.health.clauses import Measure, within
 from launcher.health.rules import ALL
 from launcher.health.state import Reading, State
-from launcher.health.verdict import limits_by_metric
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level, crossed
+from launcher.runs.watch.check_words import limits_by_metric
 
 _ANY_MODE = {
     "data.max_response_length": 256,

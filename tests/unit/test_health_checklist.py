@@ -15,6 +15,7 @@ from launcher.health.verdict import sort
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
+from launcher.runs.watch.check_words import sentence
 
 KL = "actor/reward_kl_penalty"
 CONFIG = {
@@ -99,14 +100,14 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     for step in range(1, 20):
         checklist.step(step, healthy(step))
     assert checklist.verdict == Level.WARM
-    assert checklist.sentence().startswith("warming up — ")
-    assert checklist.sentence("stopping").startswith("warming up — ")
-    assert checklist.sentence("stopped").startswith("too short — ")
+    assert sentence(checklist).startswith("warming up — ")
+    assert sentence(checklist, "stopping").startswith("warming up — ")
+    assert sentence(checklist, "stopped").startswith("too short — ")
     checklist.step(20, healthy(20))
     assert checklist.verdict == Level.OK
     count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}
     judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
-    assert checklist.sentence() == (
+    assert sentence(checklist) == (
         f"OK — {judged} of 48 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
     )
 
@@ -114,14 +115,14 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
 def test_the_verdict_at_the_end() -> None:
     checklist = Checklist(CONFIG)
     checklist.step(1, {**healthy(1), "rollout_corr/kl": math.nan})
-    assert checklist.sentence("running").startswith("WARN — ")
-    assert checklist.sentence("finished").startswith("finished: WARN — ")
-    assert checklist.sentence("failed").startswith("failed: WARN — ")
+    assert sentence(checklist, "running").startswith("WARN — ")
+    assert sentence(checklist, "finished").startswith("finished: WARN — ")
+    assert sentence(checklist, "failed").startswith("failed: WARN — ")
     checklist.ended(1)
-    assert checklist.sentence().startswith("failed: ")
+    assert sentence(checklist).startswith("failed: ")
     checklist.step(2, {**healthy(2), "actor/pg_loss": math.nan})
     checklist.ended(0)
-    assert checklist.sentence().startswith("finished: CRITICAL — ")
+    assert sentence(checklist).startswith("finished: CRITICAL — ")
 
 
 def test_a_missing_metric_is_named_and_judged_when_it_comes() -> None:
@@ -241,7 +242,7 @@ def test_rows_that_were_asked_for_all_along_are_those_of_a_checklist_asked_once(
         once = Checklist(gpu_total_gb=80, host_total_gb=100)
         for number, (kind, value) in enumerate(acts[:end], start=1):
             perform(once, kind, value, number)
-        assert (asked.verdict, asked.sentence(), asked.checks()) == (once.verdict, once.sentence(), once.checks())
+        assert (asked.verdict, sentence(asked), asked.checks()) == (once.verdict, sentence(once), once.checks())
 
 
 def test_among_quiet_rows_those_that_tell_most_come_first() -> None:

@@ -13,11 +13,11 @@ from shown_limits import any_run, assert_implied
 from launcher.cli.report import health
 from launcher.health.checklist import Checklist
 from launcher.health.clauses import Clause, Measure, bounds
-from launcher.health.verdict import bound_words, debounce_words, line_words
 from launcher.metrics.records import parse_record
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.check_words import bound_words, debounce_words, line_words
 from launcher.runs.watch.source import resolve
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

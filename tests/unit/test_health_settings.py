@@ -14,6 +14,7 @@ from launcher.health.rules import ALL
 from launcher.health.settings import FACTORS, read
 from launcher.preset.files import load
 from launcher.record.levels import Level
+from launcher.runs.watch.check_words import sentence
 
 KL = "actor/reward_kl_penalty"
 
@@ -120,7 +121,7 @@ def test_a_rule_can_be_switched_off_or_muted() -> None:
     assert (off.verdict, muted.verdict, later.verdict) == (Level.WARM, Level.WARM, Level.CRITICAL)
     later.mute("KL-1")
     assert later.verdict == Level.WARM
-    assert later.sentence().endswith(", 1 muted")
+    assert sentence(later).endswith(", 1 muted")
 
 
 def test_the_supervisors_own_options_are_let_through() -> None:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from launcher.core.format import counted, number
 from launcher.core.text import clean
-from launcher.health.verdict import bound_words
 from launcher.metrics.glossary import describe
 from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Check
+from launcher.runs.watch.check_words import bound_words
 from tui.kit.drawing.glyphs import ELLIPSIS, PIN
 from tui.kit.drawing.rows import Row, fit, packed, paragraph, spread
 from tui.kit.drawing.trace import spark

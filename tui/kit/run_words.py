@@ -6,12 +6,12 @@ from pathlib import Path
 
 from launcher.core.format import duration
 from launcher.core.text import clean
-from launcher.health.verdict import TOO_SHORT, shown
 from launcher.record.check import Bound
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import RunState
+from launcher.runs.watch.check_words import TOO_SHORT, shown
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, put
 

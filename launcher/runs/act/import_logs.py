@@ -11,7 +11,6 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
-from launcher.health.verdict import coverage
 from launcher.metrics.frameworks import Framework, described, reference
 from launcher.preset.resolved import Resolved, from_config
 from launcher.record.attempt import Exit, LaunchRecord
@@ -22,6 +21,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.run_checklist import LogClock, checklist_maker, read_attempt, settings_of
 from launcher.runs.supervise.disk import DiskSink
+from launcher.runs.watch.check_words import coverage
 from launcher.runs.watch.source import LogFile, chunks, log_file, records
 from launcher.runs.watch.steps import earlier_steps, scored, steps
 from launcher.runs.watch.tracker_files import is_tracker, read

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from launcher.health.verdict import problem_of
+from launcher.health.catalogue import families
+from launcher.record.problem import Evidence, Problem
 from launcher.runs.watch import stalls
+from launcher.runs.watch.check_words import bound_words, limits_by_metric
 
 if TYPE_CHECKING:
     from launcher.preset.effective import EffectiveConfig
     from launcher.record.check import Check
-    from launcher.record.problem import Problem
     from launcher.record.state import RunState
     from launcher.runs.watch.run_diagnosis import Explanation
 
@@ -30,7 +31,19 @@ def problems(
 
 
 def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False) -> Problem:
-    """A check with the fixes that the run can use; without fixes where no flag is up."""
+    """A check as a problem, with the limits that apply now, and the fixes that fit the run while it is on."""
     from launcher.preset.settle import offers
 
-    return problem_of(check, offers(check.fixes, config, imported=imported) if check.on else ())
+    family = families().get(check.family)
+    since = f" (since step {check.since})" if check.since is not None else ""
+    limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
+    return Problem(
+        "flag",
+        check.rule,
+        check.level,
+        check.title,
+        f"{check.message}{since}",
+        family.meaning if family else "",
+        tuple(map(Evidence, limits)),
+        tuple(offers(check.fixes, config, imported=imported)) if check.on else (),
+    )

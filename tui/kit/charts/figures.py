@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from launcher.core.format import counted, number
 from launcher.health.keys import SAVING_TIME
-from launcher.health.verdict import line_words
 from launcher.metrics import names
 from launcher.metrics.glossary import describe
 from launcher.metrics.names import FEW, REWARD, Chart, charts
@@ -17,6 +16,7 @@ from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
+from launcher.runs.watch.check_words import line_words
 from launcher.runs.watch.steps import validation
 from tui.kit.charts.axes import TOKENS_KEY, plan
 from tui.kit.drawing import glyphs

@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 from launcher.core.format import number
-from launcher.health.verdict import line_words
 from launcher.metrics.glossary import describe
 from launcher.metrics.names import Chart
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
+from launcher.runs.watch.check_words import line_words
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.axes import plan
 from tui.kit.charts.figures import finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from launcher.core.text import clean
 from launcher.health.catalogue import families
-from launcher.health.verdict import CROSSED, bound_words, debounce_words, limits_by_metric
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.problem import Problem
+from launcher.runs.watch.check_words import CROSSED, bound_words, debounce_words, limits_by_metric
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import ERRORS
 from tui.kit.charts.axes import plan

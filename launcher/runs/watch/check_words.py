@@ -1,0 +1,106 @@
+"""The checks of a run in words: the verdict, the limits, how long they must be crossed."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from launcher.core.format import counted, number
+from launcher.record.check import Bound, Check
+from launcher.record.levels import Level
+from launcher.record.state import ENDED
+
+if TYPE_CHECKING:
+    from launcher.health.checklist import Checklist
+
+CROSSED = ", crossed"
+TOO_SHORT = "too short"
+_SIDES = {">=": "≥", "<=": "≤"}
+_CLEARS = {">=": "clears below", "<=": "clears above", ">": "clears at", "<": "clears at"}
+_BEYOND = {"<": ("under", "above"), ">": ("over", "below"), "<>": ("beyond", "within")}  # by the sides of the limits
+
+
+def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
+    """The verdict in words: `OK — 19 of 31 rules judged, 8 not judged, 4 warming up`.
+
+    `outcome` is the state of the run; without it, what the checklist has of it.
+    """
+    checks, outcome = checklist.checks(), outcome or checklist.outcome
+    word = shown(outcome, str(checklist.verdict))
+    unknown = sum(check.level == Level.N_A for check in checks)
+    warming = sum(check.level == Level.WARM for check in checks)
+    muted = sum(check.muted for check in checks)
+    parts = [f"{len(checks) - unknown - warming} of {len(checks)} rules judged"]
+    parts += [f"{unknown} not judged"] if unknown else []
+    parts += [f"{warming} warming up"] if warming else []
+    parts += [f"{muted} muted"] if muted else []
+    ended = f"{outcome}: " if outcome in ("failed", "finished") else ""
+    return f"{ended}{word} — {', '.join(parts)}"
+
+
+def coverage(title: str, checks: Sequence[Check]) -> str:
+    """How many rules judge the log of another framework: `slime: 20 of 48 rules judge it; no critic, no memory`.
+
+    It names the families of which no rule judges.
+    """
+    judging = sum(check.level != Level.N_A for check in checks)
+    families = {
+        check.family: all(other.level == Level.N_A for other in checks if other.family == check.family)
+        for check in checks
+    }
+    missing = [f"no {family}" for family, absent in families.items() if absent]
+    return f"{title}: {judging} of {len(checks)} rules judge it" + (f"; {', '.join(missing)}" if missing else "")
+
+
+def shown(state: str, verdict: str | None) -> str:
+    """A run's verdict as people see it; one that ended while rules were warming up is too short. JSON has the level."""
+    if verdict == str(Level.WARM):
+        return TOO_SHORT if state in ENDED else Level.WARM.words
+    return verdict or "–"
+
+
+def bound_words(bound: Bound) -> str:
+    """`WARN ≥ 0.100`; of a level that is on, both limits where they differ: `WARN ≥ 0.100, clears below 0.080`."""
+    if bound.rises in (None, bound.value):
+        return line_words(bound)
+    return f"{_rises(bound, bound.rises)}, {_clears(bound)}"
+
+
+def line_words(bound: Bound) -> str:
+    """One limit, for its line in a chart: `WARN ≥ 0.100`; where a flag clears elsewhere, `WARN clears below 0.080`."""
+    if bound.holds and bound.rises != bound.value:
+        return f"{bound.level} {_clears(bound)}"
+    return _rises(bound, bound.value)
+
+
+def _rises(bound: Bound, value: float | None) -> str:
+    return f"{bound.level} {_SIDES.get(bound.side, bound.side)} {number(value)}"
+
+
+def _clears(bound: Bound) -> str:
+    return f"{_CLEARS[bound.side]} {number(bound.value)}"
+
+
+def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
+    """What is compared, with its value, and its limits: `lowest of 5 steps 0.977`, [...].
+
+    The metric itself is named only where the check is about several. What does not apply at this step is left out.
+    """
+    several = any(bound.series > 0 for bound in check.bounds)
+    found: list[tuple[str, Sequence[Bound]]] = []
+    for (metric, series, now), bounds in groupby(check.bounds, lambda each: (each.metric, each.series, each.now)):
+        words = metric or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
+        if now is not None or not metric:
+            found.append((f"{words} {number(now)}" if words and now is not None else words, list(bounds)))
+    return found
+
+
+def debounce_words(check: Check) -> str:
+    """How long a limit must be crossed until the level follows; empty for rules that follow at once."""
+    if len(check.debounce) != 3:
+        return ""
+    count, window, release = check.debounce
+    beyond, within = _BEYOND["".join(sorted({bound.side[0] for bound in check.bounds})) or ">"]
+    words = [f"rises after {count} of {counted(window, 'step')} {beyond} a limit"] if window > 1 else []
+    if release > 1:
+        words.append(f"clears after {release if words else counted(release, 'step')} {within}")
+    return "; ".join(words)
