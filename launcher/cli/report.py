@@ -235,7 +235,7 @@ def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = 
                 put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in shown))
 
 
-def _resolve(source: str, names: str | None = None) -> "RunDir | LogFile":
+def _resolve(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | LogFile":
     """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
     only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
     """
@@ -244,7 +244,7 @@ def _resolve(source: str, names: str | None = None) -> "RunDir | LogFile":
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 
-    origin = resolve(source, described(user_table(Path(names).expanduser())) if names else None)
+    origin = resolve(source, described(user_table(Path(names).expanduser())) if names else None, text=text)
     if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
         ended(origin)
     return origin
@@ -354,7 +354,7 @@ def diagnose(
     if source == "-":
         _diagnose_pasted(json)
         return
-    origin = _resolve(source)
+    origin = _resolve(source, text=True)
     found = explained(origin)
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     standstill = last_standstill(origin) if isinstance(origin, RunDir) else None

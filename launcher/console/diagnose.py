@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from launcher.console.causes import Cause, Level, cause_of
-from launcher.console.diagnosis import UNKNOWN, Diagnosis, Place, shorten
+from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, unended, waiting
 from launcher.console.error_line import Candidate, ErrorLine, likeliest
 from launcher.console.evidence import Evidence
@@ -30,6 +30,11 @@ STALLED = 90.0
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
+_OWN = (
+    Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
+    Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
+)
+"""What shows more of a failure of veRL."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -67,7 +72,9 @@ def diagnose(
     fixes = diagnosis.fixes
     if framework is not None:
         fixes = tuple(fix for fix in fixes if not any(change.key[:4] != "env." for change in fix.changes))
-    return replace(diagnosis, meaning=diagnosis.meaning + left_out, fixes=fixes, exit_code=code)
+    return replace(
+        diagnosis, meaning=diagnosis.meaning + left_out, fixes=fixes, exit_code=code, settings=log.facts.settings
+    )
 
 
 def errors_so_far(chunks: Iterable[bytes], framework: Framework | None = None) -> Diagnosis | None:
@@ -242,7 +249,8 @@ def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis)
     if hidden is not None:
         located = _located(log, hidden)
         kept = [*located.evidence[:1], *diagnosis.evidence]
-        fixes = (*isolation(located.place or Place()), *diagnosis.fixes)
+        found = located.place is not None and located.place.setting is not None
+        fixes = located.fixes if found else diagnosis.fixes  # those of a symptom are for one without a reason
         return replace(located, cause=cause.id, meaning=meaning, evidence=shorten(kept), fixes=fixes)
     vague = cause.level is Level.GENERAL and error.raised
     above = deciding(log, error) if vague else None
@@ -317,12 +325,7 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
         "No entry of the catalog matches. The quoted line is the first failure, followed by the line "
         f"of your code or veRL's that led to it.{_after(log, root)}",
         shorten([*first, root.quote, root.told, root.frame, root.config_key]),
-        (
-            *isolation(place),
-            Fix("read the log around this line"),
-            Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
-            Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
-        ),
+        (*isolation(place), Fix("read the log around this line"), *(_OWN if log.framework is None else ())),
         confidence="likely" if likely else "unknown",
         place=place,
     )

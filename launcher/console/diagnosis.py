@@ -1,8 +1,8 @@
 """The result of a diagnosis: why a run ended."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from launcher.console.tracebacks import Quote
@@ -83,6 +83,8 @@ class Diagnosis:
     """As a shell shows it (134, not -6); None when unknown."""
     confidence: Confidence = "exact"
     place: Place | None = None
+    settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """veRL key -> value as text, as far as the log has them."""
 
     @property
     def failed(self) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from launcher.console.causes import catalogue
-from launcher.console.diagnose import diagnose
+from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.scanner import Marked, Scanner
 
 # What other programs print, too, or what only stands for a line's form.
@@ -28,6 +28,11 @@ def is_verl_output(read: Callable[[], Iterable[bytes]]) -> bool:
     if any(any(map(_is_verls, scanner.feed(chunk))) for chunk in read()) or any(map(_is_verls, scanner.close())):
         return True
     return diagnose(read()).cause in {cause.id for cause in catalogue()}
+
+
+def has_errors(read: Iterable[bytes]) -> bool:
+    """Whether a log of any program has an error."""
+    return errors_so_far(read) is not None
 
 
 def is_script(start: bytes) -> bool:

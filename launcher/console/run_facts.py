@@ -81,7 +81,7 @@ class RunFacts:
     def add_command(self, text: str) -> None:
         """A line with KEY=VALUE of veRL; later ones replace earlier ones, as Hydra has it."""
         for key, value in (*_SETTING.findall(text), *_OPTION.findall(text)):
-            if key in self.settings or len(self.settings) < 1000:
+            if value and (key in self.settings or len(self.settings) < 1000):
                 self.settings[key] = value
 
     def add_line(self, number: int, text: str, logged: bool, source: str) -> None:

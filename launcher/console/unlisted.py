@@ -5,7 +5,7 @@ The parts of the software are the rows of components.toml, where their fields ar
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,12 +17,12 @@ from launcher.console.run_facts import RunFacts
 from launcher.console.tracebacks import Owner, Quote
 from launcher.core.tables import read_tables, record
 from launcher.record.fix import Change, Fix
-from launcher.verl.code_settings import Condition, conditions, requirements, within
+from launcher.verl.code_settings import Condition, conditions, default_of, requirements, within
 from launcher.verl.versions import newest
 
 _NEAR = 4  # innermost frames whose own settings come before those of their component
 _WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
-_LONG = 12  # characters of a setting's name that is not a word of the language
+_LONG, _SHORT = 12, 8  # characters of a setting's name that is not a word of the language; of one that is likely
 _ABOVE = 40  # lines above an exception in which the line that decides it is looked for
 # An exception that says little by itself: one of another process before it is its reason.
 _THIN = re.compile(
@@ -30,6 +30,7 @@ _THIN = re.compile(
     r"|(?:\w+\.)*\w*(?:Timeout|Connection|Cancelled)\w*Error|AssertionError$|RuntimeError: .*(?:failed|died|exited)"
 )
 _VERL = re.compile(r"(?:actor_rollout_ref|critic|data|trainer|algorithm|reward\w*|custom_reward_function|ray_kwargs)\.")
+_QUOTED = re.compile(r"""['"`]([A-Za-z][\w.-]{1,40})['"`]|(?:: |=|\bgot )([A-Za-z][\w.-]{1,40})\b""")
 _VALUE = re.compile(r"0x[0-9a-f]+|/\S+/|\b\d[\d.,]*\b|[\[{(].{60,}")
 
 
@@ -92,7 +93,7 @@ def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Pla
     file = frame.partition(":")[0] if ":" in frame else f"process {frame}" if frame and frame == error.source else ""
     if error.owner is Owner.USER and error.frame is not None:
         file = error.frame.text.partition('"')[2].partition('"')[0]
-    setting = _setting(error, component, log.facts)
+    setting = _setting(text, error, component, log.facts)
     packages = tuple(_packages(component, log.facts))
     return Place(component.name if component else "", file, setting, packages, _search(error, component, frame))
 
@@ -116,37 +117,62 @@ def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, s
     return next((each for each in _components() if each.text and re.search(each.text, text)), None), ""
 
 
-def _setting(error: ErrorLine, component: Component | None, facts: RunFacts) -> Setting | None:
+def _setting(text: str, error: ErrorLine, component: Component | None, facts: RunFacts) -> Setting | None:
+    """The setting whose value the message quotes, that runs the innermost frames, or that they or the message name.
+
+    One that has its default is never at fault.
+    """
     given = {newest(key): value for key, value in facts.settings.items()} | facts.settings
+    set_ = {key: value for key, value in given.items() if _is_set(key, value)}
+    quoted = {word for pair in _QUOTED.findall(text) for word in pair} & {value.strip("'\"") for value in set_.values()}
+    having = [key for key in set_ if key in facts.settings and set_[key].strip("'\"") in quoted]
+    having = [key for key in having if key.startswith("actor_rollout_ref.")] or having  # others follow the actor's
+    if len(having) == 1:
+        default = default_of(having[0])
+        words = f"{having[0]}={set_[having[0]]}"
+        return Setting(having[0], set_[having[0]], words, False, "" if default == "null" else default)
     alike = {key.rpartition(".")[2]: key for key in facts.settings if not _VERL.match(key)}  # of other trainers
     frames = [place for place in reversed(error.calls) if ":" in place]
     imported = (f"import {'.'.join(each.split('/')[:2]).removesuffix('.py')}" for each in (*_modules(error), *frames))
-    near = chain(*(conditions(each, error.codes.get(each, "")) for each in (*frames[:_NEAR], *imported)))
-    far = chain(*(conditions(each, error.codes.get(each, "")) for each in frames[_NEAR:]))
-    own = component.settings if component is not None else ()
-    for decides, found in ((True, near), (False, own), (True, far)):
-        for each in found:
-            key = each.key if each.key in given else alike.get(each.key.rpartition(".")[2], each.key)
-            value = given.get(key)
-            if (value is None and not decides) or (value is not None and not each.holds(value)):
-                continue  # this run does not have it, or has it otherwise
-            if decides and (each.broad or (value is None and len(given) > _WHOLE)):
-                continue
+    near = frames[:_NEAR]
+    for each in chain(*(conditions(place, error.codes.get(place, "")) for place in (*near, *imported))):
+        key = each.key if each.key in given else alike.get(each.key.rpartition(".")[2], each.key)
+        value = given.get(key)
+        known = each.holds(value) if value is not None else len(given) <= _WHOLE
+        if known and not each.broad:
             without = "" if each.key.endswith(("path", "files")) else each.without or ""
-            return Setting(key, value or "", each.words, decides, without)
-        if decides and found is near and (named := _named(error, facts)) is not None:
-            return named
-    return None
+            return Setting(key, value or "", each.words, True, without)
+    return _named(" ".join((text, *near, *(error.codes.get(place, "") for place in near))), component, set_)
 
 
-def _named(error: ErrorLine, facts: RunFacts) -> Setting | None:
-    """The setting of the run whose name the exception has: `tensor parallel size` is that of Megatron."""
-    text = _plain(error.message)
-    for key, value in facts.settings.items():
-        name = _plain(key.rpartition(".")[2])
-        if len(name) >= _LONG and name in text and not key.endswith(("path", "name")):
-            return Setting(key, value, f"{key}={value}", False)
-    return None
+def _is_set(key: str, value: str) -> bool:
+    """Whether a setting has a value other than its default; names of runs and their folders say nothing."""
+    off = value.strip("'\"").lower() in ("", "null", "none", default_of(key).lower())
+    return not off and not key.startswith(("trainer.", "hydra."))
+
+
+def _named(text: str, component: Component | None, set_: Mapping[str, str]) -> Setting | None:
+    """The setting of the run whose name the text has: `tensor parallel size` is that of Megatron.
+
+    Of the component's own settings also short names and paths count.
+    """
+    plain = _plain(text)
+    for each in component.settings if component is not None else ():
+        value = set_.get(each.key)
+        path = value is not None and value.count("/") > 1 and value.strip("'\"") in text
+        if value is not None and each.holds(value) and (path or _has_name(plain, each.key, _SHORT)):
+            return Setting(each.key, value, each.words, False, each.without or "")
+    found = next((key for key in set_ if _has_name(plain, key, _LONG)), None)
+    return None if found is None else Setting(found, set_[found], f"{found}={set_[found]}", False)
+
+
+def _has_name(text: str, key: str, shortest: int) -> bool:
+    name = _plain(key.rpartition(".")[2])
+    return (
+        len(name) >= shortest
+        and not key.endswith(("path", "name"))
+        and re.search(rf"(?<![a-z]){name}", text) is not None
+    )
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.preset.effective import EffectiveConfig, Source, of_draft
+from launcher.preset.effective import EffectiveConfig, Setting, Source, of_draft
 from launcher.preset.field_values import field_named, where_of
 from launcher.preset.files import restore
 from launcher.preset.schema import FIELDS
@@ -14,6 +14,7 @@ from launcher.preset.yaml_text import text_of, value_of
 from launcher.record.fix import UNKNOWN, Change, Fix, Offer
 from launcher.record.info import Edit
 from launcher.verl.config import BATCH, MINI
+from launcher.verl.versions import newest
 
 _RATE = 0.1  # below, a value is a rate or a coefficient, whose scale is logarithmic
 _ORIGINS: Mapping[Source, str] = {
@@ -44,6 +45,13 @@ def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
         return of_draft(restore("", preset).values())
     except UserError:
         return EffectiveConfig()
+
+
+def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:
+    """The configuration with the settings that a log has; None for a log without any."""
+    known = {newest(key): text for key, text in settings.items()} | dict(settings)
+    given = {key: Setting(None if text == "None" else value_of(text), "override") for key, text in known.items()}
+    return EffectiveConfig(settings=given) if given else None
 
 
 def shown_name(key: str) -> str:

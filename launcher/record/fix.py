@@ -172,7 +172,7 @@ def _setting(change: Change, name: str, moves: Moves, mark: str) -> str:
     """`KEY=kl, abs or mse`; in a run `KEY=kl (now k3)`."""
     if change.key in moves:
         now, wanted = moves[change.key]
-        return f"{mark}{name}={wanted}{mark} (now {now})"
+        return f"{mark}{name}={wanted}{mark}{'' if now == UNSET else f' (now {now})'}"
     first, *others = list(map(_plain, change.values)) or [UNKNOWN]
     more = f"{', '.join(['', *others[:-1]])} or {others[-1]}" if others else ""
     return f"{mark}{name}={first}{mark}{more}"

@@ -28,6 +28,7 @@ from launcher.record.levels import Level
 from launcher.runs.act.demo import replay
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
 from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
@@ -329,4 +330,26 @@ def test_a_log_before_its_first_step_is_not_taken_for_veRLs(tmp_path: Path) -> N
     path.write_text("(pid=7) /root/slime/slime/utils/http.py:12: UserWarning: x\n(Actor pid=8) loading\n")
 
     with pytest.raises(UserError, match="log of slime without a step"):
+        resolve(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('trl/trainer/grpo_trainer.py", line 9, in train\n    x()\nValueError: no such thing\n', "TRL"),
+        ('site/nowhere.py", line 1, in <module>\n    import q\nImportError: no such thing\n', None),
+    ],
+)
+def test_a_crash_before_the_first_step_is_diagnosed_whatever_wrote_it(
+    tmp_path: Path, text: str, title: str | None
+) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(f'loading\nTraceback (most recent call last):\n  File "/opt/{text}')
+
+    source = resolve(str(path), text=True)
+    assert isinstance(source, LogFile) and (source.framework and source.framework.title) == title
+    found = diagnosis(source)
+    assert "no such thing" in found.evidence[0].text and found.failed
+    assert title is None or not any("ppo-tui" in fix.text for fix in found.fixes)
+    with pytest.raises(UserError):
         resolve(str(path))

@@ -9,14 +9,17 @@ from launcher.console.causes import catalogue
 from launcher.health.catalogue import rules
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
-from launcher.preset.settle import configuration, offers, setting_name, settings_of, value_now
+from launcher.preset.settle import configuration, of_log, offers, setting_name, settings_of, value_now
+from launcher.preset.yaml_text import value_of
 from launcher.record.fix import Fix, Offer, fix_of
 from launcher.runs.watch.run_diagnosis import explained
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.stalls import reasons
 from launcher.verl import defaults
+from launcher.verl.code_settings import default_of
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "logs").glob("*.log.gz"))
+FAILED = sorted((Path(__file__).parents[1] / "data" / "failures").glob("threads/learn*/*.log"))
 PRESET = load("gsm8k-0.5b-24gb").snapshot()
 FIXES = {fix.text: fix for cause in catalogue() for fix in cause.fixes}
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -133,6 +136,31 @@ def test_a_command_for_the_run_is_for_runs_that_were_started_here() -> None:
 def test_a_log_from_elsewhere_is_not_advised_to_resume(log: Path) -> None:
     texts = [offer.text for offer in explained(LogFile(log, False)).offers]
     assert not any("RUN" in text or "ppo-tui resume" in text for text in texts), texts
+
+
+@pytest.mark.parametrize("log", [*RECORDED, *FAILED], ids=lambda path: path.name)
+def test_no_advice_about_a_log_is_in_force_and_no_setting_named_has_its_default(log: Path) -> None:
+    found = explained(LogFile(log, False))
+    config, place = of_log(found.diagnosis.settings), found.diagnosis.place
+    if place is not None and place.setting is not None and place.setting.value:
+        assert place.setting.value.lower() not in ("none", "null", default_of(place.setting.key).lower())
+    for each in found.offers if config is not None else ():
+        assert all(edit.before != edit.now for edit in each.edits)
+        sets = [change for change in each.fix.changes if change.operation == "set" and config.is_set(change.key)]
+        assert all(value_now(change.key, config) not in map(value_of, map(str, change.values)) for change in sets), (
+            each.text
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "advised"), [("data.filter_overlong_prompts=true", False), ("data.filter_overlong_prompts=false", True)]
+)
+def test_fixes_are_settled_on_the_command_of_a_plain_log(tmp_path: Path, given: str, advised: bool) -> None:
+    log = tmp_path / "x.log"
+    error = "RuntimeError: Prompt length 1033 is longer than 512."
+    log.write_text(f"Error executing job with overrides: ['{given}']\nTraceback (most recent call last):\n{error}\n")
+    texts = [offer.text for offer in explained(LogFile(log, False)).offers]
+    assert any("filter_overlong_prompts" in text for text in texts) is advised, texts
 
 
 def test_a_fix_for_other_runs_is_left_out() -> None:

@@ -44,12 +44,33 @@ CASES = {
         log(
             "vllm/v1/engine/core.py:run_engine_core",
             "vllm/model_executor/models/qwen3_vl_moe.py:load_fused_expert_weights",
-            error="ValueError: an odd shape",
+            error="ValueError: an odd shape for pipeline parallel size 2",
             settings="'actor_rollout_ref.rollout.pipeline_model_parallel_size=2'",
         ),
         ("vLLM: model and its weights", "vllm/model_executor/models/qwen3_vl_moe.py"),
         "it depends on actor_rollout_ref.rollout.pipeline_model_parallel_size=2",
         "isolate: set actor_rollout_ref.rollout.pipeline_model_parallel_size=1",
+    ),
+    "the only setting with the value that the message quotes": (
+        log(
+            "verl/workers/rollout/vllm_rollout/vllm_async_server.py:_apply_quantization",
+            error="ValueError: Currently only support ['fp8', 'torchao'] quantization, got: int3",
+            settings="'actor_rollout_ref.rollout.quantization=int3', 'actor_rollout_ref.rollout.dtype=half'",
+        ),
+        ("vLLM in veRL", "verl/workers/rollout/vllm_rollout/vllm_async_server.py"),
+        "it depends on actor_rollout_ref.rollout.quantization=int3",
+        "",
+    ),
+    "a quoted value, which has a default": (
+        log(
+            "verl/workers/engine/fsdp/transformer_impl.py:_build_module",
+            "verl/utils/torch_dtypes.py:to_dtype",
+            error="RuntimeError: unexpected precision: bf8",
+            settings="'actor_rollout_ref.actor.fsdp_config.model_dtype=bf8'",
+        ),
+        ("trainer of veRL", "verl/utils/torch_dtypes.py"),
+        "it depends on actor_rollout_ref.actor.fsdp_config.model_dtype=bf8",
+        "isolate: set actor_rollout_ref.actor.fsdp_config.model_dtype=fp32",
     ),
     "a class that is registered under a name": (
         log(
@@ -72,7 +93,22 @@ def test_the_component_and_the_setting_are_named(
     assert found.cause == "unknown" and found.confidence == "likely" and found.place is not None
     assert (found.place.component, found.place.file) == where
     assert dict(found.place.rows)["setting"] == because
-    assert found.fixes[0].text.startswith(isolated) and "not a fix" in found.fixes[0].text
+    assert found.fixes[0].text.startswith(isolated) and ("not a fix" in found.fixes[0].text) is bool(isolated)
+
+
+@pytest.mark.parametrize(
+    ("frame", "error", "settings"),
+    [
+        ("vllm/v1/core.py:run", "ValueError: odd", "rollout.tensor_model_parallel_size=4"),
+        ("sglang/srt/models/x.py:load", "KeyError: 'w'", "rollout.load_format=auto"),
+        ("vllm/model_executor/x.py:quantize", "ValueError: got: None", "rollout.quantization=None"),
+        ("vllm/model_executor/x.py:load", "ValueError: Load format `dummy` is odd", "rollout.load_format=dummy"),
+        ("vllm/x.py:load", "ValueError: got: half", "rollout.dtype=half', 'actor_rollout_ref.actor.strategy=half"),
+    ],
+)
+def test_no_setting_is_named_that_the_failure_does_not_show(frame: str, error: str, settings: str) -> None:
+    place = diagnosis_of(log(frame, error=error, settings=f"'actor_rollout_ref.{settings}'")).place
+    assert place is not None and place.component and place.setting is None
 
 
 def test_a_setting_that_the_run_has_otherwise_is_not_named() -> None:

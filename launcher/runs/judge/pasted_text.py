@@ -10,7 +10,7 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
 from launcher.preset.effective import of_draft
 from launcher.preset.files import load_text
-from launcher.preset.settle import offers, settings_of
+from launcher.preset.settle import of_log, offers, settings_of
 from launcher.record.fix import Offer
 from launcher.runs.watch.run_diagnosis import Explanation
 from launcher.scripts import pasted
@@ -74,7 +74,7 @@ def explain(text: str) -> PastedReading:
     found = diagnose(log)
     if found.cause == "running":  # of a log people paste the part with the error, not the end
         found = errors_so_far(log) or found
-    config = None
+    config = of_log(found.settings)
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:
             config = of_draft(load_text(Path("pasted.yaml"), command.text).values())

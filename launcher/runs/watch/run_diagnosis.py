@@ -11,7 +11,7 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.console.endings import LOST
 from launcher.core.format import SHORT_ID
 from launcher.metrics.frameworks import Framework, described
-from launcher.preset.settle import configuration, offers
+from launcher.preset.settle import configuration, of_log, offers
 from launcher.record.attempt import Exit
 from launcher.record.fix import Offer
 from launcher.record.layout import AttemptDir, RunDir
@@ -127,7 +127,7 @@ def explanation(run: RunDir) -> Explanation | None:
 def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
     preset = last_settings(source)[0].preset if isinstance(source, RunDir) else None
     imported = isinstance(source, LogFile) or current(source, checks=False).state == "imported"
-    config = None if preset is None else configuration(preset)
+    config = of_log(found.settings) if preset is None else configuration(preset)
     return Explanation(found, offers(found.fixes, config, imported=imported))
 
 

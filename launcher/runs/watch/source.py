@@ -40,11 +40,14 @@ class LogFile:
         return self.path if self.file_logger else None
 
 
-def resolve(word: str, names: Framework | None = None) -> RunDir | LogFile:
-    """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file."""
+def resolve(word: str, names: Framework | None = None, *, text: bool = False) -> RunDir | LogFile:
+    """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file.
+
+    `text`: only the text of a file is read, so that it needs no steps and any program may have written it.
+    """
     path = Path(word).expanduser()
     if path.is_file():
-        return _recognized(path, names)
+        return _recognized(path, names, text=text)
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
     if path.is_dir() and "/" in word:
@@ -65,9 +68,11 @@ def log_file(word: str, names: Framework | None = None) -> LogFile:
     return _recognized(path, names)
 
 
-def _recognized(path: Path, names: Framework | None) -> LogFile:
-    """The file as a log. Raises UserError for one that neither veRL nor another known framework has written."""
-    from launcher.console.recognize import is_script, is_verl_output  # with the catalogue of causes
+def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> LogFile:
+    """The file as a log. Raises UserError for one that neither veRL nor another known framework has written, or, where
+    its `text` is enough, for one without an error.
+    """
+    from launcher.console.recognize import has_errors, is_script, is_verl_output  # with the catalogue of causes
     from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows, unknown_metrics, without_steps
 
     start = next(chunks(path), b"")
@@ -79,10 +84,13 @@ def _recognized(path: Path, names: Framework | None) -> LogFile:
         return LogFile(path, file_logger=True, framework=framework)
     if framework := recognize(chunks(path), names):
         return LogFile(path, file_logger=False, framework=framework)
+    other = without_steps(start)
+    if text and (other is not None or has_errors(chunks(path))):
+        return LogFile(path, file_logger=False, framework=other)
     verls = any(map(_VERLS.search, chunks(path)))  # else the marks of Ray may be of another framework's log
     unknown = None if verls else unknown_metrics(chunks(path))
     if names is None and unknown is None and is_verl_output(lambda: chunks(path)):
-        if (other := without_steps(start)) is not None:
+        if other is not None:
             raise UserError(
                 f"{path} is a log of {other.title} without a step", "wait for its first step, then try again"
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from launcher.console.recognize import is_verl_output
+from launcher.console.recognize import has_errors, is_verl_output
 from launcher.core.errors import UserError
 from launcher.core.secrets import redact
 from launcher.scripts.pasted import mentions
@@ -105,9 +105,9 @@ def _script(lines: list[str]) -> Command | None:
 
 
 def _log(lines: list[str]) -> str:
-    """The output of veRL in a text, in its lines."""
+    """The output of veRL in a text, or that of another program with an error, in its lines."""
     for kept in (without_prose(lines), lines):
         log = redact("\n".join(kept))
         if is_verl_output(partial(list, [log.encode()])):
             return log
-    return ""
+    return log if has_errors([log.encode()]) else ""
