@@ -9,7 +9,6 @@ from launcher.core.text import near_hint
 from launcher.health import keys, verdict
 from launcher.health.applies import fitting
 from launcher.health.catalogue import rules
-from launcher.health.causes import explained
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
@@ -215,7 +214,7 @@ class Checklist:
         """All rows, the worst first."""
         if self._checks is None:
             checks = (entry.check(self._config, self._logged, self._step) for entry in self._entries.values())
-            self._checks = verdict.sort(explained(checks))
+            self._checks = verdict.sort(verdict.explained(checks))
         return self._checks
 
     def take_errors(self) -> list[Exception]:

@@ -1,19 +1,17 @@
 """The user's `health:` settings: preset, limits, debounce, rules switched off or muted."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
-from launcher.health.alerting import OPTIONS, AlertSettings
 from launcher.health.catalogue import rules
 from launcher.health.clauses import Values
 from launcher.record.levels import FLAGS
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-_OPTIONS = ("preset", *OPTIONS)
 REMOVED = ("stop_behind",)  # in stored runs; nothing reads them
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
@@ -40,12 +38,12 @@ class _Own:
     switches: dict[str, Any] = field(default_factory=dict)
 
 
-def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
+def read(settings: Mapping[str, Any] | None, others: Collection[str] = ()) -> dict[str, Limits]:
     """The effective limits of every rule.
 
-    `settings` is the `health:` block, nested or with dotted names. A limit that the user sets is
+    `settings` is what the `health:` block has about them, nested or with dotted names. A limit that the user sets is
     taken as it is, without the preset's factor; its release limit moves along. Raises UserError for unknown
-    names, values that are not numbers, and limits out of order.
+    names, values that are not numbers, and limits out of order; `others` are options that may have been meant.
     """
     own = {rule: _Own() for rule in rules()}
     preset = "default"
@@ -58,16 +56,10 @@ def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
             preset = str(value)
         elif head.upper() in rules():
             _set(own[head.upper()], head.upper(), rest, value)
-        elif head not in (*_OPTIONS, *REMOVED):
-            hint = near_hint(head.upper(), rules()) or near_hint(head, _OPTIONS)
+        elif head not in REMOVED:
+            hint = near_hint(head.upper(), rules()) or near_hint(head, ("preset", *others))
             raise UserError(f"health.{head} is not a rule or an option", hint)
     return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in rules()}
-
-
-def check_health(settings: Mapping[str, Any]) -> None:
-    """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
-    read(settings)
-    AlertSettings.read(settings).targets()
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

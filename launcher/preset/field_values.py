@@ -97,7 +97,7 @@ def _unsayable(value: Any) -> str | None:
 
 def unhealthy(settings: Any) -> str | None:
     """Why the `health` of a preset is refused, in one sentence; None when it is not."""
-    from launcher.health.settings import check_health
+    from launcher.preset.alerting import check_health
 
     try:
         if isinstance(settings, Mapping):

@@ -13,7 +13,7 @@ from launcher import topics
 from launcher.cli.completion import SCRIPTS, WORDS, complete
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
-from launcher.health.alerting import OPTIONS
+from launcher.preset.alerting import OPTIONS
 from launcher.settings import _NAMES
 
 SEARCHES = Path(__file__).parents[1] / "data" / "searches.toml"

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from launcher.health.catalogue import rules
-from launcher.health.causes import causes, explained
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import sort
+from launcher.health.verdict import causes, explained, sort
 from launcher.machine.targets import message
 from launcher.record.check import Check
 from launcher.record.fix import Fix

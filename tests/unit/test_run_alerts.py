@@ -13,9 +13,8 @@ from waiting import PATIENCE, wait_until
 
 from launcher.cli import plain
 from launcher.core.errors import UserError
-from launcher.health.alerting import AlertSettings
-from launcher.health.settings import check_health
 from launcher.machine import targets
+from launcher.preset.alerting import AlertSettings, check_health
 from launcher.record.events import Alert, EventLog
 from launcher.record.layout import create
 from launcher.record.levels import Level
@@ -248,6 +247,11 @@ def test_a_preset_names_targets_of_config_yaml(inbox: list[dict[str, Any]]) -> N
     with pytest.raises(UserError, match="'phon' is not a target") as caught:
         check_health({"alert_to": ["phon"]})
     assert "phone" in (caught.value.hint or "")
+
+
+def test_a_misspelled_option_has_the_nearest_one_as_its_hint() -> None:
+    with pytest.raises(UserError, match="did you mean 'stop_on'"):
+        check_health({"stop_onn": []})
 
 
 def test_mail_goes_through_sendmail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

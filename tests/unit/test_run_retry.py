@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from launcher.core.errors import UserError
-from launcher.health.alerting import AlertSettings
+from launcher.preset.alerting import AlertSettings
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir, create
 from launcher.runs.supervise.spawn import wait_before_retry

@@ -51,7 +51,8 @@ def enough_samples(subject: Subject) -> Findings:
 
 def thresholds(subject: Subject) -> Findings:
     """HEALTH-1: each key of `health` is a rule, a limit or an alert of ppo-tui; otherwise no run starts."""
-    from launcher.health.settings import REMOVED, check_health
+    from launcher.health.settings import REMOVED
+    from launcher.preset.alerting import check_health
 
     settings = subject.loaded.preset.health
     for name in filter(settings.get, REMOVED):

@@ -18,9 +18,9 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.format import counted
 from launcher.data import toy
-from launcher.health.settings import check_health
 from launcher.machine import capacity
 from launcher.machine.host import host_memory
+from launcher.preset.alerting import check_health
 from launcher.preset.files import restore
 from launcher.record import queued
 from launcher.record.process import ProcessId

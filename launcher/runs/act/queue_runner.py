@@ -16,9 +16,8 @@ from typing import Any
 from launcher.check.gate import Ahead, admit_waiting
 from launcher.core.errors import UserError
 from launcher.core.format import counted
-from launcher.health.alerting import STOPPERS
-from launcher.health.settings import check_health
 from launcher.machine.sampler import VISIBLE, visible
+from launcher.preset.alerting import STOPPERS, check_health
 from launcher.preset.files import LoadedPreset, load, restore, with_settings
 from launcher.record import queued
 from launcher.record.info import Origin

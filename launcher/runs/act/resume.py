@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from launcher.core.errors import UserError
 from launcher.core.files import discard
-from launcher.health.settings import check_health
+from launcher.preset.alerting import check_health
 from launcher.preset.files import restore
 from launcher.record import control
 from launcher.record.events import Action, EventLog

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.data import toy
-from launcher.health.settings import check_health
+from launcher.preset.alerting import check_health
 from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.preset.yaml_text import text_of

@@ -19,6 +19,7 @@ from launcher.machine.sampler import Sampler
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
+from launcher.preset.alerting import limits_of
 from launcher.preset.flow import rows_of
 from launcher.preset.resolved import Resolved, from_config
 from launcher.record.events import LevelChange
@@ -45,7 +46,7 @@ def checklist_maker(
     def make(keys: Mapping[str, Any]) -> Checklist:
         return Checklist(
             config=keys,
-            settings=info.health,
+            settings=limits_of(info.health),
             gpu_total_gb=sizes.get("gpu_total_gb"),
             host_total_gb=sizes.get("host_total_gb"),
             clock=clock,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import orjson
 
 from launcher.core.text import clean
-from launcher.health.alerting import AlertSettings
+from launcher.preset.alerting import AlertSettings
 from launcher.record.levels import Level
 
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})

@@ -9,11 +9,11 @@ from launcher.core import clock
 from launcher.core.errors import UserError
 from launcher.core.format import GIB
 from launcher.core.tail import LineTail, Tail
-from launcher.health.alerting import AlertSettings
 from launcher.health.keys import RUN_MEMORY
 from launcher.metrics.frameworks import described
 from launcher.metrics.host import HostLoad
 from launcher.metrics.records import StepRecord
+from launcher.preset.alerting import AlertSettings
 from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, EventLog, LevelChange, Note, read_kind
 from launcher.record.info import RunInfo

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from launcher.core.files import discard, move_in
 from launcher.health import keys
-from launcher.health.alerting import AlertSettings
 from launcher.metrics.records import StepRecord
+from launcher.preset.alerting import AlertSettings
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo

@@ -14,10 +14,10 @@ from pathlib import Path
 from launcher.core import clock
 from launcher.core.errors import UserError
 from launcher.core.format import duration
-from launcher.health.alerting import AlertSettings
 from launcher.machine import targets
 from launcher.machine.host import disks, oom_kills
 from launcher.metrics.frameworks import described
+from launcher.preset.alerting import AlertSettings
 from launcher.record import control
 from launcher.record.attempt import Exit, MachineEnd
 from launcher.record.damage import Failure

@@ -70,7 +70,7 @@ class Notices:
 
 def notify_ways(info: RunInfo) -> frozenset[str]:
     """`health.notify` of a run's preset; all ways if it has none."""
-    from launcher.health.alerting import AlertSettings
+    from launcher.preset.alerting import AlertSettings
 
     try:
         return AlertSettings.read(info.health).notify

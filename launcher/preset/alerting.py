@@ -1,4 +1,4 @@
-"""The options of a preset's `health:` block that are about acting on a flag; `settings` has those about limits.
+"""The options of a preset's `health:` block that are about acting on a flag; `launcher.health` has those about limits.
 
 health:
   on_alert: [curl, -sd, "@-", https://ntfy.sh/my-runs]   # an argument list; the event comes as JSON on stdin
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health.catalogue import rules
+from launcher.health.settings import read
 from launcher.settings import read_alerts
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
@@ -90,6 +91,17 @@ class AlertSettings:
                 hint = near_hint(name, list(known), "add it under alerts: in config.yaml")
                 raise UserError(f"health.alert_to: {name!r} is not a target in config.yaml", hint)
         return list(known) if self.alert_to is None else list(self.alert_to)
+
+
+def limits_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest of a `health:` block, which is for the rules."""
+    return {name: value for name, value in settings.items() if name not in OPTIONS}
+
+
+def check_health(settings: Mapping[str, Any]) -> None:
+    """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
+    read(limits_of(settings), OPTIONS)
+    AlertSettings.read(settings).targets()
 
 
 def _read(name: str, value: Any) -> Any:
