@@ -21,6 +21,7 @@ from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.source import resolve
+from launcher.runs.watch.steps import steps
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ def read(folder: Path) -> list[PublicRun]:
         alarms = [
             each for each in result.changes if each.rose and each.after >= Level.WARN and each.rule not in OF_THE_HOST
         ]
-        steps = sum(any(map(keys.is_training, record.data)) for record in result.in_order)
-        found.append(PublicRun(said["file"], said["verdict"], said.get("broken_from"), steps, alarms))
+        trained = sum(any(map(keys.is_training, record.data)) for _, record in steps(source))
+        found.append(PublicRun(said["file"], said["verdict"], said.get("broken_from"), trained, alarms))
     return found
 
 

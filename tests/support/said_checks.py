@@ -121,11 +121,12 @@ def against_past(*names: str) -> Callable[[Past, str, str, str], bool]:
 
 
 def beside_rewards(past: Past, loss: str, span: str) -> bool:
-    """The value loss beside the usual range of the rewards of a step, 0 where they never differed."""
+    """The value loss beside the usual range of the rewards of a step; where none had one, that of their means."""
     ends = [
         (data["critic/score/max"], data["critic/score/min"]) for _, data in past.steps if "critic/score/max" in data
     ]
-    ranges = [0.0, *(high - low for high, low in ends)]
+    scores = past.values("critic/score/mean")[-40:] or [0.0]
+    ranges = [high - low for high, low in ends if high > low] or [max(scores) - min(scores)]
     shown = Shown.of(span)
     return Shown.of(loss).is_(past.median(3, *LOSS)) and shown.high >= min(ranges) and shown.low <= max(ranges)
 
