@@ -109,8 +109,9 @@ PROMPTS = {"data.max_prompt_length": 64}
 GATES = [
     # bad from the first step
     Gate("a critic explodes from the first step", "CRIT-1", value([898 * 1.9**n for n in range(10)]), CRITICAL),
+    Gate("it is far too large, though it falls", "CRIT-1", value([616 * 0.8**n for n in range(10)]), WARN),
     Gate("it is as bad as it began", "CRIT-1", value([900.0] * 10), WARN),
-    Gate("a fresh critic learns", "CRIT-1", value([40 * 0.8**n for n in range(10)]), OK),
+    Gate("a fresh critic learns", "CRIT-1", value([15 * 0.8**n for n in range(10)]), OK),
     Gate("the loss is small for rewards of 100", "CRIT-1", value([5000.0] * 10, high=100), OK),
     Gate("gradients in the thousands", "GRAD-1", of("actor/grad_norm", [4000.0] * 5), WARN),
     Gate("gradients of 100", "GRAD-1", of("actor/grad_norm", [100.0] * 15), OK),

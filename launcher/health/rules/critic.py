@@ -13,9 +13,8 @@ from launcher.record.levels import CRITICAL, NOTICE, WARN
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
 _BEGUN = 5  # losses from which it is known whether the first one was only the start
-_FALLEN = 0.8  # of the first loss
 _LOSS = Measure(metric=keys.VALUE_LOSS, span=POSITIVE)
-_STAYS = Measure("median of 3 steps, not below the first", keys.VALUE_LOSS, POSITIVE)
+_STAYS = Measure("median of 3 steps", keys.VALUE_LOSS, POSITIVE)
 _SHARE = Measure("median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
 
@@ -68,11 +67,13 @@ class CriticFit(Rule):
         return reading
 
     def _own(self, limits: Values, x: float, usual: float) -> Clause:
-        """By the rewards' own scale, for a loss that has not fallen since the first step: such a start is not usual."""
-        loss, span = self.models[0], self.reward.span
-        stays = span > 0 and loss.median(3) >= _FALLEN * loss.origin
+        """By the rewards' own scale: a loss that is far beyond it after five steps is bad from the first one on.
+
+        The largest of a healthy critic in tests/data/bank is 3 times the squared range of rewards.
+        """
+        span = self.reward.span
         rungs = self.weighed(ladder(limits, "own", unit=span * span))
-        return loss.median(3) if stays else math.nan, rungs, _STAYS
+        return self.models[0].median(3) if span > 0 else math.nan, rungs, _STAYS
 
     def _loss(self, limits: Values, x: float, usual: float) -> Clause:
         span = self.reward.span
