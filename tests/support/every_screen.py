@@ -25,7 +25,7 @@ from tui.pages.queue.screen import QueueScreen
 
 # How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
 ROADS: dict[str, tuple[str, ...]] = {
-    "DashboardScreen": (),
+    "OpenedDashboard": (),
     "ChecksScreen": ("h",),
     "CheckDetailScreen": ("enter",),
     "EventsScreen": ("v",),

@@ -22,7 +22,7 @@ from launcher.record.state import RunState
 SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
-    "DashboardScreen": ("KL to reference", "WARN", "h checks"),
+    "OpenedDashboard": ("KL to reference", "WARN", "h checks"),
     "ChecksScreen": ("Unrewarded drift", "esc back"),
     "CheckDetailScreen": ("Unrewarded drift", "esc back"),
     "EventsScreen": ("KL-4", "esc back"),
@@ -127,7 +127,7 @@ async def test_a_screen_opens_and_moves_where_there_is_hardly_room(
         assert app.is_running
 
 
-@pytest.mark.parametrize("screen", ["DashboardScreen", "ChecksScreen", "ConfirmScreen", "HelpScreen", "palette"])
+@pytest.mark.parametrize("screen", ["OpenedDashboard", "ChecksScreen", "ConfirmScreen", "HelpScreen", "palette"])
 async def test_ascii_holds_for_what_textual_draws_too(make: SimpleNamespace, fullest: Path, screen: str) -> None:
     """Frames, scrollbars, messages, the palette: a font may lack all of them."""
     app = make.app(fullest, ascii=True)
@@ -197,7 +197,7 @@ async def test_no_text_of_a_file_acts_on_the_terminal(make: SimpleNamespace, hom
         dashboard = app.screen
         # a rule whose name is such a text has no reference
         others = ROADS.keys() - {"ConfirmScreen", "ReferenceScreen"}
-        for screen in ("DashboardScreen", "RunsScreen") if everything else others:
+        for screen in ("OpenedDashboard", "RunsScreen") if everything else others:
             await walk(pilot, screen)
             app.notify(PAYLOAD, markup=False)
             for key in ("down", "end") if screen == "RunsScreen" else ("down",):
@@ -207,7 +207,7 @@ async def test_no_text_of_a_file_acts_on_the_terminal(make: SimpleNamespace, hom
                 await pilot.press(key)
             if screen == "RunsScreen":
                 app.routes.show_run(run.path, None, read_only=False)
-                await until(pilot, lambda: type(app.screen).__name__ == "DashboardScreen")
+                await until(pilot, lambda: type(app.screen).__name__ == "OpenedDashboard")
                 dashboard = app.screen
             while app.screen is not dashboard:
                 app.pop_screen()

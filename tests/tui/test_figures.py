@@ -63,10 +63,10 @@ def test_the_chart_says_the_same_usual_as_the_check(make: SimpleNamespace) -> No
     assert said(plot(KL, steps, make.running(step=80, checks=checks), [])) == "0.308   usual 0.048"
 
 
-def test_a_run_without_kl_says_which_keys_would_show_it(make: SimpleNamespace) -> None:
+def test_a_run_without_kl_says_so(make: SimpleNamespace) -> None:
     shown = plot(KL, store(make.made_up(3, actor__pg_loss=0.1)), make.running(), [])
     assert shown.curves == []
-    assert "use_kl_loss or use_kl_in_reward" in str(shown.note)
+    assert shown.note == "no KL logged"  # which keys would show it is the advice of KL-0
 
 
 def test_before_the_first_step_no_figure_is_called_missing(make: SimpleNamespace) -> None:

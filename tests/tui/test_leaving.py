@@ -96,7 +96,7 @@ async def test_work_that_ends_under_another_page_waits_for_it(make: SimpleNamesp
         assert answers == ["a"]
 
 
-@pytest.mark.parametrize("page", [name for name in (*ROADS, *MAKERS) if name not in ("DashboardScreen", "RunsScreen")])
+@pytest.mark.parametrize("page", [name for name in (*ROADS, *MAKERS) if name not in ("OpenedDashboard", "RunsScreen")])
 async def test_leaving_several_times_at_once_leaves_one_page(make: SimpleNamespace, warned: Path, page: str) -> None:
     make.run(
         hex_id="0ld", name="older", attempts=[make.recorded(3)], state=make.ended("finished", created=make.start - 100)

@@ -9,7 +9,7 @@ import pytest
 from tui.kit.drawing.glyphs import to_ascii
 
 ROOT = Path(__file__).parents[2]
-_READ = set("\xa0‘’‚‛“”„‟•✗➜\N{RUNNER}")  # looked for in what people paste, never drawn
+_READ = set("\xa0‘’‚‛“”„‟•✗➜✨\N{RUNNER}")  # looked for in what people paste, never drawn
 
 
 def strings(file: Path) -> Iterator[str]:

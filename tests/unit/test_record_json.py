@@ -124,7 +124,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         types = typing.get_type_hints(hint)
         names = [f.name for f in dataclasses.fields(hint)] if hint in RECORDS else types
         return st.fixed_dictionaries({name: values(types[name]) for name in names}).map(lambda found: hint(**found))
-    known = {str: TEXTS, int: NUMBERS, float: FLOATS, bool: st.booleans(), NoneType: st.none(), Any: JSON}
+    known = {str: TEXTS, int: NUMBERS, float: FLOATS, bool: st.booleans(), NoneType: st.none(), Any: JSON, object: JSON}
     return st.sampled_from(Level) if hint is Level else known[hint]
 
 
@@ -147,7 +147,7 @@ def nearly(hint: Any) -> st.SearchStrategy[Any]:
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the declared type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
+    if hint in (Any, object):
         return True
     if origin in (typing.Union, UnionType):
         return any(fits(value, each) for each in arguments)
