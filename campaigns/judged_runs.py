@@ -212,7 +212,7 @@ def add(results: Path, to: Path, half: str) -> None:
             "id": run.id,
             "steps": len(run.steps),
             "rules": about.get("rules", []),  # any of them would name the fault
-            "vocabulary": TOY if about["preset"] == "toy-cpu" else VOCABULARY,
+            "vocabulary": TOY if about.get("preset") == "toy-cpu" else VOCABULARY,
             "settings": [word for word in about["settings"] if "/" not in word],
             "config": run.config,
             "alone": True,  # nothing of what the toy's runs have in common holds for it

@@ -121,7 +121,7 @@ ROWS: Sequence[Row] = (  # those that differ most from each other first; the fir
     _fault(
         "hashes",
         "in training each mark pays, in validation the answer",
-        ("HACK-1", "HACK-2", "HACK-3", "VAL-1"),
+        ("HACK-1", "HACK-2", "VAL-1"),
         _reward("marks_in_training"),
         *VALIDATED,
         steps=26,

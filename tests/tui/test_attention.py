@@ -277,7 +277,7 @@ def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(make: SimpleNames
     try:
         shown.wait_for(lambda text: "Unrewarded drift" in text)
         shown.send("\r")
-        shown.wait_for(lambda text: "Trial actor.lr 3e-6" in " ".join(text.split()))
+        shown.wait_for(lambda text: "e actor.lr 3e-6" in " ".join(text.split()))
         shown.send("e")
         shown.wait_for(lambda text: "actor.lr" in text and "6e-7" in text and "not saved" in text)
     finally:

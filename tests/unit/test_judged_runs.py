@@ -76,7 +76,7 @@ def test_tables_name_neither_the_run_nor_its_settings(
 def test_the_rules_stand_beside_the_verdicts(
     home: Any, results: Path, bank: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home.add(results, bank)
+    home.add(results, bank, "judged")
     about = json.loads((bank / "manifest.json").read_text())["runs"]
     assert sorted(about) == ["judged broken", "judged calm"]
     assert about["judged calm"]["settings"] == ["actor.lr=1e-5"]
@@ -91,7 +91,7 @@ def test_the_rules_stand_beside_the_verdicts(
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     rates, beside = importlib.import_module("health_bank"), importlib.import_module("health_judged")
     monkeypatch.setattr(rates, "BANK", bank)
-    monkeypatch.setattr(beside, "VERDICTS", verdicts)
+    monkeypatch.setattr(beside, "BANK", bank)
     rates._manifest.cache_clear()
     try:
         found = beside.judgements()

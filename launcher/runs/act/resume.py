@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from launcher.core.errors import UserError
 from launcher.core.files import discard
+from launcher.core.format import counted
 from launcher.preset.alerting import check_health
 from launcher.preset.files import restore
 from launcher.record import control
@@ -52,9 +53,9 @@ def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
     if completion(newest, state.total) and isinstance(trainer, dict):
         steps, epochs = trainer.get("steps"), trainer.get("epochs")
         if isinstance(steps, int):
-            return f"{newest} trainer.steps={newest + steps} ", f"Trains {steps} more steps. {there}"
+            return f"{newest} trainer.steps={newest + steps} ", f"Trains {counted(steps, 'more step')}. {there}"
         if isinstance(epochs, int):
-            return f"{newest} trainer.epochs={2 * epochs} ", f"Trains {epochs} more epochs. {there}"
+            return f"{newest} trainer.epochs={2 * epochs} ", f"Trains {counted(epochs, 'more epoch')}. {there}"
     return f"{newest} ", there
 
 
