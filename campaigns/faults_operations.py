@@ -317,7 +317,7 @@ def ended(old: Any, new: Any, now: Any) -> bool:
 
 
 OPERATIONS = (
-    Operation("status", "--note", house, cli("status", "--note", "7f3a1c-toy-cpu", "another note #more")),
+    Operation("note", house, cli("status", "--note", "7f3a1c-toy-cpu", "another note #more")),
     Operation("look", house, call(lambda: looked("7f3a1d-toy-cpu-x"))),
     Operation("copy a preset", house, cli("preset", "copy", "mine", "other")),
     Operation("rename a preset", house, cli("preset", "rename", "mine", "other"), both),
