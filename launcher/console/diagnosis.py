@@ -83,6 +83,8 @@ class Diagnosis:
     """As a shell shows it (134, not -6); None when unknown."""
     confidence: Confidence = "exact"
     place: Place | None = None
+    lost: bool = False
+    """Whether neither the log nor the supervisor shows how the run ended."""
     settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """veRL key -> value as text, as far as the log has them."""
 
@@ -90,11 +92,6 @@ class Diagnosis:
     def failed(self) -> bool:
         """Whether something went wrong; a run that finished, was stopped or still runs did not fail."""
         return self.cause not in ("finished", "stopped", "running")
-
-    @property
-    def known_cause(self) -> str | None:
-        """The entry of the catalog, if there is one."""
-        return self.cause if self.failed and self.cause != UNKNOWN else None
 
     def problem(self, offers: Sequence[Offer]) -> Problem:
         """The cause in the form of all problems, with the fixes that the run can use."""

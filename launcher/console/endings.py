@@ -15,7 +15,6 @@ from launcher.record.fix import Change, Fix
 MORE_EPOCHS = Change("trainer.total_epochs", "raise")
 ENGINE = re.compile(r"vLLM|SGLang|EngineCore|Scheduler")
 WORKERS = re.compile(r"TaskRunner|AgentLoop|RewardLoop|WorkerDict")
-LOST = "Run and supervisor ended without a message"
 
 
 def finished(log: Evidence) -> Diagnosis:
@@ -85,10 +84,11 @@ def lost(log: Evidence) -> Diagnosis:
     """Neither the supervisor nor the log shows how the driver ended."""
     return Diagnosis(
         UNKNOWN,
-        LOST,
+        "Run and supervisor ended without a message",
         "The driver and its supervisor were killed: the machine restarted, or a container or a batch job ended.",
         shorten([log.quote("last")]),
         (_resuming(log), Fix("check for a restart (`last reboot`) and for killed processes (`dmesg | tail`)")),
+        lost=True,
     )
 
 

@@ -94,7 +94,7 @@ def step_places(data: bytes) -> list[int]:
 def places_of(
     words: Sequence[bytes], others: Callable[[bytes], list[int]] | None = None
 ) -> Callable[[bytes], list[int]]:
-    """A function for the places of lines that have one of these words, and of `others`."""
+    """Returns a function that finds the lines with one of these words, and those that `others` finds."""
     return lambda data: sorted({*_found(data, words), *(others(data) if others else ())})
 
 

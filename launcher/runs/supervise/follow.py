@@ -58,7 +58,7 @@ class FileDriver:
         return not self._over.is_set()
 
     def terminate(self) -> None:
-        """Ends the following: the program itself is not touched."""
+        """Stops following the log: the program itself is not touched."""
         self.trouble = None
         self._wake.set()
 
@@ -66,7 +66,7 @@ class FileDriver:
         """Does nothing: the program is not ours."""
 
     def stop_orphan(self) -> None:
-        """Ends the following, because the folder of the run was removed."""
+        """Stops following the log: the folder of the run was removed."""
         self._wake.set()
 
     def status(self) -> tuple[int | None, str | None]:
@@ -74,7 +74,7 @@ class FileDriver:
         return None, None
 
     def clear(self) -> list[str]:
-        """Nothing is left: the following started no process."""
+        """Nothing is left: no process was started."""
         return []
 
     def _watch(self) -> None:

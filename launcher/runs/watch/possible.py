@@ -53,7 +53,7 @@ def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None
     if verb in (Verb.RESUME, Verb.DELETE) and state.going:
         return _LIVE
     if verb is Verb.STOP and state.going and info.followed:
-        return Refusal("another program runs it; 'ppo-tui stop' only ends the following")
+        return Refusal("another program runs it; 'ppo-tui stop' only stops following its log")
     return Refusal(_ENDED) if verb is Verb.STOP and not state.going else None
 
 

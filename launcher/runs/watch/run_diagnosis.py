@@ -8,7 +8,6 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
-from launcher.console.endings import LOST
 from launcher.core.format import SHORT_ID
 from launcher.metrics.frameworks import Framework, described
 from launcher.preset.settle import configuration, of_log, offers
@@ -71,7 +70,7 @@ def outcome(
     )
     if record.code is None and not asked and result.cause == "finished":
         return Outcome("finished", "finished")
-    if record.code is None and not asked and (result.title == LOST or result.cause == "running"):
+    if record.code is None and not asked and (result.lost or result.cause == "running"):
         return Outcome("lost", result.cause, result.title)
     if result.cause == "stopped" or (asked and result.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else

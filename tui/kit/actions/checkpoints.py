@@ -36,7 +36,7 @@ async def resume_run(page: Page[Any], run: RunDir) -> None:
 
 
 async def start_again(page: Page[Any], run: RunDir) -> None:
-    """Starts a new run with the settings of another one, which may be changed before. Runs in a worker."""
+    """Starts a new run with the settings of another one, which the user may change first. Runs in a worker."""
     from launcher.runs.act.fork import fork
 
     def act(step: int, settings: Sequence[str], force: bool) -> RunDir:
