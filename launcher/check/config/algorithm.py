@@ -28,7 +28,6 @@ BYPASS = "algorithm.rollout_correction.bypass_mode"
 BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
 """Metrics by which groups can be filtered without a custom reward function: veRL's own results."""
 _EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
-_LEGACY = {"trainer.use_v1": False}
 _MODULES = (
     f"{MODEL}.external_lib",
     f"{CRITIC}.model.external_lib",

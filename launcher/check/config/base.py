@@ -1,9 +1,8 @@
 """Helpers of the rules: making findings, and numbers that would work."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from launcher.check.finding import Finding
 from launcher.check.subject import Subject
@@ -64,11 +63,6 @@ def multiples(step: int, wish: int) -> list[int]:
     """The multiples of `step` next to `wish`, the smaller first: `multiples(8, 60)` is [56, 64]."""
     below = wish // step * step
     return [number for number in (below, below + step) if number > 0]
-
-
-def one_of(numbers: Sequence[Any]) -> str:
-    """`16 or 32`."""
-    return " or ".join(str(number) for number in numbers)
 
 
 def gpu_count(count: int) -> str:
