@@ -117,10 +117,15 @@ def test_who_lacks_verl_is_told_the_file_that_installs_it(stranger: Path, words:
     assert path.is_relative_to(stranger.parents[1]) and "torch==" in path.read_text(), done.stdout + done.stderr
 
 
-def test_the_screen_opens(stranger: Path) -> None:
-    terminal = Terminal([str(stranger)], os.environ)
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [((), ("toy-cpu", "Start a new run")), (("demo", "--speed", "100"), ("watching", "Finished"))],
+    ids=["list", "demo to its end"],
+)
+def test_the_screen_opens(words: tuple[str, ...], shown: tuple[str, ...], stranger: Path) -> None:
+    terminal = Terminal([str(stranger), *words], os.environ)
     try:
-        terminal.wait_for(lambda text: "toy-cpu" in text and "Start a new run" in text)
+        terminal.wait_for(lambda text: all(part in text for part in shown))
         terminal.send("q")
         terminal.process.wait(PATIENCE)
     finally:
@@ -141,17 +146,6 @@ def test_a_stranger_downloads_at_most_30_megabytes(wheel: Path, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     files = list(tmp_path.iterdir())
     assert len(files) > 10 and sum(file.stat().st_size for file in files) <= 30e6, files
-
-
-def test_the_demo_plays_to_its_end(stranger: Path) -> None:
-    terminal = Terminal([str(stranger), "demo", "--speed", "100"], os.environ)
-    try:
-        terminal.wait_for(lambda text: "watching" in text and "Finished" in text)
-        terminal.send("q")
-        terminal.process.wait(PATIENCE)
-    finally:
-        terminal.close()
-    assert terminal.process.returncode == 0
 
 
 @pytest.fixture
