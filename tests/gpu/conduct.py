@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from host import ENDED, Lane, look, memory_free, ppo_tui, processes, stacks, status, told, wait
+from host import ENDED, Lane, memory_free, ppo_tui, processes, stacks, status, told, wait
 from measure import figures, lines
 
 KIT = Path(os.environ.get("KIT", "kit"))
 RESULTS, CAPTURES = KIT / "results", KIT / "results/captures"
-KEYS = ("", "h", "g")  # the dashboard, the checklist, the GPUs
 BEGAN = time.time()
 UNTIL = float(os.environ.get("UNTIL", "inf"))  # unix seconds at which everything has to be over
 
@@ -141,9 +140,3 @@ def _stop(lane: Lane, run: str, result: dict[str, Any]) -> None:
     result["memory_after"] = memory_free(lane, run)
     result["memory_free_seconds"] = round(time.monotonic() - began, 1)
     result["processes_after"] = sorted(processes(run))
-
-
-def looked_at(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """Captures of the screens, live."""
-    for key in KEYS:
-        look(lane, run, result["name"], CAPTURES, key)

@@ -187,7 +187,7 @@ TOYS: Sequence[Row] = (  # on a host with many cores
         "a reward for length",
         "",
         REWARDS,
-        _reward("never_ends"),
+        _reward("long_toys"),
         *TOY_GRPO,
         rules=("REW-1", "TRUNC-1", "HACK-1", "LEN-1"),
     ),
