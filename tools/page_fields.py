@@ -22,7 +22,7 @@ def fields() -> str:
     for group, title in TITLES.items():
         lines += [
             f"## {title}\n",
-            table(("field", "veRL key", "meaning", "values", "default", "usual"), map(_row, fields_of(group))),
+            table(("field", "meaning, veRL key", "values", "default, usual"), map(_row, fields_of(group))),
         ]
     moves = [(code(move.new), code(move.old), move.since) for move in versions.moves()]
     lines += ["## Sources of usual values\n", table(("fields", "usual", "source"), map(_source, RANGES))]
@@ -38,7 +38,12 @@ def _row(spec: Spec) -> tuple[str, ...]:
     if spec.follows and spec.default is None:
         default = f"that of {code(spec.follows)}"
     usual = "; ".join(cell(each.words) for each in BY_VERL_KEY.get(spec.key, ()))
-    return (code(spec.name), code(f"{spec.plus}{spec.key}"), cell(spec.help), cell(spec.allowed + unit), default, usual)
+    meaning = _lines(cell(spec.help), code(f"{spec.plus}{spec.key}"))
+    return (code(spec.name), meaning, cell(spec.allowed + unit), _lines(default, usual))
+
+
+def _lines(*parts: str) -> str:
+    return "<br>".join(filter(None, parts))
 
 
 def _source(range_: UsualRange) -> tuple[str, ...]:

@@ -55,12 +55,27 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
         assert page not in PAGES or target.is_relative_to(DOCS), f"{link} leaves the site"
-        assert not anchor or anchor in anchors(target), link
+        assert not anchor or target.suffix != ".md" or anchor in anchors(target), link
 
 
-def test_the_site_has_every_page() -> None:
-    named = re.findall(r'= "([\w./-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8"))
+def test_the_site_has_every_page_and_the_version() -> None:
+    text = (ROOT / "zensical.toml").read_text("utf-8")
+    named = re.findall(r'= "([\w./-]+\.md)"', text)
     assert sorted(named) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert re.findall(r'^copyright = "ppo-tui (.+?)"', text, re.MULTILINE) == re.findall(
+        r'^version = "(.+?)"', project, re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "evidence").iterdir()), ids=name)
+def test_a_search_in_the_site_leaves_evidence_out(page: Path) -> None:
+    assert page.read_text("utf-8").startswith("---\nsearch:\n  exclude: true\n---\n")
+
+
+def test_the_tables_of_fields_have_at_most_four_columns() -> None:
+    text = (DOCS / "reference/fields.md").read_text("utf-8")
+    assert {row.count("---") for row in text.splitlines() if row.startswith("| ---")} <= {2, 3, 4}
 
 
 @pytest.mark.parametrize("page", [page for page in ALL if page.name != "CHANGELOG.md"], ids=name)

@@ -132,7 +132,7 @@ _EVERY = 10.0  # seconds; Ray's agents look every 5, and each answer has all pro
 _A_GPU = 0.2  # seconds more rarely; so gpu.jsonl grows by less than 1 kB/s, whatever the size of the cluster
 _SHARE = 0.2  # of the time at most goes by waiting for a dashboard, in which no sample is taken
 _BEGINNING = 1 << 20  # bytes of a console in which Ray says where it has connected to
-# ray/_private/worker.py: init, with colours around the address
+# ray/_private/worker.py: init, with colors around the address
 _CONNECTED = re.compile(
     rb"^[^\n(]* -- Connected to Ray cluster\.(?: View the dashboard at (?:\x1b\[\d*m)*([^\s\x1b]+))?", re.MULTILINE
 )
