@@ -73,6 +73,7 @@ class Names:
     of_vllm: tuple[str, ...]
     packages: tuple[str, ...]
     arguments: dict[str, list[str]]
+    methods: dict[str, list[str]]
     software: Packages
     vllm: dict[str, list[str]]
     verl: dict[str, list[str]]

@@ -24,12 +24,12 @@ from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH, 
 TIMEOUT = 120.0  # seconds for all of it
 CLASS, SAMPLER, MANAGER = "data.custom_cls", "trainer.v1.sampler.custom_sampler", "reward.reward_manager"
 BACKEND = f"{ROLLOUT}.checkpoint_engine.custom_backend_module"
-BY_NAME: dict[str, tuple[str, ...]] = {
-    "trainer.checkpoint_callback_class": ("config",),
-    f"{ROLLOUT}.agent.agent_loop_manager_class": (),
-    f"{ROLLOUT}.checkpoint_manager_class": (),
+BY_NAME = {
+    "trainer.checkpoint_callback_class": "callback",
+    f"{ROLLOUT}.agent.agent_loop_manager_class": "loop_manager",
+    f"{ROLLOUT}.checkpoint_manager_class": "",
 }
-"""Classes by module and name, with their arguments if these are always the same.
+"""Classes by module and name, with their kind in names.toml.
 
 veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py: build_checkpoint_callback`.
 """
@@ -87,17 +87,18 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         f"{CLASS}.path",
         f"{CLASS}.name",
         "torch.utils.data.Dataset",
-        known_names().arguments["dataset"][: 5 if subject.at_least("0.6.1") else 4],
+        {"given": known_names().arguments["dataset"][: 5 if subject.at_least("0.6.1") else 4]},
     )
     yield from _rows(subject)
-    known = known_names().arguments["sampler"] if subject.at_least("0.9.0") else ()
-    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins.object", known)
+    yield from _class(
+        subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins.object", _use(subject, "sampler", "0.9.0")
+    )
     if subject.get(f"{MANAGER}.source") == "importlib":
-        known = known_names().arguments["scorer"] if subject.at_least("0.7.1") else ()
-        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins.object", known)
-    for key, arguments in BY_NAME.items():
+        use = _use(subject, "scorer", "0.7.1")
+        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins.object", use)
+    for key, kind in BY_NAME.items():
         if name := subject.text(key):
-            yield key, {"target": name, "given": arguments}
+            yield key, {"target": name, **_use(subject, kind, "0.9.0")}
     yield from _agents(subject)
     for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
         impl, name = subject.text(f"{block}.optim.optimizer_impl"), subject.text(f"{block}.optim.optimizer")
@@ -159,18 +160,26 @@ def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
     if not subject.at_least("0.7.0"):
         return
     if path := subject.text(agents.LOOPS):
-        known = known_names().arguments["loop"] if subject.at_least("0.9.0") else ()
+        use = _use(subject, "loop", "0.9.0")
         for name, target, arguments in agents.loops(Path(path)):
             if target and name == subject.get(agents.LOOP):
-                yield agents.LOOPS, {"target": target, "given": [*known, *arguments] if known else ()}
+                yield agents.LOOPS, {"target": target, **use, "given": [*use["given"], *arguments] if use else ()}
     for key in agents.TOOLS if subject.at_least("0.8.0") and subject.verl else ():
         if path := subject.text(key):
             yield key, {"tools": path, "python": key == agents.TOOLS[1]}
 
 
-def _class(subject: Subject, path: str, name: str, base: str, given: Sequence[str] = ()) -> Iterator[tuple[str, Item]]:
+def _use(subject: Subject, kind: str, since: str) -> Item:
+    """What veRL passes to a class of this kind, and which methods it calls, from the version that they were read in."""
+    if not subject.at_least(since):
+        return {}
+    known = known_names()
+    return {"given": known.arguments.get(kind, []), "methods": known.methods.get(kind, [])}
+
+
+def _class(subject: Subject, path: str, name: str, base: str, use: Item) -> Iterator[tuple[str, Item]]:
     if subject.get(path) and subject.get(name):
-        yield name, {"file": str(subject.get(path)), "name": str(subject.get(name)), "base": base, "given": given}
+        yield name, {"file": str(subject.get(path)), "name": str(subject.get(name)), "base": base, **use}
 
 
 def _models(subject: Subject) -> Iterator[tuple[str, Item]]:

@@ -53,10 +53,13 @@ def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tm
 @nightly
 def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
     (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
-    (tmp_path / "score.py").write_text("class Mine:\n    def __init__(self, config, tokenizer, **more): ...\n")
+    bare = "class Bare:\n    def __init__(self, config, tokenizer, **more): ...\n"
+    (tmp_path / "score.py").write_text(f"{bare}class Mine(Bare):\n    async def run_single(self, data): ...\n")
     manager = "reward.reward_manager"
     right = [f"{manager}.source=importlib", f"{manager}.module.path={tmp_path / 'score.py'}", f"{manager}.name=Mine"]
     assert not list(loading.checks(subject(load("toy-cpu", right), on=machine("1x24"))))
+    (lacks,) = loading.checks(subject(load("toy-cpu", [*right, f"{manager}.name=Bare"]), on=machine("1x24")))
+    assert lacks.id == "LOAD-1" and "its method run_single" in lacks.message
     settings = [
         "actor_rollout_ref.model.external_lib=nosuch_module",
         f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}",

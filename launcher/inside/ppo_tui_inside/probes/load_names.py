@@ -1,8 +1,9 @@
 """Loads what a run loads by name; a script for the interpreter that has veRL.
 
 Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
-{"module"}, {"target", "given"} (module.class), {"tools", "python"} (a file, and whether it is one of functions),
-{"file", "name", "base", "given"} (a class or function; `base` as module.class, `given`: names of its arguments),
+{"module"}, {"target", "given", "methods"} (module.class), {"tools", "python"} (a file, and whether it is one of
+functions), {"file", "name", "base", "given", "methods"} (a class or function; `base` as module.class, `given`: names of
+its arguments),
 {"file", "name", "rows", "tokenizer", "data"} (a data set, tried on the first rows of a file),
 {"optimizer", "impl", "given"}, {"build", "values"} (a class of veRL's configuration),
 {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"loaded": [{"error", "names"}]} in the order of the
@@ -55,7 +56,7 @@ def _target(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _arguments(found: Any, item: Request) -> str | None:
-    """Whether it accepts the arguments that veRL passes, if they are given."""
+    """Whether it accepts the arguments that veRL passes and has the methods that veRL calls, if they are given."""
     if given := item.get("given"):
         try:
             taken = inspect.signature(found)
@@ -65,7 +66,8 @@ def _arguments(found: Any, item: Request) -> str | None:
             taken.bind(**dict.fromkeys(given))
         except TypeError as error:
             return f"veRL passes it {', '.join(given)}: {error}"
-    return None
+    lacks = [name for name in item.get("methods", ()) if inspect.isclass(found) and not hasattr(found, name)]
+    return f"veRL calls its method {lacks[0]}, which it does not have" if lacks else None
 
 
 def _tools(item: Request) -> tuple[str | None, list[str]]:
