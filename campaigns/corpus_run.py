@@ -25,12 +25,13 @@ ERROR = re.compile(r"\b\w+(?:Error|Exception)\b: .")
 SHORT = ("trainer.total_training_steps=2", "trainer.val_before_train=False")
 
 
-def run(case: Case) -> tuple[bool, str]:
-    """Whether veRL behaved as in the corpus, and its result."""
-    launch = case.launch()
+def run(case: Case) -> tuple[int | None, str]:
+    """The exit code of veRL, None for a hang, and its console."""
+    launch, own = case.launch(), {word.partition("=")[0].lstrip("+") for word in case.set}
     with tempfile.TemporaryDirectory() as folder:
         here, console = Path(folder), Path(folder) / "console.log"
-        argv = [word.replace("/nonexistent", folder) for word in [*launch.argv, *SHORT]]
+        short = [word for word in SHORT if word.partition("=")[0] not in own]
+        argv = [word.replace("/nonexistent", folder) for word in [*launch.argv, *short]]
         env = {name: value.replace("/nonexistent", folder) for name, value in launch.env.items()}
         process = driver.spawn(argv, {**os.environ, **env}, here, console)
         leader = ProcessId.of(process.pid)
@@ -41,7 +42,12 @@ def run(case: Case) -> tuple[bool, str]:
             code = None
         driver.stop(leader)
         process.wait()
-        log = console.read_text("utf-8", errors="replace")
+        return code, console.read_text("utf-8", errors="replace")
+
+
+def judged(case: Case) -> tuple[bool, str]:
+    """Whether veRL behaved as in the corpus, and its result."""
+    code, log = run(case)
     if case.stage == "hangs":
         return code is None, "hangs" if code is None else f"exit code {code}"
     errors = [line for line in log.splitlines() if ERROR.search(line) and "Warning" not in line]
@@ -55,7 +61,7 @@ def main() -> int:
     wrong = 0
     for case in chosen:
         start = time.monotonic()
-        right, did = run(case)
+        right, did = judged(case)
         wrong += not right
         print(f"{'ok' if right else 'WRONG':<6} {time.monotonic() - start:4.0f} s  {case.name}: {did}", flush=True)
     print(f"{len(chosen)} presets, {wrong} judged wrongly")
