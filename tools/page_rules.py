@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Case, cases
-from page_words import cell, code, sentence, table
+from page_words import code, sentence, table
 
 import launcher.health
 from launcher.check.finding import TABLE, levels, variants
@@ -111,14 +111,21 @@ def _variant(row: dict[str, Any]) -> str:
 
 
 def corpus() -> str:
-    """The presets that were broken on purpose, with the findings of the preflight and veRL's behavior."""
-    return table(("preset and settings", "preflight", "veRL"), map(_case, cases()))
+    """The presets that were broken on purpose, per group of findings: who answered for veRL, and one of them."""
+    group = {id: name for name, section in read_tables(TABLE).items() for id in section if id in variants()}
+    broken: dict[str, list[Case]] = {}
+    for case in cases():
+        broken.setdefault(group[case.finds[0]] if case.finds else "no errors", []).append(case)
+    head = ("findings", "presets", "veRL asked", "run", "by its source or once", "one of them", "where veRL stops")
+    return table(head, ((name, *_answers(found), *_example(found)) for name, found in broken.items()))
 
 
-def _case(case: Case) -> tuple[str, str, str]:
-    settings = "<br>".join(map(code, case.set))
-    milder = [f"{name} (warning)" for name in case.warns] + [f"{name} (info)" for name in case.notes]
-    says = f"{case.stage}: {code(case.says)}" if case.says else case.stage or "–"
-    how = "" if case.by == "probe" else f" ({case.by})" if case.by != "run" else " (*run*)"
-    found = ", ".join([*case.finds, *milder])
-    return (f"{case.on}{'<br>' if settings else ''}{settings}", cell(found), f"{says}{how}")
+def _answers(found: list[Case]) -> tuple[str, ...]:
+    known = [case.by for case in found]
+    probed, ran = known.count("probe"), known.count("run")
+    return tuple(map(str, (len(found), probed, ran, len(found) - probed - ran)))
+
+
+def _example(found: list[Case]) -> tuple[str, str]:
+    case = min(found, key=lambda case: (bool(case.says) != bool(case.finds), len(" ".join(case.set))))
+    return (" ".join(map(code, case.set)), f"{case.stage}: {code(case.says)}" if case.says else case.stage or "–")
