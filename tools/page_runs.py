@@ -30,22 +30,21 @@ from launcher.runs.watch.stalls import reasons
 
 
 class HeldOut(NamedTuple):
-    """A console that was written after the catalog, to measure it: the cause, and the first diagnosis if wrong."""
+    """A console that was written after the catalog, to measure it, and its cause."""
 
     cause: str
-    said: str | None
     sample: Sample
 
 
 def _held_out(row: dict[str, Any]) -> HeldOut:
-    cause, said = row.pop("cause"), row.pop("said", None)
+    cause = row.pop("cause")
+    row.pop("said", None)  # the first diagnosis, if it was wrong
     lines = {"text": "\n".join(row.pop("lines"))} if "lines" in row else {}
-    return HeldOut(cause, said, record(Sample, row, **lines))
+    return HeldOut(cause, record(Sample, row, **lines))
 
 
 HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
 RECORD_MEANINGS = Path(launcher.record.__path__[0]) / "meanings.toml"
-_GENERAL = ("cuda-error", "unknown", "prompts-all-failed", "engine-failed")
 RECORDS = {
     "run.yaml": (RunInfo, Origin),
     "state.json": (RunState, Check, Bound),
@@ -59,22 +58,6 @@ RECORDS = {
     "queue/ID.json": (Queued,),
     "queue/checks/ID.json": (Checked,),
 }
-
-
-def counts() -> str:
-    """How many of the held-out consoles got the right first diagnosis."""
-    right = sum(held.said is None for held in HELD_OUT)
-    first = sum(held.said is None for held in HELD_OUT[:15])
-    shown = sum(held.said in _GENERAL for held in HELD_OUT)
-    rows = [
-        ("right cause", str(right)),
-        ("of the first 15", str(first)),
-        ("of the second 15, after the misses of the first were fixed", str(right - first)),
-        ("too general or unknown, with the decisive line shown", str(shown)),
-        ("wrong cause", str(len(HELD_OUT) - right - shown)),
-        ("consoles", str(len(HELD_OUT))),
-    ]
-    return table(("first diagnosis", "consoles"), rows)
 
 
 def causes() -> str:

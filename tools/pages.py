@@ -32,7 +32,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "findings": page_rules.findings,
     "preflight-corpus": page_rules.corpus,
     "causes": page_runs.causes,
-    "diagnosis-counts": page_runs.counts,
     "stalls": page_runs.stalls,
     "stalls-planted": page_runs.planted,
     "metrics": page_runs.metrics,
