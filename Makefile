@@ -26,7 +26,7 @@ PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health%,$(wildcard bench/*.py))
-SCRIPT := PYTHONPATH=tests/support:tools:campaigns:. $(PYTHON)
+SCRIPT := PYTHONPATH=tests/support:tools:campaigns:bench:. $(PYTHON)
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
 # tests again
@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test test-all lint types fast pytest pages docs matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
+.PHONY: help setup run lock watch check test test-all lint types fast pytest pages docs matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -112,6 +112,9 @@ pages: setup  # the generated parts of docs/, from the code, its tables and reco
 docs: setup pages  # the documentation as static HTML with search, in site/
 	@.venv/bin/zensical --version > /dev/null 2>&1 || $(PIP) -q -c <(grep -hv '^--' launcher/verl/requirements-cpu.txt requirements-dev.txt) '$(SITE)'
 	@.venv/bin/zensical build --clean
+
+watch: setup  # what another veRL has that our tables lack; VERL is a wheel or a checkout
+	@$(SCRIPT) tools/verl_watch.py $(VERL)
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
 	@$(SCRIPT) campaigns/matrix.py $(ARGS)

@@ -14,6 +14,7 @@ import page_json
 import page_program
 import page_rules
 import page_runs
+import page_wrong
 
 DOCS = Path(__file__).parents[1] / "docs"
 PART = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -38,6 +39,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "json": page_json.json,
     "frameworks": page_frameworks.frameworks,
     "records": page_runs.records,
+    "wrong-shares": page_wrong.shares,
+    "wrong-worst": page_wrong.worst,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
 }
 

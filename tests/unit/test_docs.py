@@ -1,20 +1,25 @@
 """The documentation against the program: generated parts, links, commands, names, and blocks that are run."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
+from operator import and_
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from cast_svg import Frame, animated
 from console_logs import stored
 from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
 from page_program import tree
+from page_wrong import measured
 from pages import PARTS, filled, parts
 from terminal_cells import Cell
 
@@ -35,6 +40,7 @@ ON_THE_TOY = [
     if any(each.before == MINUTES for each in blocks(page))
 ]
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
+DATA = ROOT / "tests" / "data"
 GROUPS = {"data", "preset", "config"}
 
 
@@ -231,3 +237,30 @@ def _compare(command: str, shown: list[str], printed: list[str]) -> None:
         found = next((n for n, each in enumerate(left) if pattern.fullmatch(each)), None)
         assert found is not None, f"$ {command}\ndoes not print {line!r}:\n" + "\n".join(printed)
         place += found + 1
+
+
+def test_first_answers_are_those_of_the_recorded_sets() -> None:
+    """The shares of causes and preflight are counted again; each worst case is one of its set."""
+    shares = [(row["part"], row["of"], row["hits"], row.get("wrong", False)) for row in measured()["share"]]
+    judged = (DATA / "failures/unseen/judged.md").read_text("utf-8")
+    verdicts = Counter(re.findall(r"^\| measure/\S+ \| (\w+) \|", judged, re.MULTILINE))
+    assert ("causes", 30, verdicts["exact"] + verdicts["likely"], False) in shares
+    assert ("causes", 30, verdicts["wrong"], True) in shares
+    lists = sorted((DATA / "preflight").glob("held_out*.yaml"))[:4]
+    rows = [row for each in lists for row in yaml.safe_load(each.read_text("utf-8"))]
+    found, fails = [_reported(row) for row in rows], [_stops(row) for row in rows]
+    true = sum(map(and_, found, fails))
+    assert ("preflight", sum(fails), true, False) in shares and ("preflight", sum(found), true, False) in shares
+    runs = json.loads((DATA / "bank/manifest.json").read_text("utf-8"))
+    for row in measured()["worst"]:
+        assert f"| {row['case']} | wrong |" in judged if row["part"] == "causes" else row["case"] in str(runs), row
+
+
+def _reported(row: dict[str, Any]) -> bool:
+    """Whether the preflight reported an error at first sight."""
+    return row["first"] in ("found", "alarm") or "the preflight found it" in row.get("by", "")
+
+
+def _stops(row: dict[str, Any]) -> bool:
+    """Whether veRL stops; `verl` corrects its first answer."""
+    return row["verl"] == "fails" if "verl" in row else row["first"] in ("found", "missed")

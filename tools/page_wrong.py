@@ -1,0 +1,41 @@
+"""The page about what ppo-tui gets wrong: first answers on sets that it was not tuned on, and the worst ones."""
+
+from pathlib import Path
+from typing import Any
+
+from health_bank import interval
+from page_words import cell, table
+
+from launcher.core.tables import read_tables
+
+MEASURED = Path(__file__).parents[1] / "tests" / "data" / "first_measured.toml"
+
+
+def shares() -> str:
+    """How often each part was right, and how often wrong."""
+    rows = [
+        (row["part"], row["question"], cell(row["on"]), _share(row), f"[{row['date']}](../evidence/{row['page']}.md)")
+        for row in measured()["share"]
+    ]
+    return table(("part", "what was counted", "set", "first result (95 % interval)", "measured"), rows)
+
+
+def worst() -> str:
+    """The worst answers, with the truth and what holds today."""
+    rows = [(row["part"], cell(row["said"]), cell(row["right"]), cell(row["now"])) for row in measured()["worst"]]
+    return table(("part", "it said", "the truth", "now"), rows)
+
+
+def measured() -> dict[str, Any]:
+    """The recorded first answers: `share` and `worst`."""
+    return read_tables(MEASURED)
+
+
+def _share(row: dict[str, Any]) -> str:
+    hits, of = row["hits"], row["of"]
+    low, high = interval(hits, of)
+    return f"{hits} of {of:,}: {_percent(hits / of)} ({_percent(low)} to {_percent(high)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{0 if share > 0.02 else 1}f} %"
