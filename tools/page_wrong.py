@@ -1,5 +1,7 @@
 """The page about what ppo-tui gets wrong: first answers on sets that it was not tuned on, and the worst ones."""
 
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,18 @@ MEASURED = Path(__file__).parents[1] / "tests" / "data" / "first_measured.toml"
 
 
 def shares() -> str:
-    """How often each part was right, and how often wrong."""
-    rows = [
-        (row["part"], row["question"], cell(row["on"]), _share(row), f"[{row['date']}](../evidence/{row['page']}.md)")
-        for row in measured()["share"]
-    ]
-    return table(("part", "what was counted", "set", "first result (95 % interval)", "measured"), rows)
+    """How often each part was right, and how often wrong: a table per part."""
+    tables = []
+    for part, rows in groupby(measured()["share"], itemgetter("part")):
+        cells = (
+            (row["question"], cell(row["on"]), _share(row), f"[{row['date']}](../evidence/{row['page']}.md)")
+            for row in rows
+        )
+        tables += [
+            f"## {part.capitalize()}\n",
+            table(("counted", "set", "first result (95 % interval)", "measured"), cells),
+        ]
+    return "\n".join(tables)
 
 
 def worst() -> str:
