@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock watch check test test-all lint types fast pytest pages docs matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
+.PHONY: help setup run lock watch check test test-all lint types fast pytest pages docs docs-record matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -105,6 +105,9 @@ types: setup
 
 pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
+
+docs-record: setup  # what the commands of the pages print, below them, with those that train the toy; ARGS="howto/fix" selects
+	@$(SCRIPT) tools/page_outputs.py --toy $(ARGS)
 
 pages: setup  # the generated parts of docs/, from the code, its tables and recorded results
 	@$(SCRIPT) tools/pages.py

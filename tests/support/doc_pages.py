@@ -10,26 +10,22 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 ALL = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
-MARK = re.compile(r"^ *\*(?:Needs|Opens|Takes)\b.*\.\*$")
-"""A line before a block that no quick test runs: `*Needs a GPU.*`."""
-MINUTES = "*Takes minutes on two cores.*"
 _FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_MARKS = re.compile(r"(?:^ *<!-- .* -->\n+)+\Z", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 _SAVED = re.compile(r"as `([\w./-]+)`:\s*$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its lines without the indentation, the line before it."""
+    """A fenced block: its language, its lines without the indentation, what stands before it, its place in the page."""
 
     language: str
     text: str
     before: str
-
-    @property
-    def marked(self) -> bool:
-        """Whether it says that it cannot be run at once."""
-        return bool(MARK.match(self.before))
+    marks: dict[str, str]  # of `<!-- show: 3 -->` before it: show, 3
+    indent: str
+    end: int
 
     @property
     def saved_as(self) -> str | None:
@@ -46,9 +42,12 @@ def blocks(page: Path) -> Iterator[Block]:
     """The fenced blocks of a page in their order."""
     text = page.read_text("utf-8")
     for found in _FENCE.finditer(text):
-        before = next((line for line in reversed(text[: found.start()].splitlines()) if line.strip()), "")
+        before = text[: found.start()].rstrip(" ")
+        comments = _MARKS.search(before)
+        marks = re.findall(r"<!-- ([a-z]+)(?:: (.*))? -->", comments[0]) if comments else []
+        prose = (before[: comments.start()] if comments else before).rstrip().rpartition("\n")[2]
         lines = [line.removeprefix(found[1]) for line in found[3].splitlines()]
-        yield Block(found[2], "\n".join(lines), before.strip())
+        yield Block(found[2], "\n".join(lines), prose.strip(), dict(marks), found[1], found.end())
 
 
 def prose(page: Path) -> str:
@@ -75,8 +74,8 @@ def anchors(page: Path) -> set[str]:
 
 def commands(page: Path) -> Iterator[list[str]]:
     """Every call of ppo-tui in a block or in code, as words without the program's name."""
-    shells = [each.text.replace("\\\n", " ") for each in blocks(page) if each.language in ("sh", "console")]
-    lines = [line.removeprefix("$ ") for text in shells for line in text.splitlines()]
+    shells = [each.text.replace("\\\n", " ") for each in blocks(page) if each.language == "sh"]
+    lines = [line for text in shells for line in text.splitlines()]
     for line in (*lines, *re.findall(r"`([^`\n]+)`", prose(page))):
         if line.startswith("ppo-tui ") and "..." not in line:
-            yield shlex.split(line.replace("'ppo-tui[", "").strip(), comments=True)[1:]
+            yield shlex.split(line.replace("'ppo-tui[", "").partition(" | ")[0].strip(), comments=True)[1:]

@@ -1,13 +1,8 @@
 """The documentation against the program: generated parts, links, commands, names, and blocks that are run."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable
 from operator import and_
 from pathlib import Path
 from typing import Any
@@ -16,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from cast_svg import Frame, animated
-from console_logs import stored
-from doc_pages import ALL, DOCS, MINUTES, PAGES, ROOT, Block, anchors, blocks, commands, links, name, prose
+from doc_pages import ALL, DOCS, PAGES, ROOT, anchors, blocks, commands, links, name, prose
+from page_outputs import follow, shown, with_commands
 from page_program import tree
 from page_wrong import measured
 from pages import PARTS, filled, parts
@@ -33,11 +28,10 @@ from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
 from launcher.settings import _NAMES
 
-WITH_CONSOLE = [page for page in PAGES if any(each.language == "console" and not each.marked for each in blocks(page))]
 ON_THE_TOY = [
     pytest.param(page, marks=pytest.mark.nightly(str(page.relative_to(ROOT))))
-    for page in PAGES
-    if any(each.before == MINUTES for each in blocks(page))
+    for page in with_commands()
+    if any(each.on_toy for each in shown(page))
 ]
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
 DATA = ROOT / "tests" / "data"
@@ -173,70 +167,27 @@ def test_the_readme_is_short() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_CONSOLE, ids=name)
-def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None:
-    """Blocks without a mark, in their order and in one folder."""
-    _follow(page, tmp_path, lambda block: not block.marked)
+@pytest.mark.parametrize("page", with_commands(), ids=name)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """Those that need neither minutes nor a machine, in their order and in one folder."""
+    for each, lines in follow(page, tmp_path):
+        assert each.normal(each.shown) == each.normal(lines), f"make docs-record: {each.block.text}"
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("page", ON_THE_TOY, ids=name)
-def test_blocks_on_the_toy(page: Path, tmp_path: Path, toy_build: Any) -> None:
+def test_commands_on_the_toy(page: Path, tmp_path: Path, toy_build: Any) -> None:
     """The same with those that train the toy."""
-    _follow(page, tmp_path, lambda block: not block.marked or block.before == MINUTES, toy_build.cache)
+    for each, lines in follow(page, tmp_path, toy_build.cache):
+        assert each.normal(each.shown) == each.normal(lines), f"make docs-record: {each.block.text}"
 
 
-def _follow(page: Path, folder: Path, wanted: Callable[[Block], bool], toy: Path | None = None) -> None:
-    for log in re.findall(r"<!-- logs: (.*) -->", page.read_text("utf-8")):
-        for each in log.split():
-            (folder / f"{each}.log").write_bytes(stored(each))
-    if toy is not None:
-        shutil.copytree(toy, folder / "home" / "cache")
-    for block in blocks(page):
-        if block.saved_as:
-            (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
-        elif block.language == "console" and wanted(block):
-            for command, shown in _session(block.text):
-                _compare(command, shown, _run(command, folder))
-
-
-def _session(text: str) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
-    for line in text.splitlines():
-        if line.startswith("$ "):
-            found.append((line[2:], []))
-        else:
-            found[-1][1].append(line)
-    return found
-
-
-def _run(command: str, folder: Path) -> list[str]:
-    environment = {**os.environ, "PPO_TUI_HOME": str(folder / "home"), "HOME": str(folder), "COLUMNS": "100"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    return done.stdout.decode("utf-8", "replace").splitlines()
-
-
-def _compare(command: str, shown: list[str], printed: list[str]) -> None:
-    """Each line that is shown comes in the output, in this order; `...` stands for anything but an error."""
-    allowed = any(line.startswith("error:") for line in shown)
-    assert not any(line.startswith(("Traceback", "error:")[: 1 if allowed else 2]) for line in printed), printed
-    place = 0
-    for line in shown:
-        if line.strip() == "...":
-            continue
-        pattern = re.compile(".*".join(re.escape(" ".join(part.split())) for part in line.split("...")))
-        left = [" ".join(each.split()) for each in printed[place:]]
-        found = next((n for n, each in enumerate(left) if pattern.fullmatch(each)), None)
-        assert found is not None, f"$ {command}\ndoes not print {line!r}:\n" + "\n".join(printed)
-        place += found + 1
+def test_commands_show_their_output_or_why_there_is_none() -> None:
+    for page in PAGES:
+        for block in blocks(page):
+            assert block.language != "console", f"{name(page)}: commands in `sh`, their output in `output`"
+        for each in shown(page) if page in with_commands() else ():
+            assert each.runs or (each.block.marks["needs"] and not each.output), each.block.text
 
 
 def test_first_answers_are_those_of_the_recorded_sets() -> None:

@@ -1,0 +1,185 @@
+"""What the commands of the pages print: `make docs-record` writes it below them, and a test compares it.
+
+A block of `sh` in a page of docs/ is run, in a folder of the page; the block of `output` after it has what it printed.
+Comments before the two say more:
+
+    <!-- needs: a GPU; no record -->    is not run, and why nothing is shown
+    <!-- prints: ppo-tui status 6c84 --> is not run; what this command prints is shown, on runs of an H100
+    <!-- toy -->                        trains the toy: minutes; the figures differ from machine to machine
+    <!-- figures -->                    the figures are those of the machine
+    <!-- before: COMMAND -->            is run first, unseen
+    <!-- show: 3 | MEMORY 5 | -1 -->    the first three lines, five from the first with `MEMORY`, the last
+    <!-- logs: learning -->             recorded logs for the whole page, which also has the blocks that it calls `FILE`
+
+⋮ stands for lines that are left out.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from caches import share
+from console_logs import stored
+from doc_pages import DOCS, PAGES, ROOT, Block, blocks
+
+RUN_IN = ("index.md", "start", "howto", "tutorials")
+CUT = "⋮"
+PROGRESS = "checking: "  # lines of a preflight that are out of date when it has ended
+GPU_RUNS = ROOT / "tests" / "data" / "gpu"
+_CHANGES = [  # what differs from run to run
+    (r"\b[0-9a-f]{6}\b", "ID"),
+    (r"\d{4}-\d\d-\d\d", "DATE"),
+    (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
+    (r"\b(\d+h )?(\d+m )?\d+(\.\d+)? ?(ms|s|min|m|h)\b", "DURATION"),
+    (r"\bpid \d+", "pid N"),
+]
+_FIGURES = (r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", "N")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A block of commands with what the page shows of its output."""
+
+    block: Block
+    output: Block | None
+
+    @property
+    def shown(self) -> list[str]:
+        """The lines that the page shows."""
+        return self.output.text.splitlines() if self.output else []
+
+    @property
+    def on_toy(self) -> bool:
+        return "toy" in self.block.marks
+
+    @property
+    def runs(self) -> str | None:
+        """What is run, or None if nothing can be."""
+        if "needs" in self.block.marks:
+            return None
+        return self.block.marks.get("prints", self.block.text)
+
+    def cut(self, printed: list[str]) -> list[str]:
+        """The lines that the page shows of those that were printed."""
+        if "show" not in self.block.marks:
+            return printed
+        kept, end = [], 0
+        for part in self.block.marks["show"].split("|"):
+            start, count = part.strip().rpartition(" ")[::2]
+            places = range(end, len(printed)) if int(count) > 0 else [len(printed) + int(count)]
+            first = next((n for n in places if start in printed[n]), None)
+            assert first is not None, f"{start!r} is not printed:\n" + "\n".join(printed)
+            kept += [CUT] if first > end else []
+            end = first + abs(int(count))
+            kept += printed[first:end]
+        return kept + [CUT] * (end < len(printed))
+
+    def normal(self, lines: list[str]) -> list[str]:
+        """Lines without what differs from run to run."""
+        varies = {"toy", "figures"} & set(self.block.marks)
+        found = [" ".join(line.split()) for line in lines]
+        for pattern, word in [*_CHANGES, *[_FIGURES] * bool(varies)]:
+            found = [re.sub(pattern, word, line) for line in found]
+        return found
+
+
+def shown(page: Path) -> Iterator[Shown]:
+    """The blocks of commands of a page, in their order."""
+    for block, after in pairwise([*blocks(page), None]):
+        if block and block.language == "sh" and not block.saved_as:
+            yield Shown(block, after if after and after.language == "output" else None)
+
+
+def with_commands() -> list[Path]:
+    """The pages whose blocks are run."""
+    return [
+        page for page in PAGES if page.relative_to(DOCS).parts[0] in RUN_IN and any(each.runs for each in shown(page))
+    ]
+
+
+def follow(page: Path, folder: Path, toy: Path | None = None) -> Iterator[tuple[Shown, list[str]]]:
+    """Runs the blocks of a page as a reader does, those on the toy if its cache is given; yields what to show."""
+    for log in re.findall(r"<!-- logs: (.*) -->", page.read_text("utf-8")):
+        for each in log.split():
+            (folder / f"{each}.log").write_bytes(stored(each))
+    if toy is not None:
+        shutil.copytree(toy, folder / "home" / "cache", symlinks=True)
+    else:
+        share(folder / "home", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
+    for block in blocks(page):
+        if block.saved_as:
+            (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
+    for each in shown(page):
+        if each.runs and (toy or not each.on_toy):
+            if "before" in each.block.marks:
+                _run(each.block.marks["before"], folder)
+            yield each, each.cut(_run(each.runs, folder, records="prints" in each.block.marks))
+
+
+def _run(commands: str, folder: Path, records: bool = False) -> list[str]:
+    """What they print, in a terminal of 100 columns."""
+    home = folder / ("recorded" if records else "home")
+    if records and not home.exists():
+        for name in ("runs", "list-numbers"):
+            with tarfile.open(GPU_RUNS / f"{name}.tar.xz") as tar:
+                tar.extractall(home, filter="data")
+    environment = {**os.environ, "PPO_TUI_HOME": str(home), "HOME": str(folder), "COLUMNS": "100"}
+    environment.pop("PYTHONPATH", None)
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(["bash", "-c", commands], cwd=folder, env=environment, check=False, **streams)
+    text = done.stdout.decode("utf-8", "replace")
+    assert "Traceback" not in text, text
+    for path, name in ((home, "~/.local/share/ppo-tui"), (folder, "~"), (ROOT, "~/ppo-tui")):
+        text = text.replace(str(path), name)
+    return [line.rstrip() for line in text.splitlines() if not line.startswith(PROGRESS)]
+
+
+def recorded(page: Path, folder: Path, toy: Path | None) -> str:
+    """The page with what its commands print now."""
+    text = page.read_text("utf-8")
+    for each, lines in reversed(list(follow(page, folder, toy))):
+        if each.normal(each.shown) == each.normal(lines):
+            continue
+        indent, end = each.block.indent, each.block.end
+        body = "".join(f"{indent}{line}".rstrip() + "\n" for line in ("```output", *lines, "```"))
+        text = text[:end] + (f"\n\n{body}".rstrip() if lines else "") + text[each.output.end if each.output else end :]
+    return text
+
+
+def record(names: list[str], toy: Path | None) -> None:
+    """Writes the outputs into the pages whose names have one of these parts, or into all."""
+    for page in with_commands():
+        name = str(page.relative_to(DOCS))
+        if names and not any(each in name for each in names):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            text = recorded(page, Path(folder), toy)
+        if text != page.read_text("utf-8"):
+            page.write_text(text, "utf-8")
+            print(name, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", help="parts of the names of pages, such as howto/fix; all if none is named")
+    parser.add_argument("--toy", action="store_true", help="also those that train the toy")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        if arguments.toy:
+            command = [sys.executable, "-m", "launcher.cli.main", "data", "toy"]
+            subprocess.run(command, env={**os.environ, "PPO_TUI_HOME": home}, check=True)
+        record(arguments.names, Path(home, "cache") if arguments.toy else None)
+
+
+if __name__ == "__main__":
+    main()
