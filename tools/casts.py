@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from caches import share
 from cast_svg import Frame, animated
-from doc_pages import DOCS, blocks
+from doc_pages import DOCS
 from every_screen import settled
+from page_outputs import printed, save
 from page_pictures import furnish
 from terminal_cells import Cell, cells
 from textual.pilot import Pilot
@@ -58,21 +59,10 @@ class Shell(NamedTuple):
             piece = command[at : at + COLUMNS - 2]
             self.lines.append((prompt if at == 0 else []) + [(sign, TEXT, True, None) for sign in piece])
         yield self.frame(TYPED)
-        environment = {**os.environ, "COLUMNS": str(COLUMNS), "HOME": str(self.folder)}
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        lines = done.stdout.replace(str(self.folder), "~").splitlines()
-        printed = [line[at : at + COLUMNS] for line in lines for at in range(0, len(line) or 1, COLUMNS)]
-        first = next(at for at, line in enumerate(printed) if line.startswith(start))
-        shown = [*["..."][: bool(first)], *printed[first : first + LINES], *["..."][: len(printed) > first + LINES]]
+        lines = printed(command, self.folder, Path(os.environ["PPO_TUI_HOME"]), COLUMNS)
+        pieces = [line[at : at + COLUMNS] for line in lines for at in range(0, len(line) or 1, COLUMNS)]
+        first = next(at for at, line in enumerate(pieces) if line.startswith(start))
+        shown = [*["..."][: bool(first)], *pieces[first : first + LINES], *["..."][: len(pieces) > first + LINES]]
         self.lines.extend([(sign, TEXT, False, None) for sign in line] for line in shown)
         yield self.frame(PRINTED)
 
@@ -121,9 +111,8 @@ def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
         plain.write_bytes(gzip.decompress((LOGS / f"{log}.log.gz").read_bytes()))
         subprocess.run([sys.executable, "-m", "launcher.cli.main", "import", plain], check=True, capture_output=True)
     page = DOCS / "tutorials" / f"{name}.md"
-    for block in blocks(page) if page.exists() else ():
-        if block.saved_as:
-            (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
+    if page.exists():
+        save(page, folder)
 
 
 def recorded(name: str, cast: dict[str, Any]) -> str:

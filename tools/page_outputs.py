@@ -111,28 +111,33 @@ def follow(page: Path, folder: Path, toy: Path | None = None) -> Iterator[tuple[
     for log in re.findall(r"<!-- logs: (.*) -->", page.read_text("utf-8")):
         for each in log.split():
             (folder / f"{each}.log").write_bytes(stored(each))
+    save(page, folder)
+    home, records = folder / "home", folder / "recorded"
     if toy is not None:
-        shutil.copytree(toy, folder / "home" / "cache", symlinks=True)
+        shutil.copytree(toy, home / "cache", symlinks=True)
     else:
-        share(folder / "home", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
-    for block in blocks(page):
-        if block.saved_as:
-            (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
+        share(home, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
     for each in shown(page):
         if each.runs and (toy or not each.on_toy):
             if "before" in each.block.marks:
-                _run(each.block.marks["before"], folder)
-            yield each, each.cut(_run(each.runs, folder, records="prints" in each.block.marks))
+                printed(each.block.marks["before"], folder, home)
+            if "prints" in each.block.marks and not records.exists():
+                for name in ("runs", "list-numbers"):
+                    with tarfile.open(GPU_RUNS / f"{name}.tar.xz") as tar:
+                        tar.extractall(records, filter="data")
+            yield each, each.cut(printed(each.runs, folder, records if "prints" in each.block.marks else home))
 
 
-def _run(commands: str, folder: Path, records: bool = False) -> list[str]:
-    """What they print, in a terminal of 100 columns."""
-    home = folder / ("recorded" if records else "home")
-    if records and not home.exists():
-        for name in ("runs", "list-numbers"):
-            with tarfile.open(GPU_RUNS / f"{name}.tar.xz") as tar:
-                tar.extractall(home, filter="data")
-    environment = {**os.environ, "PPO_TUI_HOME": str(home), "HOME": str(folder), "COLUMNS": "100"}
+def save(page: Path, folder: Path) -> None:
+    """Writes the files that the page asks the reader to save."""
+    for block in blocks(page):
+        if block.saved_as:
+            (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
+
+
+def printed(commands: str, folder: Path, home: Path, columns: int = 100) -> list[str]:
+    """What they print in a terminal as wide as this."""
+    environment = {**os.environ, "PPO_TUI_HOME": str(home), "HOME": str(folder), "COLUMNS": str(columns)}
     environment.pop("PYTHONPATH", None)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

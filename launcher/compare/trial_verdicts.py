@@ -26,7 +26,7 @@ from launcher.runs.watch.steps import Scores
 # what every trial sets, the control run too
 PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")
 
-HEALED, PARTLY, NOTHING, BROKE = "healed", "partly", "nothing", "broke"
+FIXED, PARTLY, NO_EFFECT, HARMFUL = "fixed", "partly fixed", "no effect", "harmful"
 REPEATED, DIFFERENT = "repeated", "not repeated"  # of the control run
 GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 
@@ -127,7 +127,7 @@ def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> 
     change, then the order of the plan.
     """
     control = next((each for each in trials if each.control), None)
-    order = (REPEATED, DIFFERENT, HEALED, PARTLY, BROKE, NOTHING)
+    order = (REPEATED, DIFFERENT, FIXED, PARTLY, HARMFUL, NO_EFFECT)
     ranks = {verdict: place for place, verdict in enumerate(order)}
     judged = [(each, _judged(each, control, known)) for each in trials]
 
@@ -174,18 +174,18 @@ def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str
     if ended and facts.state.failed:
         reason = facts.state.error or facts.state.state
         started = len(facts.scores.steps) > 0
-        return (BROKE, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
+        return (HARMFUL, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
     if facts.level >= Level.WARN and (ended or settled(facts)):
-        return NOTHING, f"still {facts.level.words}"
+        return NO_EFFECT, f"still {facts.level.words}"
     if not ended:
         return GOING, ""
     well = control is not None and not control.state.going and not _trouble(control, known)
     if facts.last < facts.planned and not well:
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
     if new := sorted(facts.others - known - (control.others if control else frozenset())):
-        return BROKE, f"{' '.join(new)} rose only with this change"
+        return HARMFUL, f"{' '.join(new)} rose only with this change"
     if worse:
-        return BROKE, "the reward is worse than in the control run"
+        return HARMFUL, "the reward is worse than in the control run"
     if control is None:
         return INCONCLUSIVE, "there is no control run"
     if not _trouble(control, known):
@@ -198,9 +198,9 @@ def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str
     shared = len(set(facts.scores.steps) & set(control.scores.steps))
     flag = "no flag" if facts.level <= Level.OK else f"only {facts.level.words}"
     if facts.own_reward:
-        return HEALED, f"{flag}; rewards not compared (different reward functions)"
+        return FIXED, f"{flag}; rewards not compared (different reward functions)"
     few = f"{counted(shared, 'step')}: too few to compare the reward with the control run"
-    return HEALED, f"{flag}, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
+    return FIXED, f"{flag}, {few if shared < intervals.FEWEST else 'reward not worse than in the control run'}"
 
 
 def _trouble(control: TrialFacts, known: frozenset[str]) -> str:

@@ -151,7 +151,7 @@ async def test_the_trials_of_a_run_are_a_page_with_verdicts(make: SimpleNamespac
         await pilot.press("a", "t")
         await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and len(app.screen.query_one(Items).items) == 3)
         shown = drawn(app, Items)
-        assert "KL-1 from step 4" in shown and "repeated" in shown and "healed" in shown
+        assert "KL-1 from step 4" in shown and "repeated" in shown and "fixed" in shown
         assert "actor.lr=1e-5" in shown and "control run" in shown
         await pilot.press("down", "e")
         await until(pilot, lambda: isinstance(app.screen, EditorScreen))

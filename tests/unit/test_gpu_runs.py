@@ -185,7 +185,7 @@ def test_the_twin_of_a_collapse_repeats_it_and_the_learning_rate_alone_does_not_
     monkeypatch.setenv("PPO_TUI_HOME", str(runs.parent))
     (found,) = trials_of(COLLAPSED_AGAIN)
     assert (found.rule, found.step) == ("KL-1", 2)
-    assert [(arm.changes, arm.verdict) for arm in found.arms] == [((), "repeated"), (("actor.lr=5e-6",), "nothing")]
+    assert [(arm.changes, arm.verdict) for arm in found.arms] == [((), "repeated"), (("actor.lr=5e-6",), "no effect")]
 
 
 def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(runs: Path) -> None:

@@ -137,9 +137,9 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
     assert (found.parent, found.rule, found.step) == (parent.id, "KL-1", 4)
     assert [(arm.changes, arm.verdict) for arm in found.arms] == [
         ((), "repeated"),
-        (("actor.lr=1e-5",), "healed"),
-        (("actor.clip_ratio=0.05",), "broke"),
-        (("kl.loss_coef=0.002",), "nothing"),
+        (("actor.lr=1e-5",), "fixed"),
+        (("actor.clip_ratio=0.05",), "harmful"),
+        (("kl.loss_coef=0.002",), "no effect"),
     ], found.arms
     assert [record.step for record in earlier_steps(runs[1], 1, 4)] == [0, 1, 2, 3, 4], "baselines go on"
 
@@ -167,7 +167,7 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
         wait_for(trial, lambda state: not state.live)
     (found,) = trials_of(run.id)
     control, first = found.arms[:2]
-    assert (control.verdict, first.verdict, set(first.changes)) == ("repeated", "healed", set(back)), found.arms
+    assert (control.verdict, first.verdict, set(first.changes)) == ("repeated", "fixed", set(back)), found.arms
     assert first.told.startswith("undoes what the fork changed; no flag"), first.told
     assert last_change(sound, planned.onset) is None
     EventLog(run.events).add(LevelChange(3, "KL-4", Level.OK, Level.WARN))
@@ -283,39 +283,39 @@ REWARDS = st.lists(st.floats(-1, 1) | st.just(float("nan")), max_size=12)
 
 
 @given(LEVELS, LEVELS, REWARDS, REWARDS, st.sampled_from(["finished", "failed", "running", "stopped"]))
-def test_only_what_ends_well_beside_a_sick_twin_is_healed(
+def test_only_what_ends_well_beside_a_sick_twin_is_fixed(
     level: Level, control: Level, own: list[float], other: list[float], state: str
 ) -> None:
     arms = judge([facts(("a=1",), level, own, state), facts((), control, other)])
     assert arms[0].changes == (), "the control run is first"
-    if arms[1].verdict == trials.HEALED:
+    if arms[1].verdict == trials.FIXED:
         assert level < Level.WARN <= control and state in ("finished", "stopped")
         assert not worse_reward(series(own), series(other))[0]
     if level >= Level.WARN and state == "finished":
-        assert arms[1].verdict == trials.NOTHING
+        assert arms[1].verdict == trials.NO_EFFECT
 
 
 def test_a_twin_repeats_the_trouble_with_another_flag_that_its_parent_had() -> None:
     """Sampling on a GPU is not repeatable: KL-2 in the run, KL-4 in its control run, on an H100 at lr 1e-4."""
     control = replace(facts((), Level.OK, [0.2] * 12), critical=frozenset({"KL-4"}), others=frozenset({"KL-4"}))
     arms = [control, facts(("a=1",), Level.OK, [0.2] * 12)]
-    assert [arm.verdict for arm in judge(arms, frozenset({"KL-2", "KL-4"}))] == ["repeated", "healed"]
+    assert [arm.verdict for arm in judge(arms, frozenset({"KL-2", "KL-4"}))] == ["repeated", "fixed"]
     assert [arm.verdict for arm in judge(arms, frozenset({"KL-2"}))] == ["not repeated", "inconclusive"]
 
 
-def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:
+def test_a_trial_with_a_critical_flag_left_is_not_fixed() -> None:
     control = facts((), Level.CRITICAL, [0.2] * 12)
     left = replace(facts(("a=1",), Level.OK, [0.2] * 12), critical=frozenset({"REW-1"}), others=frozenset({"REW-1"}))
     arm = judge([control, left], frozenset({"REW-1"}))[1]
-    assert (arm.verdict, arm.why) == ("partly", "flag cleared, but REW-1 is CRITICAL")
-    assert judge([control, left])[1].verdict == trials.BROKE, "a flag that its parent never had"
+    assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but REW-1 is CRITICAL")
+    assert judge([control, left])[1].verdict == trials.HARMFUL, "a flag that its parent never had"
 
 
 def test_a_remaining_warn_is_not_no_flag() -> None:
     twin = facts((), Level.CRITICAL, [0.2] * 12)
     left = replace(facts(("a=1",), Level.OK, [0.2] * 12), warned=frozenset({"TRUNC-1"}))
     _, arm = judge([twin, left], frozenset({"TRUNC-1"}))
-    assert (arm.verdict, arm.why) == ("partly", "flag cleared, but TRUNC-1 is still WARN")
+    assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but TRUNC-1 is still WARN")
     _, arm = judge([twin, facts(("a=1",), Level.NOTICE, [0.2] * 12)])
     assert arm.why == "only NOTICE, reward not worse than in the control run"
 
@@ -329,7 +329,7 @@ def test_trials_side_by_side_on_a_cpu_share_its_cores(monkeypatch: pytest.Monkey
     assert replace(planned, gpus=1).wall == 60.0
 
 
-def test_of_healed_trials_the_better_reward_is_first_where_it_can_be_told_else_the_undoing() -> None:
+def test_of_fixing_trials_the_better_reward_is_first_where_it_can_be_told_else_the_undoing() -> None:
     control = facts((), Level.CRITICAL, [0.2] * 12)
     noise = [0.01 * (step % 3) for step in range(14)]
     undoing = replace(facts(("a=1",), Level.OK, [0.5 + each for each in noise]), undoes="what the fork changed")
@@ -338,7 +338,7 @@ def test_of_healed_trials_the_better_reward_is_first_where_it_can_be_told_else_t
     other = facts(("reward.function=x",), Level.OK, [-1.0] * 14)
     assert [arm.changes for arm in judge([alike, control, undoing])] == [(), ("a=1",), ("b=1",)]
     assert [arm.changes for arm in judge([alike, better, undoing, control])] == [(), ("c=1",), ("a=1",), ("b=1",)]
-    assert judge([control, other])[1].verdict == trials.HEALED, "rewards of another function are not compared"
+    assert judge([control, other])[1].verdict == trials.FIXED, "rewards of another function are not compared"
 
 
 def test_equal_rewards_are_not_worse_and_a_lasting_gap_is() -> None:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
-from launcher.compare.trial_verdicts import BROKE, DIFFERENT, GOING, HEALED, NOTHING, PARTLY, REPEATED, Arm, Trials
+from launcher.compare.trial_verdicts import DIFFERENT, FIXED, GOING, HARMFUL, NO_EFFECT, PARTLY, REPEATED, Arm, Trials
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.format import number
@@ -19,10 +19,10 @@ from tui.kit.metric_rows import title
 from tui.kit.widgets.inspector import CHARTS, Inspected, Inspection
 
 VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
-    HEALED: (glyphs.OK, "ok"),
+    FIXED: (glyphs.OK, "ok"),
     PARTLY: (glyphs.NOTICE, "notice"),
-    NOTHING: (glyphs.WARN, "warn"),
-    BROKE: (glyphs.CRITICAL, "critical"),
+    NO_EFFECT: (glyphs.WARN, "warn"),
+    HARMFUL: (glyphs.CRITICAL, "critical"),
     REPEATED: (glyphs.OK, "dim"),
     DIFFERENT: (glyphs.NOTICE, "notice"),
     GOING: (glyphs.RUNNING, "live"),
