@@ -5,8 +5,8 @@ Comments before the two say more:
 
     <!-- needs: a GPU; no record -->    is not run, and why nothing is shown
     <!-- prints: ppo-tui status 6c84 --> is not run; what this command prints is shown, on runs of an H100
-    <!-- toy -->                        trains the toy: minutes; the figures differ from machine to machine
-    <!-- figures -->                    the figures are those of the machine
+    <!-- toy -->                        trains the toy: minutes; the numbers differ from machine to machine
+    <!-- numbers -->                    the numbers are those of the machine
     <!-- before: COMMAND -->            is run first, unseen
     <!-- show: 3 | MEMORY 5 | -1 -->    the first three lines, five from the first with `MEMORY`, the last
     <!-- logs: learning -->             recorded logs for the whole page, which also has the blocks that it calls `FILE`
@@ -42,7 +42,7 @@ _CHANGES = [  # what differs from run to run
     (r"\b(\d+h )?(\d+m )?\d+(\.\d+)? ?(ms|s|min|m|h)\b", "DURATION"),
     (r"\bpid \d+", "pid N"),
 ]
-_FIGURES = (r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", "N")
+_NUMBERS = (r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", "N")
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Shown:
 
     def normal(self, lines: list[str]) -> list[str]:
         """Lines without what differs from run to run."""
-        varies = {"toy", "figures"} & set(self.block.marks)
+        varies = {"toy", "numbers"} & set(self.block.marks)
         found = [" ".join(line.split()) for line in lines]
-        for pattern, word in [*_CHANGES, *[_FIGURES] * bool(varies)]:
+        for pattern, word in [*_CHANGES, *[_NUMBERS] * bool(varies)]:
             found = [re.sub(pattern, word, line) for line in found]
         return found
 
