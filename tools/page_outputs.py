@@ -41,6 +41,7 @@ _CHANGES = [  # what differs from run to run
     (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
     (r"\b(\d+h )?(\d+m )?\d+(\.\d+)? ?(ms|s|min|m|h)\b", "DURATION"),
     (r"\bpid \d+", "pid N"),
+    (r" ETA .*", ""),
 ]
 _NUMBERS = (r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", "N")
 
