@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from launcher.console import endings
 from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
-from launcher.console.endings import complete, finished, hung, lost, running, stopped, unended, waiting
+from launcher.console.entry import of_entry
 from launcher.console.error_line import Candidate, ErrorLine, likeliest
 from launcher.console.evidence import Evidence
 from launcher.console.machine_end import KILLED, full_disk, proven
@@ -35,7 +36,6 @@ _OWN = (
     Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
 )
 """What shows more of a failure of veRL."""
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def diagnose(
@@ -68,6 +68,8 @@ def diagnose(
     log.total = log.total or steps_total
     code = 128 - exit_code if exit_code is not None and exit_code < 0 else exit_code
     diagnosis = _decide(log, code, requested_by, alive, stalled_for)
+    if not diagnosis.failed:
+        diagnosis = endings.without_signal(log, diagnosis)
     left_out = f" {log.left_out >> 20:,} MiB in the middle of the log were not read." if log.left_out else ""
     fixes = diagnosis.fixes
     if framework is not None:
@@ -99,33 +101,36 @@ def _decide(
     if stop is None or (log.end is not None and log.end < stop.line):
         stop = _interrupt(log)
     if stop is not None:
-        return stopped(log, stop)
+        return endings.stopped(log, stop)
     if not alive and code != 0 and (requested_by is not None or (code or 0) - 128 in _STOPPING):
         cause = _find_cause(log, code) if log.end is not None else None
         if cause is None or cause[0].level.symptom:  # workers fail when a run is stopped
-            return stopped(log, log.quote("last"))
+            return endings.stopped(log, log.quote("last"))
     if log.framework is not None and code is None and not alive and not log.final_errors and not log.errors:
-        return finished(log) if complete(log) else unended(log)
+        return endings.finished(log) if endings.complete(log) else endings.unended(log)
     if code == 0:
         swallowed = likeliest(pair for pair in log.errors.values() if pair[0].swallowed)
-        return finished(log) if swallowed is None or complete(log) else _explained(log, *swallowed)
-    if code is None and not log.final_errors:
-        still = alive is None if idle is None else idle >= STALLED
-        if still and (waits := waiting(log)) is not None:
-            return _diagnosis(waits[0], [waits[1]], waits[1].text)
-        if still and (hangs := hung(log)) is not None:
-            return _explained(log, *hangs)
-        if complete(log) and not alive:
-            return finished(log)
-        if alive:
-            return running(log, alive)
-        late = likeliest(pair for pair in log.errors.values() if _ended_the_run(log, *pair, over=alive is False))
-        if late is not None:
-            return _explained(log, *late)
-        if log.end is not None or _broken(log) is not None:
-            return _unexplained(log, code)
-        return running(log, alive) if alive is None else lost(log)
-    return _failed(log, code)
+        return endings.finished(log) if swallowed is None or endings.complete(log) else _explained(log, *swallowed)
+    return _failed(log, code) if code is not None or log.final_errors else _open(log, alive, idle)
+
+
+def _open(log: Evidence, alive: bool | None, idle: float | None) -> Diagnosis:
+    """The diagnosis of a log that shows no failure of its driver."""
+    still = alive is None if idle is None else idle >= STALLED
+    if still and (waits := endings.waiting(log)) is not None:
+        return of_entry(log, waits[0], [waits[1]], waits[1].text)
+    if still and (hangs := endings.hung(log)) is not None:
+        return _explained(log, *hangs)
+    if endings.complete(log) and not alive:
+        return endings.finished(log)
+    if alive:
+        return endings.running(log, alive)
+    late = likeliest(pair for pair in log.errors.values() if _ended_the_run(log, *pair, over=alive is False))
+    if late is not None:
+        return _explained(log, *late)
+    if log.end is not None or _broken(log) is not None or log.quote("closed") is not None:
+        return _unexplained(log, None)
+    return endings.running(log, alive) if alive is None else endings.lost(log)
 
 
 def _failed(log: Evidence, code: int | None) -> Diagnosis:
@@ -230,8 +235,16 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
     if call is not None and "TaskRunner" in call.text:  # adds nothing
         call = None
     key = next((item.config_key for item in same if item.config_key), None)
-    diagnosis = _diagnosis(proven(cause, log.machine), [*quotes, place, call, key, symptom], error.message)
+    shown_lines = [*quotes, place, *_ended(log, error), call, key, symptom]
+    diagnosis = of_entry(log, proven(cause, log.machine), shown_lines, error.message, error)
     return _judged(log, cause, error, diagnosis)
+
+
+def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
+    """The exception that ended the run, if one that said something else is shown as its cause."""
+    raised = [error for error in log.final_errors if error.raised]
+    ended = raised[-1:] if shown in raised else []
+    return [error.quote for error in ended if error.said not in f"{shown.message} {shown.told}"]
 
 
 def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]) -> list[Quote]:
@@ -258,7 +271,6 @@ def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis)
         diagnosis,
         meaning=meaning,
         evidence=shorten([above, *diagnosis.evidence]),
-        confidence="exact" if cause.level is Level.ROOT else "likely" if cause.level <= Level.BREAKDOWN else "unknown",
         place=place_of(log, error, above) if vague else None,
     )
 
@@ -289,29 +301,6 @@ def _name(error: ErrorLine) -> str:
     return re.split(r"[:( ]", error.message, maxsplit=1)[0]
 
 
-def _diagnosis(cause: Cause, quotes: Iterable[Quote | None], message: str = "") -> Diagnosis:
-    """A catalog entry as a diagnosis, filled from the message that it matches."""
-    words: dict[str, str] = {}
-    for pattern in filter(None, (cause.raised, cause.line)):
-        found = re.compile(pattern)
-        match = found.search(message)
-        for name in found.groupindex:
-            value = match[name] if match is not None else None
-            name = name.rstrip("0123456789")  # of alternatives: value, value2
-            words[name] = value or words.get(name, "…")
-
-    def fill(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda name: words.get(name[1], "…"), text) if words else text
-
-    return Diagnosis(
-        cause.id,
-        fill(cause.title),
-        fill(cause.meaning),
-        shorten(quotes),
-        tuple(fix.filled(fill) for fix in cause.fixes),
-    )
-
-
 def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
     """A failure without an entry: where it happened, which setting runs that code, and what to search for."""
     above = deciding(log, root)
@@ -324,7 +313,7 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
         f"{f'Likely in {place.component}' if likely else 'Unknown failure'}: {message}",
         "No entry of the catalog matches. The quoted line is the first failure, followed by the line "
         f"of your code or veRL's that led to it.{_after(log, root)}",
-        shorten([*first, root.quote, root.told, root.frame, root.config_key]),
+        shorten([*first, root.quote, root.told, root.frame, *_ended(log, root), root.config_key]),
         (*isolation(place), Fix("read the log around this line"), *(_OWN if log.framework is None else ())),
         confidence="likely" if likely else "unknown",
         place=place,
@@ -337,20 +326,20 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
         return _located(log, root)
     last = log.quote("last")
     if (full := full_disk(code, log.machine)) is not None:
-        return _diagnosis(full, [last])
+        return of_entry(log, full, [last])
     if code == 128 + signal.SIGKILL:
-        return _diagnosis(proven(cause_of(KILLED), log.machine), [last])
+        return of_entry(log, proven(cause_of(KILLED), log.machine), [last])
     if code is not None and code > 128:
-        killed = _diagnosis(cause_of("killed-by-signal"), [last])
+        killed = of_entry(log, cause_of("killed-by-signal"), [last])
         return replace(killed, title=f"Run ended by {_signal(code - 128)}")
     return _silent(log, last)
 
 
 def _silent(log: Evidence, last: Quote | None) -> Diagnosis:
     """A run without an exception: the lines that report an error, if there are any."""
-    repeated, errors = log.facts.repeated, log.facts.errors
-    if errors:
-        line, said, source = errors[0]
+    repeated, named = log.facts.repeated, log.facts.named or next(iter(log.facts.errors), None)
+    if named is not None:
+        line, said, source = named
         if repeated is not None:
             line, said = repeated[0]
         found = _located(log, ErrorLine(Quote(line, said), said, source, (), raised=False, context=""))

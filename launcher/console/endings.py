@@ -14,6 +14,7 @@ from launcher.record.fix import Change, Fix
 
 MORE_EPOCHS = Change("trainer.total_epochs", "raise")
 ENGINE = re.compile(r"vLLM|SGLang|EngineCore|Scheduler")
+_LAST = 40  # lines in which an exception may be why a log stops
 WORKERS = re.compile(r"TaskRunner|AgentLoop|RewardLoop|WorkerDict")
 
 
@@ -30,10 +31,18 @@ def finished(log: Evidence) -> Diagnosis:
     elif log.step is None and (log.progress is not None or log.resumed is not None):
         title = "Already complete"
         meaning = "The checkpoint that the run resumed from is already at the last step."
-        if log.resumed is not None and log.total is not None and log.resumed < log.total:
-            title = f"Finished without training: resumed at step {log.resumed} of {log.total}"
-            meaning = "The checkpoint that the run resumed from is at the end of the last epoch."
         fixes = [Fix(changes=(MORE_EPOCHS,), why="(or trainer.total_training_steps) to continue training")]
+        if log.resumed is not None and log.resumed < (log.total or 0):
+            title = f"Finished without training: resumed at step {log.resumed} of {log.total}"
+            meaning = (
+                "No batch was left: the state of the data loader in the checkpoint (data.pt) is at the end of an epoch."
+            )
+            again = Fix(
+                "remove data.pt from the checkpoint",
+                alternative=True,
+                why=": the next epoch then begins from its first batch",
+            )
+            fixes = [Fix(changes=(MORE_EPOCHS,)), again]
     if log.failed_prompts:
         meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
         fixes.append(Fix("run `ppo-tui check --reward FILE` to find what the reward function cannot read"))
@@ -108,19 +117,21 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
         of = f" of {log.total}" if log.total else ""
         meaning += f" Step {log.step + 1}{of} was never printed."
     elif log.ready:
-        meaning += " No step was printed."
+        meaning += f" No step was printed{f' after step {log.resumed}, where it resumed' if log.resumed else ''}."
     if (repeated := log.facts.repeated) is not None and log.facts.errors:
         quotes.insert(0, repeated[0])
         meaning += f" An error was printed {repeated[1]}×: {repeated[0].text[:120]}."
+    named, last = log.facts.named, log.quote("last")
+    if named is not None and (last is None or last.line - named.line <= _LAST):
+        quotes.insert(0, Quote(named.line, named.text))
+        meaning += " Its last lines name an exception."
     if log.facts.engine is not None:
         quote, active, queued = log.facts.engine
         quotes.append(quote)
         if active or queued:
             meaning += f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
         else:
-            meaning += (
-                " The engine has no request: it waits for the trainer, the reward or a tool, and they for another."
-            )
+            meaning += " The engine has no request: it waits for the trainer, the reward or a tool."
     return Diagnosis("running", "Log stops mid-run", meaning, shorten(quotes), tuple(_looking(log)))
 
 
@@ -142,11 +153,21 @@ def unended(log: Evidence) -> Diagnosis:
     return Diagnosis("running", "No error in the log", meaning, shorten([log.quote("last")]))
 
 
+def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
+    """Adds that every response got the same reward."""
+    if (reward := log.facts.only_reward) is None:
+        return ended
+    meaning = f"{ended.meaning} Every response got the reward {reward:g}."
+    prompt = Fix("read a prompt as the model got it, with its response: is the chat template the model's?")
+    score = Fix("run `ppo-tui check --reward FILE` to score rows of your data")
+    return replace(ended, meaning=meaning, fixes=(prompt, score, *ended.fixes))
+
+
 def complete(log: Evidence) -> bool:
     """Whether the last step was reached."""
     if log.only_validates and log.quote("validated_first") is not None:
         return True
-    if log.resumed is not None and log.resumed == log.total and log.step is None:
+    if log.step is None and log.resumed is not None and (log.resumed == log.total or log.quote("closed") is not None):
         return True
     if log.quote("final") is not None or (log.total is not None and (log.step or 0) >= log.total):
         return True

@@ -27,10 +27,11 @@ MESSAGE_LINES = 8  # further lines of an exception's message that are read
 # The heads of lines of Ray's C++, torch and Python's logging, which have no marks.
 _LOG_HEAD = re.compile(
     rb"(?:\[[^\[\]]{1,80}\]:? ?|\(raylet\) |(?:ERROR|WARNING|CRITICAL|INFO)[: ](?:[\d:,. /-]{4,30}[: ])?"
-    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|h|py):\d+(?:: | -- |\] ?))*"
+    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[IWEF]\d{4} [\d:.]{8,18} +\d+ [\w./-]+:\d+\] +"
+    rb"|[\w.]+\.(?:cc|cpp|h|py):\d+(?:: | -- |\] ?))*"
 )
-_ERROR_HEAD = re.compile(rb"\bERROR\b|CRITICAL|FATAL|\[E\d{3,4} | [EF] \d")
-_LOG_HEAD_STARTS = b"[(EWCI0123456789"
+_ERROR_HEAD = re.compile(rb"\bERROR\b|CRITICAL|FATAL|\[E\d{3,4} |\A[EF]\d{4} | [EF] \d")
+_LOG_HEAD_STARTS = b"[(EWCIF0123456789"
 _BLANK = ord(" ")
 _REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
 _ADDRESS = re.compile(rb", ip=([^()\s]{1,60})\)")
@@ -134,7 +135,9 @@ class Evidence:
             if not inside and source and text.startswith('  File "'):  # without the line that begins a traceback
                 self._begin_traceback(line)
                 traceback, inside = self._traceback(line), True
-            if traceback is not None and inside:
+            if text.lstrip()[:1] in ("|", "│"):  # of a group of exceptions, or in a box
+                self.facts.add_named(line.piece[0], text, source)
+            elif traceback is not None and inside:
                 traceback.add_indented(line.piece[0], text, self._folders)
             return
         self._lines["last"] = line
@@ -158,6 +161,7 @@ class Evidence:
             return True
         if line.step is not None:
             self.step = line.step.step
+            self.facts.add_step(line.piece[2])
         elif self._form is not None:
             number, offset, raw, _ = line.piece
             steps = self._form.read(clean_text(raw, line.match.end("prefix")), number, offset)
@@ -213,7 +217,7 @@ class Evidence:
             case "signal" if match["signal"] in (b"TERM", b"INT"):
                 if driver:
                     self._first(line)
-            case "dataset" | "worker_groups" | "group_created" | "final" | "nan" | "validated_first":
+            case "dataset" | "worker_groups" | "group_created" | "final" | "nan" | "validated_first" | "closed":
                 self._first(line)
             case name:
                 return name == "config_begins"
@@ -238,7 +242,8 @@ class Evidence:
         self._lines.setdefault(line.mark.name, line)
 
     def _alive(self, mark: str, line: Marked) -> None:
-        self.facts.errors.clear()
+        self.facts.clear()
+        self._lines.pop("closed", None)
         self.died = None
         self.ready = True
         self._lines[mark] = line

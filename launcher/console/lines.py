@@ -20,6 +20,11 @@ _COLORS = rb"(?:\x1b?\[[0-9;]*m)*"
 _NAME = (
     rb"(?:([^()\s=][^()=\n]{0,99})(?: rank=[0-9]{1,6})? )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
 )
+# What comes before a line of any writer: the echo of Ctrl-C, the time of a log collector (Docker, Kubernetes).
+BEFORE = (
+    rb"(?:\^[C\\])*(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2}) "
+    rb"(?:std(?:out|err) [FP] )?)?"
+)
 # `mpirun --tag-output` (`[1,0]<stdout>:`), Open MPI 5 (`[prterun-host-7@1,0]<stderr>:`), torchrun (`[default0]:`,
 # `[rank0]: `).
 _RANK = (
@@ -27,7 +32,7 @@ _RANK = (
     rb"|(?:default|rank|trainer|worker)(?P<rank>[0-9]{1,6})\]): ?){0,2}"
 )
 PREFIX = re.compile(
-    rb"%b(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_RANK, _COLORS, _NAME, _COLORS)
+    rb"%b%b(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (BEFORE, _RANK, _COLORS, _NAME, _COLORS)
 )
 
 

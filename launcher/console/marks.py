@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.console.lines import PREFIX
+from launcher.console.lines import BEFORE, PREFIX
 from launcher.core.tables import read_tables, record
 
 
@@ -68,7 +68,7 @@ _INSIDE, _IS_INSIDE = _table(MARKS_INSIDE)
 _INSIDE_HINTS = tuple(hint for mark in MARKS_INSIDE for hint in mark.hints)
 
 # The same marks at the starts of lines, found among many lines. It also finds some lines that have none.
-_RANK = rb"(?:\[(?:[\w.@-]+,[0-9]+\]<std(?:out|err)>|(?:default|rank|trainer|worker)[0-9]+\]): ?){0,2}"
+_RANK = BEFORE + rb"(?:\[(?:[\w.@-]+,[0-9]+\]<std(?:out|err)>|(?:default|rank|trainer|worker)[0-9]+\]): ?){0,2}"
 _WRITER = rb"\((?:[^()=\n]*(?:rank=[0-9]+ )?pid=[0-9]|raylet|autoscaler)[^()\n]*\)"
 _PHRASES = "|".join(phrase for mark in MARKS if mark.name != "printed_data" for phrase in mark.phrases)
 _HEAD, _ANY = (re.sub(rb"\(\?P<\w+>", b"(?:", pattern) for pattern in (_LOG_HEAD, _PHRASES.encode()))

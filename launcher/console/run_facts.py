@@ -34,6 +34,10 @@ _FAILED = re.compile(
     r"(?i)\W{0,3}(?:error|exception|failed|failure|fatal|could not|cannot|can't|unable to)\b|(?:\S{1,30} ){1,3}failed\b"
     r"|\*\*\* |.{0,40}(?:Segmentation fault|SIGSEGV|SIGABRT|SIGBUS|core dumped|Watchdog caught)"
 )
+_REWARD = re.compile(rb"critic/score/(?:max|min):(?:np\.float64\()?(-?[0-9.]+(?:e[-+]?[0-9]+)?)")
+_STEPS = 3  # from which on equal rewards are said
+# An exception in a form that no traceback led to: in a box, behind a head, in a list.
+_NAMED = re.compile(r"(?:^|[\s|│:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: \S|$)")
 _START = 5000  # lines
 _TROUBLE = (
     *("rror", "ail", "xception", "atal", "FATAL", "FAIL", "ould not", "annot", "an't", "nable to", "*** ", "/ld"),
@@ -63,11 +67,20 @@ class RunFacts:
         """The first lines that decide an error."""
         self.errors: deque[Logged] = deque(maxlen=_KEPT)
         """The lines since the last step that report an error outside a traceback."""
+        self.named: Logged | None = None
+        """The last line since the last step that names an exception in any form."""
         self.device = ""
         """` device amd` or ` device npu`, as soon as a line shows it."""
         self.engine: tuple[Quote, int, int] | None = None
         """The last line of an engine with its running and waiting requests."""
         self._repeated: dict[str, tuple[Quote, int]] = {}
+        self._steps = 0  # with rewards
+        self._rewards: set[float] = set()  # the first two different ones
+
+    @property
+    def only_reward(self) -> float | None:
+        """The reward that every response of several steps got; None if they differ."""
+        return next(iter(self._rewards)) if self._steps >= _STEPS and len(self._rewards) == 1 else None
 
     @property
     def repeated(self) -> tuple[Quote, int] | None:
@@ -84,6 +97,18 @@ class RunFacts:
             if value and (key in self.settings or len(self.settings) < 1000):
                 self.settings[key] = value
 
+    def clear(self) -> None:
+        """The run continues: earlier errors did not end it."""
+        self.errors.clear()
+        self.named = None
+
+    def add_step(self, raw: bytes) -> None:
+        """A step line, with the least and the greatest reward of its responses."""
+        rewards = {float(found) for found in _REWARD.findall(raw)}
+        self._steps += bool(rewards)
+        if len(self._rewards) < 2:
+            self._rewards |= rewards
+
     def add_line(self, number: int, text: str, logged: bool, source: str) -> None:
         """`logged`: whether its head is that of an error."""
         if number < _START:
@@ -95,9 +120,16 @@ class RunFacts:
             return
         if _DECIDING.match(text) and len(self.deciding) < _KEPT:
             self.deciding.append(Quote(number, redact(text[:1000])))
+        if "rror" in text or "xception" in text or "nterrupt" in text:
+            self.add_named(number, text, source)
         if logged or _FAILED.match(text):
             self.errors.append(Logged(number, redact(text[:400]), source))
             self._count(Quote(*self.errors[-1][:2]))
+
+    def add_named(self, number: int, text: str, source: str) -> None:
+        """A line that may name an exception."""
+        if _NAMED.search(text[:400]):
+            self.named = Logged(number, redact(text[:400].strip(" |│")), source)
 
     def _add_start(self, text: str) -> None:
         """What only the start of a log shows: device, command, versions."""

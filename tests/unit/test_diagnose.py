@@ -78,6 +78,24 @@ def test_real_failures(name: str, cause: str, number: int, text: str, exit_code:
     assert text.encode() in data.split(b"\n")[number - 1]
 
 
+@pytest.mark.parametrize("head", ["2025-11-24T15:40:09.031Z ", "2025-11-24T15:40:09+01:00 stderr F ", "^C"])
+def test_the_heads_of_log_collectors_and_terminals_change_nothing(head: str) -> None:
+    for name in ("fail-broken-reward", "fail-kv-cache", "real-no-plugin"):
+        data = stored(name)
+        headed = b"".join(head.encode() + line for line in data.splitlines(keepends=True))
+        assert diagnosis_of(headed) == diagnosis_of(data)
+
+
+@pytest.mark.parametrize(
+    "line", ["│ ValueError: odd │", "  | ValueError: odd", "12:01 [worker] failed: x.OddError: no"]
+)
+def test_an_exception_in_any_form_is_shown(line: str) -> None:
+    found = diagnosis_of(f"{JOB.splitlines()[0]}\n{line}\n", exit_code=1)
+    assert "without an exception" not in found.meaning
+    assert found.evidence[0].text.strip() == line.strip(" |│") and found.confidence != "exact"
+    assert "name an exception" in diagnosis_of(f"{TASK}step:1 - a:1\n{line}\n").meaning
+
+
 def test_evidence_names_the_users_code_and_the_symptom() -> None:
     found = diagnosis_of(stored("fail-broken-reward"), exit_code=1)
     assert [item.line for item in found.evidence] == [1217, 1214, 1366]
@@ -149,6 +167,7 @@ def test_unknown_names_the_innermost_exception_and_the_users_frame() -> None:
     assert [(item.line, item.text) for item in found.evidence] == [
         (8, "tools.QuotaGone: nothing left for today"),
         (5, 'File "/home/me/tool.py", line 9, in call'),
+        (14, "RuntimeError: the tool failed"),
     ]
 
 

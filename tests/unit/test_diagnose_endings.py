@@ -156,6 +156,29 @@ def test_a_run_that_ended_before_its_last_step() -> None:
     assert (done.cause, done.title) == ("finished", "Already complete")
 
 
+def test_a_run_that_resumed_and_did_no_step() -> None:
+    resumed = TASK + "Total training steps: 120\n" + TASK + "Setting global step to 60\n"
+    bar = TASK + "Training Progress:  50%|█████     | 60/120 [00:02<?, ?it/s]\n"
+    closed = TASK + "wandb: Synced 5 W&B file(s), 0 media file(s), 0 artifact file(s) and 0 other file(s)\n"
+    for found in (diagnosis_of(resumed + bar + closed), diagnosis_of(resumed + bar, exit_code=0)):
+        assert found.title == "Finished without training: resumed at step 60 of 120" and "data.pt" in found.meaning
+    assert "No step was printed after step 60" in diagnosis_of(resumed + bar).meaning
+    # a tracker that closed ended with its run, whatever the reason
+    assert diagnosis_of(TASK + "step:3 - a:1\n" + closed).cause == "unknown"
+    assert diagnosis_of(closed + TASK + "step:3 - a:1\n").cause == "running"
+
+
+def test_rewards_that_never_differ_are_said() -> None:
+    step = TASK + "step:{} - actor/entropy:0.4 - critic/score/max:{} - critic/score/min:0.0\n"
+    equal = "".join(step.format(number, "0.0") for number in (1, 2, 3))
+    interrupted = "^CTraceback (most recent call last):\nKeyboardInterrupt\n"
+    found = diagnosis_of(equal + interrupted)
+    assert found.cause == "stopped" and "Every response got the reward 0" in found.meaning
+    assert "check --reward" in found.fixes[1].text
+    for log in (equal + step.format(4, "1.0"), step.format(1, "0.0")):
+        assert "Every response" not in diagnosis_of(log + interrupted).meaning
+
+
 def test_a_failure_before_the_stop_stays_the_cause_and_one_after_it_does_not() -> None:
     sigterm = "*** SIGTERM received at time=1795253243 on cpu 36 ***\n"
     missing = "FileNotFoundError: Unable to find '/data/x.parquet'\n"

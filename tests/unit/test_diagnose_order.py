@@ -99,6 +99,22 @@ def test_the_error_of_the_engine_comes_before_the_call_that_failed() -> None:
     assert (found.cause, found.evidence[0].text) == ("gloo-peer", f"{reason}")
 
 
+@pytest.mark.parametrize(
+    "waiter",
+    [
+        "TimeoutError: Failed to get register_center_actor a_register_center in [].",
+        "RuntimeError: Server failed to become healthy within 600 s",
+        "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.",
+    ],
+)
+def test_a_worker_that_failed_comes_before_those_that_waited_for_it(waiter: str) -> None:
+    threads = "(pid=77) E0729 20:03:14.606365961   99611 thd.cc:157]    pthread_create failed: try again\n"
+    found = diagnosis_of(threads + JOB + VERL.format("trainer/x.py", "init_workers") + waiter + "\n", exit_code=1)
+    assert (found.cause, found.evidence[0].line) == ("process-limit", 1)
+    alone = diagnosis_of(JOB + waiter + "\n", exit_code=1)
+    assert alone.cause != "process-limit" and alone.confidence != "exact"
+
+
 def test_a_rollout_that_failed_though_the_run_ended_as_if_complete() -> None:
     lost = STEP + "(FullyAsyncRollouter pid=6) [FullyAsyncRollouter] Streaming process exception: no engine\n"
     for code in (0, None):

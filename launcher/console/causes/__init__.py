@@ -38,7 +38,7 @@ class Level(IntEnum):
     ROOT = 0  # the cause itself
     GENERAL = 1  # right only when nothing more precise matches
     # Consequences, whose cause is elsewhere in the log, each of those before it:
-    BREAKDOWN = 2  # a collective operation or a GPU stopped working
+    BREAKDOWN = 2  # a collective operation, a GPU or a wait with a limit ended
     ABORT = 3  # a process ended itself, often because of a breakdown
     WRAPPER = 4  # an exception that replaces another one
     DEATH = 5  # a process is gone
@@ -106,6 +106,9 @@ class Cause:
     title: str
     meaning: str
     fixes: tuple[Fix, ...]
+    needs: tuple[str, ...] = ()
+    """Of each fix: what must match in the error, its context, `KEY=VALUE` of the run or ` device npu` (nvidia, amd);
+    otherwise the fix comes last, or without a `when` not at all."""
     samples: tuple[Sample, ...] = ()
     raised: str = ""
     line: str = ""
@@ -113,6 +116,8 @@ class Cause:
     unless: str = ""
     """What must not match in the line or its context; `device amd` and `device npu` are part of it."""
     level: Level = Level.ROOT
+    several: bool = False
+    """Whether it names several reasons, between which the log does not decide."""
     rank: int = 0
     """Of two entries with the same level that match the same line, the one with the lower rank wins."""
     cause_in: str = ""
@@ -170,15 +175,25 @@ def read_causes(path: Path) -> Iterator[Cause]:
 
 
 def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping[str, Any]) -> Cause:
+    offered = [(fix, needs) for written in table["fixes"] for fix, needs in _conditional(written, fixes)]
     return record(
         Cause,
         table,
         meaning=" ".join(table["meaning"].split()),
-        fixes=tuple(fixes_of(table["fixes"], fixes)),
+        fixes=tuple(fix for fix, _ in offered),
+        needs=tuple(needs for _, needs in offered),
         samples=tuple(record(Sample, sample) for sample in table["samples"]),
         level=Level[table.get("level", "root").upper()],
         **{name: _pattern(table[name], patterns) for name in ("raised", "line", "where", "unless") if name in table},
     )
+
+
+def _conditional(written: str | Mapping[str, Any], named: Mapping[str, Any]) -> Iterator[tuple[Fix, str]]:
+    """The fixes of one row, and what they need."""
+    needs = "" if isinstance(written, str) else written.get("needs", "")
+    row = written if isinstance(written, str) else {name: value for name, value in written.items() if name != "needs"}
+    for fix in fixes_of([row], named):
+        yield fix, needs
 
 
 def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[str]]) -> str:
