@@ -125,7 +125,8 @@ def try_(
 ) -> None:
     """Try the fixes of a flag from the checkpoint before it. A control run without changes runs next to them.
 
-    The trials are runs of the queue: side by side on free GPUs, otherwise one after another.
+    A failed run runs a few steps without the setting that runs the failing code, which is not a fix. The trials are
+    runs of the queue: side by side on free GPUs, otherwise one after another.
     """
     if verdicts:
         _list(run, json)
@@ -151,7 +152,7 @@ def _carry_out(parent: RunDir, planned: "TrialPlan", *, yes: bool, force: bool, 
 
     for line in (f"{planned.name}:", *planned.lines, f"cost: {planned.cost}"):
         say(line)
-    confirm("Start the trials?", yes, f"trying fixes of run {parent.id}")
+    confirm("Start the trials?", yes, f"trials of run {parent.id}")
     with refusals():
         carry_out(planned, say, force=force)
     started = (planned.onset.rule, planned.step)

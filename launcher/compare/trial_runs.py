@@ -1,4 +1,7 @@
-"""Trying the fixes of a flag: a control run and each fix, from the checkpoint before it, as runs of the queue."""
+"""Trying the fixes of a flag: a control run and each fix, from the checkpoint before it, as runs of the queue.
+
+The failure of a run is isolated in the same way: its own steps are the control.
+"""
 
 import contextlib
 import math
@@ -9,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from launcher import settings
+from launcher.compare.isolation import ISOLATION, failure_of, isolating
 from launcher.compare.last_change import Change
 from launcher.compare.proposals import proposals
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
@@ -18,9 +22,11 @@ from launcher.core.text import allowed_steps, near_hint
 from launcher.health.catalogue import rules
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
 from launcher.preset.settle import configuration, settings_of
 from launcher.record import queued
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_parent
@@ -41,6 +47,7 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 @dataclass(frozen=True)
 class TrialPlan:
     """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the control run first.
+    `onset` is a flag, or the failure that is isolated.
 
     `seconds` is the duration of one, None if unknown; `gpus` the GPUs that it needs, 0 on a CPU; `side` how many fit on
     this machine at once. `change` is what the first trial after the control run undoes, if any. `reasons` are those of
@@ -108,14 +115,10 @@ def plan(
     `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
-    if rule is not None and rule not in rules():
-        raise UserError(f"no health rule named {rule!r}", near_hint(rule.upper(), rules()))
-    onset = first_onset(run, rule)
-    if onset is None:
-        named = f"{rule} never rose" if rule else "no check ever rose"
-        raise UserError(f"{named} to WARN or CRITICAL in run {run.id}", f"'ppo-tui health {run.id}' shows its checks")
-    step = fork_step(run, onset) if at is None else at
-    kept = [0, *fork_steps(run)]
+    onset, changes = _subject(run, rule, changes)
+    isolated, kept = onset.rule == ISOLATION, [0, *fork_steps(run)]
+    before = max(each for each in kept if each < onset.rose)
+    step = at if at is not None else before if isolated else fork_step(run, onset)
     if at and at not in kept:
         missing = f"--checkpoint {at}: run {run.id} has no checkpoint of this step"
         raise UserError(missing, allowed_steps(kept, "--checkpoint"))
@@ -130,16 +133,39 @@ def plan(
         changes = [*reasons]
         if not changes:
             raise UserError(f"{onset.rule} suggests no setting to try", f"pass one: ppo-tui try {run.id} KEY=VALUE")
-    until = step + (count or max(onset.rose - step, 1) + _MORE)
+    until = step + (count or max(onset.rose - step, 1) + (1 if isolated else _MORE))
+    gpus, side = _room(info, config)
+    arms = tuple(map(tuple, changes if isolated else [(), *changes]))
+    return TrialPlan(run, onset, step, until, arms, _seconds(run, until - step), gpus, side, change, reasons)
+
+
+def _room(info: RunInfo, config: EffectiveConfig) -> tuple[int, int]:
+    """The GPUs of a trial, and how many trials fit on this machine at once."""
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
-    side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.max_cpu_runs()
-    arms = ((), *map(tuple, changes))
-    return TrialPlan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change, reasons)
+    return gpus, max(len(free_gpus(visible(os.environ))) // gpus if gpus else settings.max_cpu_runs(), 1)
+
+
+def _subject(run: RunDir, rule: str | None, changes: Sequence[Sequence[str]]) -> tuple[Onset, Sequence[Sequence[str]]]:
+    """The flag or the failure that trials are about, and their changes as far as they are known. Raises UserError."""
+    if rule is not None and rule not in rules():
+        raise UserError(f"no health rule named {rule!r}", near_hint(rule.upper(), rules()))
+    failure = None if rule else failure_of(run)
+    if failure is not None and not changes and (setting := isolating(run)):
+        return failure, [setting]
+    onset = first_onset(run, rule) or (failure if changes else None)
+    if onset is not None:
+        return onset, changes
+    never = f"{rule or 'no check'} {'never' if rule else 'ever'} rose to WARN or CRITICAL in run {run.id}"
+    if failure is None:
+        raise UserError(never, f"'ppo-tui health {run.id}' shows its checks")
+    unknown = "no setting is known without which the failing code does not run"
+    raise UserError(f"{never}, and {unknown}", f"name one to isolate: ppo-tui try {run.id} KEY=VALUE")
 
 
 def start_apart(planned: TrialPlan) -> None:
     """Runs the trials in a process of its own."""
-    try_apart(planned.run, "--rule", planned.onset.rule, "--checkpoint", str(planned.step))
+    named = () if planned.onset.rule == ISOLATION else ("--rule", planned.onset.rule)
+    try_apart(planned.run, *named, "--checkpoint", str(planned.step))
 
 
 def try_apart(run: RunDir, *options: str) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts of trials: forks of a flagged run from before the flag, one unchanged and one per fix.
+"""Verdicts of trials: forks of a flagged run from before the flag, one unchanged and one per fix; or of a failed run.
 
 All facts come from the run directories: a trial is a run whose run.yaml names its parent and the rule.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from launcher.compare.isolation import ISOLATION, Failure, failure_of, isolation
 from launcher.core import paths
 from launcher.core.format import counted
 from launcher.metrics import intervals
@@ -92,7 +93,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one rule from one checkpoint of a run; the control run first, then the fixes, best first."""
+    """The trials of one rule from one checkpoint of a run; the control run first, then the fixes, best first.
+
+    Those that isolate a failure have no control run, and ISOLATION as their rule.
+    """
 
     parent: str
     rule: str
@@ -110,8 +114,22 @@ def trials_of(parent: str | None = None) -> list[Trials]:
         origin = info.parent
         place = (origin.run, origin.trial or "", origin.step or 0)
         groups.setdefault(place, []).append(_facts(run, info, origin))
-    known = {run: alarms(RunDir(paths.runs_dir() / Path(run).name)) for run, _, _ in groups}
-    return [Trials(*place, tuple(judge(each, known[place[0]]))) for place, each in groups.items()]
+    return [Trials(*place, tuple(_arms(place[0], place[1], each))) for place, each in groups.items()]
+
+
+def _arms(parent: str, rule: str, trials: Sequence[TrialFacts]) -> list[Arm]:
+    run = RunDir(paths.runs_dir() / Path(parent).name)
+    if rule != ISOLATION:
+        return judge(trials, alarms(run))
+    failure = failure_of(run)
+    return [_arm(each, *_isolated(each, failure)) for each in trials]
+
+
+def _isolated(facts: TrialFacts, failure: Failure | None) -> tuple[str, str]:
+    if facts.state.going:
+        return GOING, ""
+    found = isolation(facts.state, facts.last, failure) if failure is not None else None
+    return found or (UNFINISHED, f"ended at step {facts.last} of {facts.planned}")
 
 
 def alarms(run: RunDir) -> frozenset[str]:
@@ -155,10 +173,12 @@ def _judged(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str]
     alone = control is None or facts.control or facts.own_reward
     worse, difference = (False, None) if alone or control is None else worse_reward(facts.scores, control.scores)
     verdict, why = _verdict(facts, control, known, worse=worse)
+    return _arm(facts, verdict, why, difference)
+
+
+def _arm(facts: TrialFacts, verdict: str, why: str, reward: float | None = None) -> Arm:
     state, level = facts.state.state, facts.level.words
-    return Arm(
-        facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference, facts.undoes
-    )
+    return Arm(facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, reward, facts.undoes)
 
 
 def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:

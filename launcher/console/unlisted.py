@@ -102,7 +102,8 @@ def isolation(place: Place) -> Iterator[Fix]:
     """The run without the setting that turns the failing code on: this isolates the failure, and does not fix it."""
     if place.setting is not None and place.setting.without:
         change = Change(place.setting.key, "set", (place.setting.without,))
-        yield Fix("isolate", (change,), why="in a short fresh run: this is not a fix, but shows whether it decides")
+        why = "in a short fresh run: this is not a fix, but shows whether it decides"
+        yield Fix("isolate", (change,), why=why, isolates=True)
 
 
 def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, str]:

@@ -36,7 +36,8 @@ class Fix(Record):
     """A suggestion; without `changes` it does not concern a preset.
 
     `do` comes first, `when` is the condition under which it helps, `why` the end of the sentence: a reason or a limit.
-    `alternative`: it replaces the fix before it. `fits`: the runs for which it makes sense.
+    `alternative`: it replaces the fix before it. `fits`: the runs for which it makes sense. `isolates`: it is not a
+    fix, but shows in a short run whether a failure depends on the settings.
     """
 
     do: str = field(default="", metadata=RARE)
@@ -45,6 +46,7 @@ class Fix(Record):
     why: str = field(default="", metadata=RARE)
     alternative: bool = field(default=False, metadata=RARE)
     fits: str = field(default="any", metadata=RARE)
+    isolates: bool = field(default=False, metadata=RARE)
 
     @property
     def key(self) -> str | None:

@@ -32,7 +32,7 @@ class Origin(Record):
     """The run whose settings were edited for this one, and what was changed.
 
     For a fork, `step` is that of the parent's checkpoint, 0 for its start. `trial` is the health rule whose fix is
-    tried, `undoes` what this trial undoes, such as "what the fork changed".
+    tried, or "isolation" for a failure, `undoes` what this trial undoes, such as "what the fork changed".
     """
 
     run: str

@@ -9,12 +9,14 @@ import pytest
 from console_logs import DATA, stored
 from pilots import drawn, message, until
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
-from launcher.preset.files import load
+from launcher.compare.trial_runs import TrialPlan
+from launcher.preset.files import load, restore
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
 from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.log_tail import LogTail
@@ -24,8 +26,11 @@ from tui.pages.dashboard.head_lines import Banner
 from tui.pages.diagnosis.screen import DiagnosisList, DiagnosisScreen
 from tui.pages.editor.screen import EditorScreen
 from tui.pages.log.screen import LogScreen
+from tui.pages.trials.screen import TrialsScreen
 
 HOME = (80, 24)
+SITE = "/opt/lib/python3.12/site-packages/"
+BROKEN = "RuntimeError: unexpected precision: bf8"
 OOM = "GPU out of memory in the actor update"
 MICRO = "actor.ppo_micro_batch_size_per_gpu"
 Compare = Callable[..., bool]
@@ -145,6 +150,26 @@ async def test_a_fix_is_tried_in_a_fork(make: SimpleNamespace, failed: Path) -> 
         await opened(pilot, "d", "T")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))
         assert app.screen.query_one(Input).value.split()[1:] == [f"{MICRO}=1"]
+
+
+async def test_t_isolates_a_failure_without_an_entry(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[TrialPlan] = []
+    monkeypatch.setattr("launcher.compare.trial_runs.start_apart", begun.append)
+    code = f'File "{SITE}verl/utils/torch_dtypes.py", line 69, in to_dtype'
+    given = "Error executing job with overrides: ['actor_rollout_ref.actor.fsdp_config.model_dtype=bf8']"
+    log = f"{given}\nTraceback (most recent call last):\n  {code}\n{BROKEN}\n"
+    state = make.ended("failed", step=0, error=BROKEN, cause="unknown")
+    preset = restore("toy-cpu", load("toy-cpu").snapshot(), ["actor.model_dtype=bf8"]).snapshot()
+    app = make.app(make.run(state=state, log=log, preset=preset))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot, "d")
+        assert "e isolate: set actor.model_dtype=fp32 (now bf8)" in drawn(app, DiagnosisList)
+        await opened(pilot, "T")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        assert "isolation, not a fix" in str(app.screen.query_one("#details Static", Static).render())
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, TrialsScreen))
+    assert [(planned.arms, planned.until) for planned in begun] == [((("actor.model_dtype=fp32",),), 2)]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])

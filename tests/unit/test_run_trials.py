@@ -45,7 +45,16 @@ DRIVER = """
 import json, pathlib, sys
 for step, data in json.loads(pathlib.Path(sys.argv[1]).read_text()):
     print(f"step:{step} - " + " - ".join(f"{key}:{value!r}" for key, value in data.items()), flush=True)
+if len(sys.argv) > 2:
+    sys.exit(sys.argv[2])
 """
+FAILED = """Error executing job with overrides: ['actor_rollout_ref.actor.fsdp_config.model_dtype=bf8']
+Traceback (most recent call last):
+  File "/opt/lib/python3.12/site-packages/verl/workers/engine/fsdp/transformer_impl.py", line 8, in _build_module
+    torch_dtype = PrecisionType.to_dtype(torch_dtype)
+  File "/opt/lib/python3.12/site-packages/verl/utils/torch_dtypes.py", line 69, in to_dtype
+    raise RuntimeError(f"unexpected precision: {precision}")
+RuntimeError: unexpected precision: bf8"""
 Figures = list[tuple[int, dict[str, float]]]
 
 
@@ -69,8 +78,8 @@ def healthy(first: int, last: int, reward: float = 0.0) -> Figures:
     return found
 
 
-def played(settings: Sequence[str], figures: Figures, after: Origin | None = None) -> RunDir:
-    """A run whose driver prints these steps; only one that is no trial has checkpoints."""
+def played(settings: Sequence[str], figures: Figures, after: Origin | None = None, failure: str = "") -> RunDir:
+    """A run whose driver prints these steps and a failure; only one that is no trial has checkpoints."""
     loaded = restore("toy", load("toy-cpu").snapshot(), settings)
     with appearing("toy") as (run, hidden):
         attempt, now = hidden.add_attempt(), time.time()
@@ -79,7 +88,7 @@ def played(settings: Sequence[str], figures: Figures, after: Origin | None = Non
         for step in (4, 8, 12) if after is None or after.trial is None else ():
             (hidden.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
             (hidden.checkpoints / "latest_checkpointed_iteration.txt").write_text("12")
-        argv = [sys.executable, "-c", DRIVER, str(run.path / "figures.json")]
+        argv = [sys.executable, "-c", DRIVER, str(run.path / "figures.json"), *filter(None, [failure])]
         launch = Launch(argv=argv, env={}, unset=[], keys={"actor_rollout_ref.actor.use_kl_loss": False})
         begun = after.step if after else None
         write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
@@ -204,6 +213,42 @@ def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
         plan(parent, "ENT-1")
     with pytest.raises(UserError, match=r"actor\.lrr.*did you mean 'actor\.lr'"):
         plan(parent, "KL-1", [["actor.lrr=1e-5"]])
+
+
+@pytest.mark.slow
+def test_a_failure_is_isolated_by_a_short_run_without_its_setting() -> None:
+    run = played(["actor.model_dtype=bf8", "trainer.steps=27"], healthy(0, 3), failure=FAILED)
+    wait_for(run, lambda state: not state.live)
+    planned = plan(run)
+    assert (planned.step, planned.until, planned.arms) == (0, 5, (("actor.model_dtype=fp32",),)), planned
+    assert planned.name.startswith("isolation, not a fix: the run failed in step 4 (Likely in trainer of veRL: Runtime")
+    assert plan(run, at=4).step == 4
+    outcomes = {
+        "actor.model_dtype=fp32": (5, ""),
+        "actor.lr=0.1": (3, FAILED),
+        "actor.lr=0.2": (1, FAILED.replace("RuntimeError: unexpected", "ValueError: another")),
+        "actor.lr=0.3": (4, FAILED.replace("RuntimeError: unexpected", "ValueError: another")),
+        "actor.lr=0.4": (2, ""),
+    }
+
+    def begin(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
+        preset = restore("toy", planned.run.read_info().preset or {}, changes).snapshot()
+        last, failure = outcomes[changes[0]]
+        return played(changes, healthy(1, last), origin(run, preset, planned.step, planned.onset.rule), failure)
+
+    for changes in ((), [[each] for each in list(outcomes)[1:]]):
+        for trial in carry_out(plan(run, None, changes), begin=begin, poll=0.05):
+            wait_for(trial, lambda state: not state.live)
+    (found,) = trials_of(run.id)
+    assert {arm.changes[0]: arm.verdict for arm in found.arms} == {
+        "actor.model_dtype=fp32": "isolated",
+        "actor.lr=0.1": "came again",
+        "actor.lr=0.2": "other failure",
+        "actor.lr=0.3": "isolated",
+        "actor.lr=0.4": "unfinished",
+    }, found.arms
+    with pytest.raises(UserError, match="KL-1 never rose"):
+        plan(run, "KL-1")
 
 
 @pytest.mark.slow

@@ -87,8 +87,8 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
         first = f"; the first one comes at step {head.saves}" if head.saves else ""
         why = "no complete checkpoint" + (" yet" if state.live else "" if first else " (trainer.save_every)") + first
         reasons |= dict.fromkeys((Verb.EVALUATE, Verb.MERGE), why)
-    if not any(isinstance(event.what, LevelChange) and event.what.alarming for event in events):
-        reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried"
+    if not state.failed and not any(isinstance(each.what, LevelChange) and each.what.alarming for each in events):
+        reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried, and no failure to isolate"
     refused = ((verb, refusal(verb, state, head)) for verb in Verb)
     reasons |= {verb: "; ".join(filter(None, why)) for verb, why in refused if why is not None}
     if "preset" not in head.keys:

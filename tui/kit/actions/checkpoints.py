@@ -12,6 +12,7 @@ from launcher.record.layout import RunDir
 from launcher.runs.watch.reader import RunReader
 from tui.kit.actions.background import in_background, narrator, reported
 from tui.kit.actions.editing import chosen_offer
+from tui.kit.actions.run_actions import begin_trials
 from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.navigation import RunView, navigation
@@ -94,14 +95,24 @@ def begin_fork(page: Page[Any], reader: RunReader) -> None:
 
 
 def try_entry(page: Page[Any], run: RunView, name: str) -> None:
-    """Forks a run with the settings of a fix; where no entry is chosen, of the first one that has some."""
+    """Forks a run with the settings of a fix; where no entry is chosen, of the first one that has some.
+
+    A fix that isolates a failure becomes a trial.
+    """
     from launcher.preset.settle import settings_of
 
     offer = chosen_offer(run, name)
     if offer is None or not offer.edits:
         page.notify("This fix has no value to try; e opens the preset editor" if offer else "No fix to try")
+    elif offer.fix.isolates and run.reader.state.failed:
+        page.in_worker(partial(_isolate, page, run), "start")
     else:
         page.in_worker(partial(fork_run, page, run.reader.dir, settings_of(offer.edits)), "start")
+
+
+async def _isolate(page: Page[Any], run: RunView) -> None:
+    if await begin_trials(page.app, run.reader.dir):
+        navigation(page.app).show("trials", run)
 
 
 async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) -> None:

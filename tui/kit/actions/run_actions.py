@@ -86,7 +86,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
 
 
 async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> bool:
-    """Shows the trials of a rule's fixes and their cost; without a rule, those of the first flag.
+    """Shows the trials of a rule's fixes and their cost; without a rule, of a failure, else of the first flag.
 
     Once confirmed, they run without the screen. Returns whether the user confirmed. Runs in a worker.
     """
@@ -101,7 +101,7 @@ async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> b
     with reported(app, "No trials", "warning"):
         planned = await asyncio.to_thread(from_checkpoint_or_start)
         details = "\n".join([f"{planned.name}:", *planned.lines, "", f"Cost: {planned.cost}"])
-        if await confirmed(app, "Try these fixes?", details, "start"):
+        if await confirmed(app, "Start these trials?", details, "start"):
             await asyncio.to_thread(start_apart, planned)
             return True
     return False

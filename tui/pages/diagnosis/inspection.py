@@ -67,5 +67,6 @@ def _fix(offer: Offer, config: EffectiveConfig | None, columns: int) -> list[Row
     if offer.field:
         rows += [[], [(" e ", "live"), ("opens the preset editor with this change", "dim")]]
     if offer.edits:
-        rows.append([(" T ", "live"), ("forks the run with it", "dim")])
+        what = "runs a few steps with it: isolation, not a fix" if offer.fix.isolates else "forks the run with it"
+        rows.append([(" T ", "live"), (what, "dim")])
     return rows

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
+from launcher.compare.isolation import AGAIN, ISOLATED, ISOLATION, OTHER
 from launcher.compare.trial_verdicts import DIFFERENT, FIXED, GOING, HARMFUL, NO_EFFECT, PARTLY, REPEATED, Arm, Trials
 from launcher.core import paths
 from launcher.core.errors import UserError
@@ -26,6 +27,9 @@ VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
     REPEATED: (glyphs.OK, "dim"),
     DIFFERENT: (glyphs.NOTICE, "notice"),
     GOING: (glyphs.RUNNING, "live"),
+    ISOLATED: (glyphs.OK, "ok"),
+    AGAIN: (glyphs.WARN, "warn"),
+    OTHER: (glyphs.NOTICE, "notice"),
 }
 _FACT = 9  # column of the texts
 
@@ -50,7 +54,7 @@ def inspect_trial(page: Inspected[None], trials: Trials, arm: Arm, columns: int)
     facts = [
         ("run", arm.run),
         ("changes", " ".join(arm.changes) or "none: this is the control run"),
-        ("flag", f"{trials.rule} {arm.level}"),
+        *([("flag", f"{trials.rule} {arm.level}")] if trials.rule != ISOLATION else []),
     ]
     if arm.reward is not None:
         facts.append(("reward", f"{'+' * (arm.reward >= 0)}{number(arm.reward)} on average against the control run"))

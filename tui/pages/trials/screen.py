@@ -62,7 +62,8 @@ class TrialsScreen(ItemsPage):
     LIST = Items
     EMPTY = (
         "No trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
-        "without it. Press T to start them."
+        "without it. Of a failed run, it is a short run without the setting that runs the failing code. "
+        "Press T to start them."
     )
     POLL = 3.0  # all run directories are looked through
 

@@ -1,0 +1,70 @@
+"""Isolating a failure: a short run with one change shows whether the failure depends on it. This is not a fix."""
+
+import re
+from dataclasses import dataclass
+
+from launcher.console.causes import Level as Order
+from launcher.console.causes import catalogue
+from launcher.preset.settle import settings_of
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.record.state import RunState, current
+from launcher.runs.watch.history import Onset
+from launcher.runs.watch.run_diagnosis import explained
+
+ISOLATION = "isolation"
+"""Stands for the rule in trials of a failure."""
+ISOLATED, AGAIN, OTHER = "isolated", "came again", "other failure"
+_VALUE = re.compile(r"0x[0-9a-f]+|\d[\d.,:]*|…")
+
+
+@dataclass(frozen=True)
+class Failure(Onset):
+    """The failure of a run: it came in step `rose`, which never ended."""
+
+    cause: str = ""
+    title: str = ""
+
+    @property
+    def told(self) -> str:
+        return f"isolation, not a fix: the run failed in step {self.rose} ({self.title})"
+
+
+def failure_of(run: RunDir) -> Failure | None:
+    """How a run failed, by its records alone; None for another run."""
+    state, parent = current(run, checks=False), run.read_info().parent
+    if not state.failed or not state.error:
+        return None
+    step = max(state.step or 0, parent.step or 0 if parent else 0) + 1
+    return Failure(ISOLATION, step, step, Level.CRITICAL, state.cause or "", state.error)
+
+
+def isolating(run: RunDir) -> tuple[str, ...]:
+    """The change without which the failing code does not run; empty where none is known."""
+    return next((settings_of(each.edits) for each in explained(run).offers if each.fix.isolates and each.edits), ())
+
+
+def isolation(state: RunState, last: int, failure: Failure) -> tuple[str, str] | None:
+    """The verdict on a trial that ended, with its reason; None if it was stopped too early to be judged.
+
+    `failure` is that of its parent, `last` the last step that the trial ended.
+    """
+    if state.failed and _same(state, failure):
+        return AGAIN, "the failure does not depend on this change"
+    if last >= failure.rose:
+        later = f"; later another failure: {state.error}" if state.failed else ""
+        return (
+            ISOLATED,
+            f"step {failure.rose} ended, in which the run failed: the failure depends on this change{later}",
+        )
+    if state.failed:
+        return OTHER, f"before the end of step {failure.rose}: {state.error}"
+    return None
+
+
+def _same(state: RunState, failure: Failure) -> bool:
+    """Whether a run failed in the same way: of the same cause, and, where that says little, with the same message."""
+    if state.cause != failure.cause:
+        return False
+    exact = any(cause.id == failure.cause and cause.level is Order.ROOT for cause in catalogue())
+    return exact or _VALUE.sub("", state.error or "") == _VALUE.sub("", failure.title)
