@@ -1,4 +1,4 @@
-"""The application: themes, keys that work everywhere, and the present screen."""
+"""The application: themes, keys that work everywhere, and the current screen."""
 
 import asyncio
 import contextlib
@@ -126,7 +126,7 @@ class PpoTui(App[None]):
         self._show_message()
 
     def _show_message(self) -> None:
-        """Shows the message on the present screen only."""
+        """Shows the message on the current screen only."""
         for screen in self.screen_stack:
             screen.query(MessageLine).remove()
             for each in screen.query(LogTail):
@@ -190,7 +190,7 @@ class PpoTui(App[None]):
         return [*super().get_line_filters(), *ours]
 
     def get_key_display(self, binding: Binding) -> str:
-        """The key as Textual shows it; for an action in a menu, the present key of the menu and the letter."""
+        """The key as Textual shows it; for an action in a menu, the current key of the menu and the letter."""
         letter = binding.key.partition(" ")[2]
         if self._menu_key and letter:
             binding = replace(binding, key=f"{self._menu_key} {letter}")

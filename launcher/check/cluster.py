@@ -1,4 +1,4 @@
-"""The present state of the Ray cluster that a run joins or is submitted to: CLUSTER-2 to CLUSTER-6."""
+"""The current state of the Ray cluster that a run joins or is submitted to: CLUSTER-2 to CLUSTER-6."""
 
 import contextlib
 import functools

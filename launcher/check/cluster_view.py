@@ -57,7 +57,7 @@ class NotJoined(UserError):
 
 @dataclass(frozen=True)
 class View:
-    """The present state of a cluster. `rest` is its dashboard, None without one."""
+    """The current state of a cluster. `rest` is its dashboard, None without one."""
 
     where: str
     ray: str

@@ -206,7 +206,7 @@ def candidates(subject: Subject) -> Iterator[Settings]:
 
 
 def _smaller(subject: Subject, plan: MemoryInputs) -> Iterator[Settings]:
-    """Smaller micro-batches: halves of the present ones, not below one row."""
+    """Smaller micro-batches: halves of the current ones, not below one row."""
     if subject.get("actor_rollout_ref.actor.use_dynamic_bsz", False):
         names = ("actor", "critic") if plan.critic else ("actor",)
         fields = [f"{name}.ppo_max_token_len_per_gpu" for name in names]

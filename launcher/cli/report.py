@@ -346,7 +346,7 @@ def diagnose(
     ],
     json: Json = False,
 ) -> None:
-    """Show why a run ended and how to fix it. A pasted thread may also have a command and versions."""
+    """Show why a run ended and how to fix it. A pasted thread is read as well."""
     from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import explained
     from launcher.runs.watch.stalls import last_standstill, problem_of

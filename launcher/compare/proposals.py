@@ -29,7 +29,7 @@ _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from s
 class Proposal(Record):
     """Settings to try together: KEY=VALUE, and each with its present and new value.
 
-    `reason` is what they undo, why the present value is unusual, or where it was set.
+    `reason` is what they undo, why the current value is unusual, or where it was set.
     """
 
     settings: tuple[str, ...]

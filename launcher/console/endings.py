@@ -69,7 +69,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         fixes.extend(cause.fixes)
     if log.failed_prompts and not log.step:
         quotes.append(log.quote("prompt_error"))
-        meaning += f" Until then {counted(log.failed_prompts, 'prompt')} had failed and no step was done."
+        meaning += f" {counted(log.failed_prompts, 'prompt').capitalize()} failed before the first step ended."
         fixes.append(
             Fix(
                 "run `ppo-tui check --reward FILE`",

@@ -1,4 +1,4 @@
-"""veRL's metric keys, older names behind the present ones: the first one present wins."""
+"""veRL's metric keys, older names behind the current ones: the first one present wins."""
 
 SCORE = ("critic/score/mean", "critic/rewards/mean")  # rewards/mean includes the KL penalty
 REWARD = ("critic/rewards/mean",)  # the score minus the KL penalty, where that is in the reward

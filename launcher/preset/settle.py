@@ -28,7 +28,7 @@ _COEFFICIENT = 0.001  # veRL's default for the KL, in the loss and in the reward
 
 
 def origin_words(key: str, config: EffectiveConfig) -> str:
-    """Where the present value of a key comes from."""
+    """Where the current value of a key comes from."""
     where = where_of(key)
     spec = FIELDS.get(".".join(where))
     return _ORIGINS[config.source(spec.key if spec else where[-1])]
@@ -88,7 +88,7 @@ def settle(fix: Fix, config: EffectiveConfig, earlier: Mapping[str, Any] | None 
     """The edits that follow a fix; none for advice without a value, and for values in force or at their bound.
 
     A value of `earlier` (of the run that this one was forked from) comes first where it points in the fix's direction.
-    Of several examples the first one counts that goes beyond the present value. Without an example, a rate changes by
+    Of several examples the first one counts that goes beyond the current value. Without an example, a rate changes by
     a factor of five, a count by two.
     """
     edits = {}
@@ -112,7 +112,7 @@ def setting_name(key: str) -> str:
 
 
 def value_now(key: str, config: EffectiveConfig) -> Any:
-    """The present value of a key, or of a field by its name."""
+    """The current value of a key, or of a field by its name."""
     where = where_of(key)
     spec = FIELDS.get(".".join(where))
     return config.get(spec.key if spec else where[-1])
@@ -164,7 +164,7 @@ def _settable(key: str) -> bool:
 
 
 def moved(change: Change, now: Any, before: Any) -> Any:
-    """The value after a change; None where it has none, or none beyond the present one."""
+    """The value after a change; None where it has none, or none beyond the current one."""
     values = [_typed(value) for value in change.values if not (isinstance(value, str) and UNKNOWN in value)]
     if change.operation == "set":
         return values[0] if values else None

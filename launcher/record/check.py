@@ -37,7 +37,7 @@ class Bound(Record):
 class Check(Record):
     """The result of one health rule.
 
-    `since` is the step at which the present flag rose. After a flag has cleared, `cleared` is that step and `was` its
+    `since` is the step at which the current flag rose. After a flag has cleared, `cleared` is that step and `was` its
     worst level. `keys` are the metrics to draw, the judged one first; `bounds` are all limits as they apply now, metric
     by metric in the order in which they are crossed; empty while the rule judges nothing. A level is raised when
     `debounce[0]` of the last `debounce[1]` steps cross a limit, and clears after `debounce[2]` steps that cross none.

@@ -1,7 +1,7 @@
 """The run directory: the only truth about a run.
 
 run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
-state.json          the present state (atomic)
+state.json          the current state (atomic)
 failures.json       errors inside the supervisor, with their tracebacks
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)

@@ -98,7 +98,7 @@ class Checked(Record):
     """The preflight of a waiting run, which the process `checker` makes; `ended` is when it was done, 0 before.
 
     `tries` counts the processes that were started for it. `refused` is why the run would fail. `findings` are those
-    that do not depend on the present load of the machine; `files` are the stamps of the files that were read, by
+    that do not depend on the current load of the machine; `files` are the stamps of the files that were read, by
     `check.gate.stamps`.
     """
 

@@ -33,7 +33,7 @@ REMOVED = "the run's folder was removed"
 
 @dataclass(frozen=True, slots=True)
 class Rollout(Record):
-    """Responses of the present step: finished, dropped, and requested."""
+    """Responses of the current step: finished, dropped, and requested."""
 
     finished: int = 0
     failed: int = 0

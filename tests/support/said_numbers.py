@@ -49,7 +49,7 @@ class Shown:
 
 @dataclass
 class Past:
-    """The steps of a run up to the present one, as they were logged."""
+    """The steps of a run up to the current one, as they were logged."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     steps: list[tuple[int, dict[str, float]]] = field(default_factory=list)

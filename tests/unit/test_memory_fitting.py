@@ -49,7 +49,7 @@ def test_the_change_that_is_offered_makes_it_fit(machine: str, settings: tuple[s
 
 def test_the_message_holds_the_sum() -> None:
     finding = found(assumed("1x24", "rollout.gpu_memory_utilization=0.7"), "FIT-1")
-    assert "needs at least 27.6 GiB of the GPU's usable 23.6 GiB: " in finding.message
+    assert "needs at least 27.6 of 23.6 usable GiB: " in finding.message
     assert "actor idle 5.5 + critic idle 5.5 + engine 16.6" in finding.message
     assert finding.keys[0] == "actor_rollout_ref.rollout.gpu_memory_utilization"
 
@@ -85,7 +85,7 @@ def test_fewer_rows_at_once_are_offered_when_a_smaller_share_cannot_be() -> None
     ("preset", "ends"), [("gsm8k-0.5b-24gb", "20.5 to 23.5 GiB, 25.1"), ("gsm8k-grpo-24gb", "22.1 to 25.1 GiB, 26.7")]
 )
 def test_what_a_resume_adds_is_said(preset: str, ends: str) -> None:
-    said = f"phase 'rollout' may need {ends} in the first step after a resume, of the GPU's usable 23.6 GiB: "
+    said = f"phase 'rollout' may need {ends} in the first step after a resume, of 23.6 usable GiB: "
     assert found(assumed("1x24", preset=preset), "FIT-2").message.startswith(said)
 
 

@@ -37,10 +37,10 @@ class Navigation(Protocol):
         """Opens the list of runs and presets instead of `page`, with the cursor on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
-        """Opens the queue over the present screen."""
+        """Opens the queue over the current screen."""
 
     def compare(self, runs: Sequence[Path]) -> None:
-        """Opens a comparison of runs over the present screen."""
+        """Opens a comparison of runs over the current screen."""
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
         """Opens the form of a draft over the screen, at a field or veRL key, with KEY=VALUE as first changes."""
@@ -49,7 +49,7 @@ class Navigation(Protocol):
         """Opens a page of a run (named by `tui.routes`) over the screen; `at` is the rule of a check or a log line."""
 
     def explain(self, topic: str) -> None:
-        """Opens the reference text of a topic of `ppo-tui help` over the present screen."""
+        """Opens the reference text of a topic of `ppo-tui help` over the current screen."""
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
         """Asks, then starts a preset, after the run `after` if one is named; only in a worker. Returns the directory of

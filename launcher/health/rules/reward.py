@@ -120,7 +120,7 @@ class Signal(Rule):
         super().__init__(setup)
         self._run = 0  # flat steps up to now
         self._had = 0  # steps with signal so far
-        self._flat = 0  # steps without, before the present ones in a row
+        self._flat = 0  # steps without, before the current ones in a row
         self._last: deque[bool] = deque(maxlen=10)
         self._solved = False
 

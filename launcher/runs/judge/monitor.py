@@ -213,7 +213,7 @@ class Monitor:
 
     @property
     def phase_usual(self) -> float | None:
-        """Usual seconds of the present phase: of the spans of its timers, or of the recent steps; None without any."""
+        """Usual seconds of the current phase: of the spans of its timers, or of the recent steps; None without any."""
         if self._timed:
             spent = [statistics.median(found) for each in TIMED.get(self.phase, ()) if (found := self._spent.get(each))]
             return sum(spent) if spent else None

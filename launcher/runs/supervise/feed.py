@@ -226,7 +226,7 @@ class Feed:
         self.stalls.close()
 
     def state(self, state: RunState) -> RunState:
-        """`state` with the present values of the run, as far as available."""
+        """`state` with the current values of the run, as far as available."""
         now, found = clock.now(), self.stalls.found
         if found is not None and not state.stall:
             state = replace(state, stall=sentence(found, now), standstill=found)

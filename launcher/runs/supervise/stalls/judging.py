@@ -41,7 +41,7 @@ def _gpu(facts: HangFacts, busy: bool) -> Judgement | None:
     for line in facts.kernel[::-1]:
         xid, pid = re.search(r"Xid.*?: (\d+)", line), re.search(r"pid=(\d+)", line)
         if xid is None or xid[1] in _FATAL or (pid is not None and pid[1] in ours):
-            return judged("gpu-lost", [line], error=f"Xid {xid[1]}" if xid else "it fell off the bus")
+            return judged("gpu-lost", [line], error=f"Xid {xid[1]}" if xid else "it is lost")
     return None
 
 
