@@ -162,12 +162,9 @@ class Evidence:
         if line.step is not None:
             self.step = line.step.step
             self.facts.add_step(line.piece[2])
-        elif self._form is not None:
-            number, offset, raw, _ = line.piece
-            steps = self._form.read(clean_text(raw, line.match.end("prefix")), number, offset)
-            if steps is None:
-                return False
-            self.step, self.total = (steps[-1].step if steps else self.step), self._form.total
+        elif self._form is not None and (found := self._form.find(line.piece)) is not None:
+            steps = self._form.take(found, line.piece)
+            self.step, self.total = (steps[-1].step if steps else self.step), found.total or self.total
         else:
             return False
         self._alive("step", line)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from launcher.metrics.frameworks import Framework, LineForm, Settings, frameworks
+from launcher.console.lines import PREFIX, Piece, clean_text
+from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings, frameworks
 from launcher.metrics.records import LARGEST_STEP
 
 _PAIR = re.compile(
@@ -16,7 +17,6 @@ _PAIR = re.compile(
     r"""([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)|None)(?=['"\s,)}]|$)""",
     re.IGNORECASE,
 )
-_QUOTED = str.maketrans("'", '"')
 _BAR = re.compile(r"\| *([0-9]{1,10})/([0-9]{1,10}) \[")
 _NONE = {"None": math.nan, "none": math.nan}
 _USUAL = 3  # steps that have a metric, after which a step without it lost it
@@ -111,6 +111,16 @@ class Joiner:
         return FormStep(step, data, opened.line, opened.offset, opened.t)
 
 
+class FormLine(NamedTuple):
+    """What a line of a form has: the number of its step and their total, its metrics, or a setting."""
+
+    numbers: Numbers
+    step: int | None
+    total: int | None
+    row: dict[str, float]
+    setting: tuple[str, Any] | None = None
+
+
 class FormReader:
     """Reads the lines of one framework's console. `settings` are those that it printed, under its names."""
 
@@ -121,36 +131,41 @@ class FormReader:
         self._join = Joiner(framework)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
         self.settings: Settings = {}
-        self.total: int | None = None
 
-    def read(self, text: str, number: int, offset: int) -> list[FormStep] | None:
-        """The steps that a line completes, None for one of no form; `text` has no prefix of Ray and no escapes."""
+    def find(self, piece: Piece) -> FormLine | None:
+        """The content of a piece; None for one of another form."""
+        number, _, raw, _ = piece
+        prefix = PREFIX.match(raw)
+        text = clean_text(raw, prefix.end() if prefix else 0)
         for form, match, pair in self._forms:
             if form.hint in text and (found := match.match(text)):
-                return self._take(form, pair, found.groupdict(), (number, offset))
+                return self._found(form, pair, found.groupdict(), number)
         if "/" in text and (bar := _BAR.search(text)):
             self._bar = number, int(bar[1]), int(bar[2])
         return None
 
-    def close(self) -> list[FormStep]:
-        return self._join.close()
-
-    def _take(
-        self, form: LineForm, pair: re.Pattern[str], found: Mapping[str, str | None], place: tuple[int, int]
-    ) -> list[FormStep] | None:
+    def _found(
+        self, form: LineForm, pair: re.Pattern[str], found: Mapping[str, str | None], number: int
+    ) -> FormLine | None:
         if form.body == "setting":
-            self.settings[str(found["name"])] = _meant(str(found["value"]))
-            return []
-        step = int(number) if (number := found.get("step")) else None
-        if total := found.get("of"):
-            self.total = int(total)
-        body = found.get("body")
-        row = _pairs(pair, body) if body and form.pair else dict_row(body) if body else {}
+            return FormLine("step", None, None, {}, (str(found["name"]), _meant(str(found["value"]))))
+        row = _row(form, pair, body) if (body := found.get("body")) else {}
         if body and not row:
             return None
-        if step is None and self._bar is not None and self._bar[0] == place[0]:
-            _, step, self.total = self._bar
-        return self._join.add(row, step, form.numbers, place)
+        step, total = (int(text) if (text := found.get(name)) else None for name in ("step", "of"))
+        if step is None and self._bar is not None and self._bar[0] == number:
+            _, step, total = self._bar
+        return FormLine(form.numbers, step, total, row)
+
+    def take(self, line: FormLine, piece: Piece) -> list[FormStep]:
+        """The steps that a line completes."""
+        if line.setting is not None:
+            self.settings[line.setting[0]] = line.setting[1]
+            return []
+        return self._join.add(line.row, line.step, line.numbers, piece[:2])
+
+    def close(self) -> list[FormStep]:
+        return self._join.close()
 
 
 def names_in(text: str) -> Iterator[tuple[str, dict[str, float]]]:
@@ -159,7 +174,7 @@ def names_in(text: str) -> Iterator[tuple[str, dict[str, float]]]:
         for form in framework.lines:
             if form.hint in text and form.body == "metrics" and (found := _compiled(form.match).match(text)):
                 body = found.groupdict().get("body")
-                row = _pairs(_compiled(form.pair), body) if body and form.pair else dict_row(body) if body else {}
+                row = _row(form, _compiled(form.pair), body) if body else {}
                 if not framework.marks or any(_compiled(mark).search(text) for mark in framework.marks):
                     yield name, row
 
@@ -167,12 +182,12 @@ def names_in(text: str) -> Iterator[tuple[str, dict[str, float]]]:
 _compiled = re.compile  # with a cache of its own
 
 
-def _pairs(pair: re.Pattern[str], body: str) -> dict[str, float]:
-    row = {}
-    for match in pair.finditer(body):
-        share = 0.01 if match.groupdict().get("share") else 1.0
-        row[match["name"]] = float(match["value"]) * share
-    return row
+def _row(form: LineForm, pair: re.Pattern[str], body: str) -> dict[str, float]:
+    if not form.pair:
+        return dict_row(body)
+    name, value, share = (pair.groupindex.get(group, 0) - 1 for group in ("name", "value", "share"))
+    found = pair.findall(body)
+    return {each[name]: float(each[value]) * (0.01 if share >= 0 and each[share] else 1.0) for each in found}
 
 
 def dict_row(body: str) -> dict[str, float]:
@@ -180,7 +195,7 @@ def dict_row(body: str) -> dict[str, float]:
     text = body.rstrip()
     if text.endswith("}"):
         with contextlib.suppress(orjson.JSONDecodeError, AttributeError):
-            return numbers(orjson.loads(text.translate(_QUOTED) if text[1:2] == "'" else text).items())
+            return numbers(orjson.loads(text.replace("'", '"') if text[1:2] == "'" else text).items())
     elif text.startswith("{"):
         text = text[: text.rfind(",") + 1]
     return {name: _NONE[value] if value in _NONE else float(value) for name, value in _PAIR.findall(text)}

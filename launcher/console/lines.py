@@ -13,6 +13,7 @@ from launcher.core.secrets import redact
 from launcher.core.text import clean
 
 _PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
+_FEW = 64  # bytes that are not ASCII, of which a line may have more than others of its log
 LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
 # Logs pasted from a browser lose the escape character and keep the rest of a color code.
@@ -207,7 +208,15 @@ def clean_text(raw: bytes, start: int) -> str:
     """The text of a line starting at a byte, without escapes."""
     raw = raw[start:]
     text = raw.decode(errors="replace")
-    return clean(text) if raw.translate(None, _PRINTABLE) else text
+    others = raw.translate(None, _PRINTABLE)
+    return clean(text) if others and (len(others) > _FEW or not _harmless(others)) else text
+
+
+@lru_cache(maxsize=1024)
+def _harmless(others: bytes) -> bool:
+    """Whether a text may contain these characters besides ASCII: most lines of a log have the same ones."""
+    text = others.decode(errors="replace")
+    return clean(text) == text
 
 
 @lru_cache(maxsize=4096)

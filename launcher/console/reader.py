@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.console.forms import FormReader, FormStep
-from launcher.console.lines import Line, clean_text
+from launcher.console.forms import FormLine, FormReader, FormStep
+from launcher.console.lines import Line, Piece
 from launcher.console.marks import marked_places, places_of, step_places
 from launcher.console.phases import PhaseTracker
 from launcher.console.scanner import Marked, Scanner
@@ -106,8 +106,9 @@ class ConsoleReader:
     def __init__(self, framework: Framework | None = None, *, only_steps: bool = False) -> None:
         """The log is veRL's, or another framework's. With `only_steps` it reads step lines only, which is faster."""
         self._form = FormReader(framework) if framework is not None and framework.lines else None
-        places = step_places if only_steps else marked_places
-        self._scanner = Scanner(places_of(self._form.hints, None if only_steps else places) if self._form else places)
+        others = None if only_steps else marked_places
+        places = places_of(self._form.hints, others) if self._form is not None else others or step_places
+        self._scanner = Scanner(places, self._form)
         self._tracker = PhaseTracker()
         self._total: int | None = None
         self._events: list[Event] = []
@@ -129,25 +130,18 @@ class ConsoleReader:
         if lines and not self._tracker.phase:
             self._enter(self._tracker.begin(), lines[0])
         for line in lines:
-            if self._form is not None and self._take_form(self._form, line):
-                continue
-            if line.mark.name or line.step or line.config:
+            if self._form is not None and line.form is not None:
+                self._take_form(self._form, line.form, line.piece)
+            elif line.mark.name or line.step or line.config:
                 self._take_marked(line)
         events, self._events = self._events, []
         return events
 
-    def _take_form(self, form: FormReader, line: Marked) -> bool:
-        """Whether it is a line of another framework's form."""
-        number, offset, raw, _ = line.piece
-        total = form.total
-        steps = form.read(clean_text(raw, line.match.end("prefix")), number, offset)
-        if steps is None:
-            return False
-        if form.total is not None and form.total != total:
-            self._total = form.total
-            self._events.append(TotalSteps(form.total))
-        self._add_steps(steps)
-        return True
+    def _take_form(self, form: FormReader, line: FormLine, piece: Piece) -> None:
+        if line.total is not None and line.total != self._total:
+            self._total = line.total
+            self._events.append(TotalSteps(line.total))
+        self._add_steps(form.take(line, piece))
 
     def _add_steps(self, steps: list[FormStep]) -> None:
         for step in steps:

@@ -10,12 +10,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from launcher.console.config_dump import ConfigCollector
+from launcher.console.forms import FormLine, FormReader
 from launcher.console.lines import LONGEST, Block, Line, Piece, PieceSplitter, Writer, clean_line, clean_text, writer_of
 from launcher.console.marks import PLAIN, SAMPLE_LINES, STEP_HINT, Mark, mark_at_start, marks_inside
 from launcher.console.steps import Step, complete_step, read_step
 
 _WRITERS = 4096  # writers of samples that are followed at a time
 _CUT = (LONGEST, 4096)  # lengths of lines that may have been cut: by this program, by wandb's output.log
+_FORM, _NOBODY, _EMPTY = Mark("form", ()), Writer("", 0), mark_at_start(b"")[1]
 _ENOUGH = 300  # bytes of a step line, with a few of its metrics
 
 
@@ -23,7 +25,7 @@ class Marked(NamedTuple):
     """A line with its mark; `mark` and `match` are from `mark_at_start`, or the mark is inside the line.
 
     `step`: the metrics of a step line, whatever precedes them. `config`: the resolved configuration by veRL key, if the
-    line ends its dump.
+    line ends its dump. `form`: what a line of another framework's form has.
     """
 
     piece: Piece
@@ -32,6 +34,7 @@ class Marked(NamedTuple):
     match: re.Match[bytes]
     step: Step | None = None
     config: dict[str, Any] | None = None
+    form: FormLine | None = None
 
     @property
     def line(self) -> Line:
@@ -45,13 +48,19 @@ class Scanner:
     model that writes code writes errors. A step line that came in two halves is repeated whole.
     """
 
-    def __init__(self, places: Callable[[bytes], list[int]] | None = None, *, metrics: bool = True) -> None:
+    def __init__(
+        self,
+        places: Callable[[bytes], list[int]] | None = None,
+        form: FormReader | None = None,
+        *,
+        metrics: bool = True,
+    ) -> None:
         """`places` finds the lines to read, as the functions of `launcher.console.marks` do; without it all lines are
         read.
 
-        Without `metrics` only the beginning of a step line is read.
+        `form` finds the lines of another framework. Without `metrics` only the beginning of a step line is read.
         """
-        self._places, self._metrics = places, metrics
+        self._places, self._form, self._metrics = places, form, metrics
         self._first = True
         self._pieces = PieceSplitter()
         self._config: ConfigCollector | None = None
@@ -104,6 +113,9 @@ class Scanner:
     def _scan(self, pieces: Iterable[Piece], *, cut: bool = False) -> list[Marked]:
         lines: list[Marked] = []
         for piece in pieces:
+            if self._form is not None and (form := self._form.find(piece)) is not None:
+                lines.append(Marked(piece, _NOBODY, _FORM, _EMPTY, form=form))
+                continue
             if self._config is None or not self._config.add(piece[2]):
                 line = self._recognize(piece, cut)
             elif piece[2].endswith(b"}"):

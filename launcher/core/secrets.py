@@ -48,6 +48,7 @@ _MORE_NAMES = ("token'", 'token"', "token=", "token:", "-token", "credential", "
 _PREFIXES = ("://", "hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat", "akia", "xox", "aiza")
 _LOOK_HINTS = (*_PREFIXES, "eyj", "bearer", "private key")
 _HINTS = (*_NAMES, *_MORE_NAMES, *_LOOK_HINTS)
+_KINDS = ("key", "token", "pass", "secret", "pwd", "credential", "bearer", "authorization")  # one is in each name
 # `"perf/x_token": 0.5`: a number is no secret, whatever its name; its name cannot be longer
 _FIGURES = re.compile(r"(?<![\w./@+-])['\"]?[\w./@+-]{1,80}['\"]?: ?-?\d[\d.]{0,30}(?:e[-+]\d{1,3})?(?=[\s,}\]]|$)")
 _CREDENTIAL_HINTS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "COOKIE", "JWT")
@@ -86,13 +87,14 @@ def looks_secret(text: str) -> bool:
 def redact(text: str) -> str:
     """`text` with `***` for the values of secrets in it. JSON stays JSON."""
     lower = text.lower()
-    if any(map(lower.__contains__, _LOOK_HINTS)):
+    if looks := any(map(lower.__contains__, _LOOK_HINTS)):
         text = _LOOKS.sub(HIDDEN, _LOGIN.sub(rf"\1:{HIDDEN}", text))
     if "wandb" in lower:
         text = _WANDB.sub(rf"\1{HIDDEN}", text)
-    if any(map(lower.__contains__, _HINTS)) and any(map(_FIGURES.sub("", lower).__contains__, _HINTS)):
+    named = (looks or any(map(lower.__contains__, _KINDS))) and any(map(lower.__contains__, _HINTS))
+    if named and any(map(_FIGURES.sub("", lower).__contains__, _HINTS)):
         text = _NAMED.sub(_hide, text)
-    if any(map(text.__contains__, _VARIABLE_HINTS)):
+    if text != lower and any(map(text.__contains__, _VARIABLE_HINTS)):
         text = _ASSIGNED.sub(_hide_variable, text)
     return text
 

@@ -73,10 +73,10 @@ class Inert:
     """A text stream that passes on inert text without secrets: everything that a command prints."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(redact(inert(text)))
+        self.stream.write(redact(inert(text)))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ class Inert:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
 
 def without_login(text: str) -> str:

@@ -14,6 +14,7 @@ from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Rule, Setup
+from launcher.health.rules.declared import Declared
 from launcher.health.settings import read
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
@@ -21,6 +22,8 @@ from launcher.metrics.frameworks import Framework
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import N_A, OK, WARM, WARN, Level
+
+_JUDGES = (Rule.judge, Declared.judge)  # those without an opinion where a metric that the rule needs is missing
 
 
 class _Entry:
@@ -35,6 +38,7 @@ class _Entry:
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
         self.judged = 0  # the last step with a judgement
+        self.without = -1  # the number of metrics logged so far, where one that it needs is not among them
         self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
@@ -54,6 +58,7 @@ class _Entry:
             reading = judge(self.rule)
             if reading is None and logged is not None and before < OK:
                 reading = _missing(self.rule, logged)
+                self.without = len(logged) if reading.raw == N_A and type(self.rule).judge in _JUDGES else -1
             if reading is not None:
                 state.push(step, reading)
                 self.judged = step if reading.raw >= OK else self.judged
@@ -165,13 +170,18 @@ class Checklist:
         self._signals.harm = self._harm()
         changes += self._judge(self._others, frame, training)  # these depend on the harm
         if any(change.alarming for change in changes):
-            causes = {check.rule: check.cause for check in self.checks()}
-            changes = [replace(each, cause=causes[each.rule]) if each.alarming else each for each in changes]
-            self._checks = None
+            states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
+            causes = verdict.roots({name: (each.level, each.since) for name, each in states.items() if each.level > OK})
+            changes = [replace(each, cause=causes.get(each.rule, "")) if each.alarming else each for each in changes]
         return changes
 
     def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
-        asked = [each for each in entries if not each.off and (training or each.rule.judges_validations)]
+        logged = len(self._logged)
+        asked = [
+            each
+            for each in entries
+            if not each.off and each.without != logged and (training or each.rule.judges_validations)
+        ]
         changes = [each.ask(frame.step, lambda rule: rule.judge(frame), self._logged) for each in asked]
         return [change for change in changes if change is not None]
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from launcher.core.tables import read_tables, record
 from launcher.record.check import Check
-from launcher.record.levels import WARN, Level
+from launcher.record.levels import OK, WARN, Level
 
 _SOON = 3  # steps by which a cause may rise after what follows from it: rules differ in how long they wait
+Flags = Mapping[str, tuple[Level, int | None]]
+"""Of the rules that flag a run, the level and the step at which it rose."""
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
@@ -23,12 +25,12 @@ class Cause:
     explains: tuple[str, ...]
     first: bool = False
 
-    def of(self, check: Check, on: Mapping[str, Check]) -> bool:
-        """Whether it explains a flag, by the flags that are on."""
-        cause = on.get(self.rule)
-        if cause is None or cause.level < WARN or check.rule not in self.explains:
+    def of(self, rule: str, on: Flags) -> bool:
+        """Whether it explains the flag of a rule, by the flags that are on."""
+        level, since = on.get(self.rule, (OK, None))
+        if level < WARN or rule not in self.explains:
             return False
-        return not self.first or (cause.since or 0) <= (check.since or 0) + _SOON
+        return not self.first or (since or 0) <= (on[rule][1] or 0) + _SOON
 
 
 @functools.cache
@@ -38,23 +40,27 @@ def causes() -> tuple[Cause, ...]:
     return tuple(record(Cause, row, explains=tuple(row["explains"])) for row in rows)
 
 
-def explained(checks: Iterable[Check]) -> list[Check]:
-    """The checks; a flag that follows from another one names the root of it and has its fixes."""
-    checks = list(checks)
-    on = {check.rule: check for check in checks if check.on and not check.muted}
+def roots(on: Flags) -> dict[str, str]:
+    """By rule the root of each flag that follows from another one."""
     causing: dict[str, str] = {}
 
     def root(rule: str) -> str:
         return root(causing[rule]) if rule in causing else rule
 
     for row in causes():
-        for rule, check in on.items():
-            if rule not in causing and root(row.rule) != rule and row.of(check, on):
+        for rule in on:
+            if rule not in causing and root(row.rule) != rule and row.of(rule, on):
                 causing[rule] = row.rule
-    return [
-        replace(check, cause=root(check.rule), fixes=on[root(check.rule)].fixes) if check.rule in causing else check
-        for check in checks
-    ]
+    return {rule: root(rule) for rule in causing}
+
+
+def explained(checks: Iterable[Check]) -> list[Check]:
+    """The checks; a flag that follows from another one names the root of it and has its fixes."""
+    found = {check.rule: check for check in checks}
+    follow = roots({rule: (check.level, check.since) for rule, check in found.items() if check.on and not check.muted})
+    for rule, root in follow.items():
+        found[rule] = replace(found[rule], cause=root, fixes=found[root].fixes)
+    return list(found.values())
 
 
 def sort(checks: Iterable[Check]) -> list[Check]:

@@ -15,6 +15,7 @@ from launcher.core.errors import UserError
 from launcher.core.tables import read_tables, record
 
 _FOLDER = Path(__file__).with_suffix("")
+_PLANS = 256  # sets of names whose translations are kept
 FEW = 3  # known names that recognize a framework
 _OURS = (  # how our own keys start: under such a name, another framework's value would be judged
     *("actor/", "critic/", "response_length/", "prompt_length/", "response/", "timing_s/", "timing/", "perf/", "val"),
@@ -101,7 +102,7 @@ class Framework:
         return [(re.compile(row.pattern), row) for row in self.metrics if row.pattern]
 
     @functools.cached_property
-    def _found(self) -> dict[str, tuple[str, float, int]]:
+    def _plans(self) -> dict[tuple[str, ...], tuple[list[tuple[str, str, float]], list[tuple[str, str]]]]:
         return {}
 
     def _ours(self, name: str) -> tuple[str, float, int]:
@@ -117,19 +118,22 @@ class Framework:
 
     def translate(self, row: Mapping[str, float]) -> dict[str, float]:
         """The metrics under our names. Those without one keep theirs, unless it is one of ours."""
-        ranks: dict[str, int] = {}
-        data: dict[str, float] = {}
-        for name, value in row.items():
-            found = self._found.get(name)
-            if found is None:
-                found = self._found[name] = self._ours(name)
-            key, scale, rank = found
-            if rank < 0:
-                if self.own or value - value == 0:  # one that is never judged is not reported either
-                    data[key] = value
-            elif rank <= ranks.get(key, rank):
-                ranks[key], data[key] = rank, value * scale
+        known, others = self._plans.get(tuple(row)) or self._plan(tuple(row))
+        data = {key: row[name] * scale for key, name, scale in known}
+        for key, name in others:
+            if self.own or row[name] - row[name] == 0:  # one that is never judged is not reported either
+                data[key] = row[name]
         return data
+
+    def _plan(self, names: tuple[str, ...]) -> tuple[list[tuple[str, str, float]], list[tuple[str, str]]]:
+        """Key, name and scale of the metrics that the table has, of several names the preferred one; the other ones."""
+        found = sorted(((self._ours(name), name) for name in names), key=lambda each: -each[0][2])
+        best = {key: (key, name, scale) for (key, scale, rank), name in found if rank >= 0}
+        if len(self._plans) >= _PLANS:
+            self._plans.clear()
+        others = [(key, name) for (key, _, rank), name in found if rank < 0]
+        self._plans[names] = plan = list(best.values()), others
+        return plan
 
     def known(self, names: Iterable[str]) -> int:
         """How many of these names the table has."""
