@@ -21,6 +21,7 @@ from launcher.verl import env as verl_env
 
 SHM = Path("/dev/shm")
 FILES_WANTED, FILES_NEEDED = 65_536, 4_096
+PROCESSES = 4_096  # and threads: each of Ray's workers has dozens
 SOCKET_PATH = 107  # bytes of a unix socket's path
 SOCKET = "/ray/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"
 
@@ -144,6 +145,9 @@ def limits(several: bool) -> Iterator[Finding]:
         most = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
         allowed = "" if most > soft else "; an administrator must allow it"
         yield found("HW-8.files", soft=soft, wanted=FILES_WANTED, most=most, allowed=allowed)
+    started = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if os.geteuid() and started != resource.RLIM_INFINITY and started < PROCESSES:  # it does not bind root
+        yield found("HW-8.processes", limit=started, wanted=PROCESSES)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if several and locked != resource.RLIM_INFINITY and locked < GIB:
         yield found("HW-8.memory", limit=locked // 1024)

@@ -76,12 +76,26 @@ def checks(subject: Subject) -> Iterable[Finding]:
         yield from _transfer(subject.python, str(subject.get(TRANSFER)))
     if use.gpu and use.engine == "sglang" and subject.at_least("0.8.0"):
         yield from _flashinfer(subject.python, subject.get(SGLANG_ATTENTION))
+    if use.gpu and use.engine == "sglang":
+        yield from _required(subject.python, "SW-2.memory-saver", "torch-memory-saver")
+    if use.gpu and not subject.joins_cluster:
+        yield from _compiler(subject)
     if subject.get(LIGER) is True:
         yield from _required(subject.python, "SW-2.liger", "liger-kernel")
     yield from _profiler(subject)
     yield from _remote(subject)
     if (backend := subject.text(TRACE) or "") in known_names().software.trace_backends:
         yield from _required(subject.python, "SW-8.trace", backend)
+
+
+def _compiler(subject: Subject) -> Iterator[Finding]:
+    """SW-15: what Triton compiles with. Triton: `runtime/build.py: _build`."""
+    path = subject.env.get("PATH")
+    if not subject.env.get("CC") and not any(shutil.which(name, path=path) for name in ("gcc", "clang", "cc")):
+        yield found("SW-15.compiler")
+    with contextlib.suppress(UserError):
+        if not verl_env.probe(subject.python).headers:
+            yield found("SW-15.headers", python=subject.python)
 
 
 def _profiler(subject: Subject) -> Iterator[Finding]:
@@ -181,13 +195,22 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
 
 
 def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """The requirements in the metadata of the installed veRL, with the extra of the engine."""
+    """The requirements in the metadata of the installed veRL, with the extra of the engine, and of `PARTNERS`."""
+    from packaging.requirements import Requirement
+
     for name, range_ in wanted(env, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
         if have is None and name in known_names().packages:
             yield found("SW-2.package", name=name, verl=env.verl, fix=_install(env, f"{name}{range_}"))
         elif have is not None and not within(have, range_):
-            yield found("SW-3", name=name, have=have, verl=env.verl, range=range_, fix=_install(env, f"{name}{range_}"))
+            fix = _install(env, f"{name}{range_}")
+            yield found("SW-3.verl", name=name, have=have, verl=env.verl, range=range_, fix=fix)
+    for other, text in env.partners:
+        asked = Requirement(text)
+        have, range_ = env.packages.get(asked.name), str(asked.specifier)
+        if have is not None and not within(have, range_):
+            fix = _install(env, f"{asked.name}{range_}")
+            yield found("SW-3.partner", name=asked.name, have=have, other=other, range=range_, fix=fix)
 
 
 def wanted(env: VerlEnv, extra: str) -> dict[str, str]:

@@ -25,13 +25,15 @@ PACKAGES = (
     *("verl", "vllm", "sglang", "torch", "transformers", "ray", "flash-attn", "flashinfer-python", "TransferQueue"),
     *("tensordict", "trl", *_LIBRARIES, "hydra-core", "pandas", "liger-kernel", *CUPY),
     *("nixl", "mooncake-transfer-engine", "nvidia-ml-py", "pynvml", *_LOGGERS),
-    *(*_REMOTE, "nvtx", "tensorrt-llm"),
+    *(*_REMOTE, "nvtx", "tensorrt-llm", "torch-memory-saver", "antlr4-python3-runtime"),
 )
 """Packages whose versions the checks and `doctor` read, in the order in which `doctor` prints them."""
+PARTNERS = ("torchvision", "torchaudio", "hydra-core", "omegaconf")
+"""Packages that fail at import where another one of PACKAGES is not the version that they require."""
 
 # Reads versions without importing a package, which would take half a minute.
 _PROBE = """
-import importlib.metadata as m, importlib.util as u, json, os, re, sys
+import importlib.metadata as m, importlib.util as u, json, os, re, sys, sysconfig
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return None
@@ -49,7 +51,8 @@ def folder(spec): return (list(spec.submodule_search_locations or []) or [None])
 print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) for n in sys.argv[1:]},
   "verl": folder(found), "sglang": folder(u.find_spec("sglang")),
   "requires": (m.requires("verl") or []) if version("verl") else [], "cuda": cuda and cuda[1],
-  "uncompiled": uncompiled(torch)}))
+  "uncompiled": uncompiled(torch), "headers": os.path.exists(sysconfig.get_path("include") + "/Python.h"),
+  "partners": [(n, r) for n in {partners} if version(n) for r in m.requires(n) or [] if ";" not in r]}))
 """
 
 
@@ -59,7 +62,8 @@ class VerlEnv:
 
     `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
     CUDA version that torch was built for ("13.0"), or None; `sglang_path` is SGLang's folder. `uncompiled` is the
-    folder of packages that have no bytecode and never get it: each process compiles them.
+    folder of packages that have no bytecode and never get it: each process compiles them. `headers`: it has Python.h.
+    `partners` are the requirements of each of PARTNERS.
     """
 
     python: str
@@ -70,6 +74,8 @@ class VerlEnv:
     cuda: str | None = None
     sglang_path: Path | None = None
     uncompiled: Path | None = None
+    headers: bool = True
+    partners: tuple[tuple[str, str], ...] = ()
 
     @property
     def verl(self) -> str | None:
@@ -88,7 +94,7 @@ def probe(python: str) -> VerlEnv:
     path = str(Path(python).expanduser())
     try:
         done = subprocess.run(
-            [path, "-c", _PROBE, *PACKAGES],
+            [path, "-c", _PROBE.replace("{partners}", repr(PARTNERS)), *PACKAGES],
             capture_output=True,
             timeout=60,
             check=True,
@@ -107,7 +113,9 @@ def probe(python: str) -> VerlEnv:
         Path(answer[name]) if answer[name] else None for name in ("verl", "sglang", "uncompiled")
     )
     requires, cuda = tuple(answer["requires"]), answer["cuda"]
-    return VerlEnv(path, answer["python"], packages, verl, requires, cuda, sglang, uncompiled)
+    partners = tuple((name, text) for name, text in answer["partners"])
+    own = (requires, cuda, sglang, uncompiled, answer["headers"], partners)
+    return VerlEnv(path, answer["python"], packages, verl, *own)
 
 
 def of(python: str | None, own: Path | None = None) -> VerlEnv:

@@ -60,10 +60,15 @@ USE = software.Use(gpu=True, engine="vllm", v1=True, critic=True, attention=None
 def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
     """What is said of an interpreter with these packages; None takes one out."""
 
-    def run(use: software.Use = USE, cuda: str | None = "13.0", **packages: str | None) -> list[Finding]:
+    def run(
+        use: software.Use = USE,
+        cuda: str | None = "13.0",
+        partners: tuple[tuple[str, str], ...] = (),
+        **packages: str | None,
+    ) -> list[Finding]:
         changes = {name.replace("_", "-"): version for name, version in packages.items()}
         have = {name: version for name, version in {**GOOD, **changes}.items() if version}
-        env = VerlEnv("/opt/python", "3.12.3", have, Path("/opt/verl"), REQUIRES, cuda)
+        env = VerlEnv("/opt/python", "3.12.3", have, Path("/opt/verl"), REQUIRES, cuda, partners=partners)
         monkeypatch.setattr(verl_env, "probe", lambda _: env)
         return [each for each in software.check_packages("/opt/python", use) if each.level != "info"]
 
@@ -98,6 +103,27 @@ def test_each_gap_comes_with_a_command(
     assert (only.id, only.level, only.group) == (rule, level, "software")
     assert words in only.message
     assert "/opt/python -m pip install" in only.fix
+
+
+def test_a_package_built_for_another_torch_is_named(judged: Callable[..., list[Finding]]) -> None:
+    asked = (
+        ("torchvision", "torch==2.12.0"),
+        ("hydra-core", "antlr4-python3-runtime==4.9.*"),
+        ("hydra-core", "PyYAML"),
+    )
+    (only,) = judged(partners=asked)
+    assert only.id == "SW-3" and "torch is 2.11.0; torchvision requires ==2.12.0" in only.message
+    assert [each.id for each in judged(partners=asked[1:], antlr4_python3_runtime="4.13.2")] == ["SW-3"]
+
+
+def test_what_compiles_kernels_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = VerlEnv("/opt/python", "3.12.3", GOOD, Path("/opt/verl"), REQUIRES, None, headers=False)
+    monkeypatch.setattr(verl_env, "probe", lambda _: env)
+    bare, full = (subject(load("gsm8k-0.5b-24gb", ["env.PATH=/nonexistent", *more])) for more in ((), ("env.CC=gcc",)))
+    assert [each.message[:12] for each in software._compiler(bare)] == ["there is no ", "/opt/python "]
+    assert [each.id for each in software._compiler(full)] == ["SW-15"]
+    monkeypatch.setattr(verl_env, "probe", lambda _: dataclasses.replace(env, headers=True))
+    assert not list(software._compiler(full))
 
 
 def test_the_package_that_traces_rollouts_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,8 +318,10 @@ def test_the_path_of_rays_sockets_is_limited(tmp_path: Path) -> None:
 def test_limits_of_a_small_container(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "_free", lambda _: 64 << 20)
     monkeypatch.setattr(hardware.resource, "getrlimit", lambda _: (1024, 4096))
-    assert ids(hardware.limits(several=True)) == [("HW-7", "error"), ("HW-8", "warning"), ("HW-8", "info")]
-    assert ids(hardware.limits(several=False)) == [("HW-7", "warning"), ("HW-8", "warning")]
+    monkeypatch.setattr(hardware.os, "geteuid", lambda: 1000)  # the limit of processes does not bind root
+    few = [("HW-8", "warning")] * 2  # files, processes
+    assert ids(hardware.limits(several=True)) == [("HW-7", "error"), *few, ("HW-8", "info")]
+    assert ids(hardware.limits(several=False)) == [("HW-7", "warning"), *few]
 
 
 # -- login ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1, ENV-1 and REF-1.
+"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1, ENV-1 to ENV-3 and REF-1.
 
 veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `verl/utils/profiler/profile.py:
 DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
@@ -10,10 +10,11 @@ from launcher.check.finding import Level, found
 from launcher.check.subject import Subject
 from launcher.core.text import clean, did_you_mean
 from launcher.verl import defaults, hydra
-from launcher.verl.config import ACTOR, CRITIC, RAY, TRAINER
+from launcher.verl.config import ACTOR, CRITIC, ENGINE, RAY, ROLLOUT, TRAINER
 
 WEIGHTS = {"model", "hf_model"}
 LEVEL = "VERL_LOGGING_LEVEL"
+OF_AMD = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list: "list"}
 
 
@@ -84,6 +85,25 @@ def log_levels(subject: Subject) -> Findings:
         yield found("ENV-1", value=clean(value), right=right)
 
 
+def devices(subject: Subject) -> Findings:
+    """ENV-2: on NVIDIA's GPUs, Ray sets CUDA_VISIBLE_DEVICES for each worker; veRL refuses AMD's variables next to it.
+
+    veRL: `single_controller/base/worker.py: Worker._setup_env_cuda_visible_devices`.
+    """
+    if not subject.on_cpu and subject.machine.gpus:
+        yield from (found("ENV-2", name=name) for name in OF_AMD if subject.env.get(name))
+
+
+def allocator(subject: Subject) -> Findings:
+    """ENV-3: vLLM's memory pool, which its sleep mode uses, refuses expandable segments.
+
+    vLLM: `device_allocator/cumem.py: CuMemAllocator.__init__`.
+    """
+    sleeps = subject.text(ENGINE) == "vllm" and subject.get(f"{ROLLOUT}.free_cache_engine") is True
+    if sleeps and not subject.on_cpu and "expandable_segments:True" in subject.env.get("PYTORCH_CUDA_ALLOC_CONF", ""):
+        yield found("ENV-3")
+
+
 def references(subject: Subject) -> Findings:
     """REF-1: a value that refers to another key refers to one that exists."""
     for key, setting in subject.settings.items():
@@ -96,4 +116,4 @@ def references(subject: Subject) -> Findings:
             yield found("REF-1", key=key, name=name, version=subject.version, near=near)
 
 
-RULES = (checkpoints, profiler, ray_arguments, ray_environment, log_levels, references)
+RULES = (checkpoints, profiler, ray_arguments, ray_environment, log_levels, devices, allocator, references)

@@ -22,12 +22,16 @@ _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 UNSEEN = {
     "checkpoint": "`check` does not read checkpoints",
     "code": "code of yours causes it, which only a run calls",
+    "generation": "`check` does not read generation_config.json",
     "machines": "it arises on machines, disks and networks during the run",
     "megatron": "`check` does not judge the settings of Megatron",
     "other-gpus": "`check` examines GPUs of NVIDIA only",
+    "older": "only a veRL before 0.5 fails of it",
     "packages": "the code of installed packages causes it",
+    "pictures": "`check` does not open the pictures of the data",
+    "rows": "`check` reads the first rows of a file only",
     "running": "it arises from what the run computes",
-    "unchecked": "no check looks for it yet",
+    "upload": "`check` does not pack the folder that Ray uploads",
 }
 """Why no finding shows a cause before the start."""
 
