@@ -8,7 +8,7 @@ from launcher.health.catalogue import plain_settings
 from launcher.health.config import RunConfig
 from launcher.metrics.frameworks import Framework
 from launcher.record.fix import Change, Fix
-from launcher.verl.config import ACTOR, BATCH, CORRECTION, GAMMA, MINI, ROLLOUT
+from launcher.verl.config import ACTOR, BATCH, CORRECTION, GAMMA, LOSS_MODE, MINI, ROLLOUT
 
 _MODE = "trainer.v1.trainer_mode"
 _TOOLS = tuple(f"{ROLLOUT}.multi_turn.{name}" for name in ("tool_config_path", "function_tool_path"))
@@ -22,6 +22,8 @@ def _reference(config: RunConfig) -> str | None:
 
 def _clipping(config: RunConfig) -> str | None:
     mode = config.clips_by_design
+    if LOSS_MODE not in config and (config.framework is not None or MINI not in config):
+        return f"the policy loss is unknown, and some clip by design; name it ({LOSS_MODE})"
     return f"the {mode} loss clips by design" if mode else None
 
 

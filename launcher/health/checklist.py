@@ -134,6 +134,7 @@ class Checklist:
         self._config = RunConfig(config, framework)
         limits = read(settings)
         self._signals = Signals(self._config)
+        self._causes = verdict.causes_in(self._config)
         machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary, validation_rows)
         self._entries = {
             kind.id: _Entry(kind, Setup(self._config, limits[kind.id], self._signals, *machine)) for kind in ALL
@@ -171,7 +172,8 @@ class Checklist:
         changes += self._judge(self._others, frame, training)  # these depend on the harm
         if any(change.alarming for change in changes):
             states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
-            causes = verdict.roots({name: (each.level, each.since) for name, each in states.items() if each.level > OK})
+            on = {name: (each.level, each.since) for name, each in states.items() if each.level > OK}
+            causes = verdict.roots(on, self._causes)
             changes = [replace(each, cause=causes.get(each.rule, "")) if each.alarming else each for each in changes]
         return changes
 
@@ -224,7 +226,7 @@ class Checklist:
         """All rows, the worst first."""
         if self._checks is None:
             checks = (entry.check(self._config, self._logged, self._step) for entry in self._entries.values())
-            self._checks = verdict.sort(verdict.explained(checks))
+            self._checks = verdict.sort(verdict.explained(checks, self._causes))
         return self._checks
 
     def take_errors(self) -> list[Exception]:

@@ -14,6 +14,8 @@ _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 _NOTHING = 0.05  # explained variance
 _MOST = 0.5  # of the range of the scores
 _STILL = 1e-5  # a KL in nats that only an unchanged policy has for long
+_MOVED = 0.005  # a KL in nats that rounding alone does not reach
+_NO_RATE = 1e-9  # 10,000 updates of this size change a weight of 0.02 by less than a thousandth
 _SHORT = 16  # tokens; a limit below that cuts what a stop token would end
 _REACHED = 0.9  # of the advantage that is expected: a dump may lack responses, but not the recorded step
 _MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
@@ -105,6 +107,22 @@ def _zero_rate(config: RunConfig) -> Source:
         return float(x == 0 and frame.count >= 2 and first < frame.step <= last - 2)
 
     return zero
+
+
+def _lost_rate(config: RunConfig) -> Source:
+    """Whether no learning rate so far changes the weights, and the policy did not move; that of a warm-up rises."""
+    most, least = 0.0, max(config.rounding_rate, _NO_RATE)
+
+    def lost(frame: Frame) -> float | None:
+        nonlocal most
+        now, kl = frame.get(keys.LEARNING_RATE), frame.get(keys.KL)
+        if now is None or frame.three_decimals:
+            return None
+        rises, most = now > most, max(most, now)
+        waits = rises or frame.step <= config.warmup_steps
+        return None if waits else float(0 < most < least and (kl is None or kl <= _MOVED))
+
+    return lost
 
 
 def _coefficient_growth(config: RunConfig) -> Source:
@@ -284,6 +302,7 @@ def _sampling(name: str, everything: float) -> Derived:
 
 METRICS = {
     "GRADIENT": _plain(keys.GRADIENT, _gradient),
+    "SIGNAL_GRADIENT": _plain(keys.GRADIENT, lambda frame: None if frame.no_signal is None else _gradient(frame)),
     "UPDATE": _plain(keys.PPO_KL, _update),
     "EXPLAINED": _plain(keys.EXPLAINED, _explained),
     "IDLE_CRITIC": _plain(keys.EXPLAINED, _idle, drawn=False),
@@ -293,6 +312,7 @@ METRICS = {
     "VALID_CORRELATION": _valid(keys.PROBS_CORRELATION),
     "TRUNCATED": Derived(keys.TRUNCATED, _truncated),
     "ZERO_RATE": Derived(keys.LEARNING_RATE, _zero_rate, drawn=False),
+    "LOST_RATE": Derived(keys.LEARNING_RATE, _lost_rate, drawn=False),
     "COEFFICIENT_GROWTH": Derived(keys.KL_COEFFICIENT, _coefficient_growth, drawn=False),
     "RUNAWAY": Derived(keys.KL_COEFFICIENT, _runaway, drawn=False),
     "PENALTY": _plain(keys.REWARD, _penalty, drawn=False),

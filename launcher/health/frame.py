@@ -12,8 +12,9 @@ class Frame:
     """The figures of one step.
 
     `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
-    the unix time at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: all responses
-    are known to have the same score. `no_signal`: the step is known to teach nothing, as that or all advantages are.
+    the unix time at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: whether
+    all responses have the same score. `no_signal`: whether the step teaches nothing, as scores or advantages are equal.
+    Both are None where nobody knows.
     """
 
     def __init__(
@@ -32,7 +33,8 @@ class Frame:
             scaled = {key: data[key] * scale for key, scale in keys.SCALE.items() if key in data}
             self._figures = {**data, **scaled, **dict.fromkeys(self.bad)}
         self.same_scores = self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
-        self.no_signal = self.same_scores or self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
+        flat = self.same_scores, self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
+        self.no_signal = None if flat == (None, None) else any(flat)
 
     def get(self, names: Sequence[str]) -> float | None:
         """The value under the first of `names` that is present, in its present unit; None when missing or not finite.
@@ -45,6 +47,6 @@ class Frame:
                 return self._figures[name]
         return None
 
-    def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool:
+    def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool | None:
         top, bottom = self.get(high), self.get(low)
-        return top is not None and bottom is not None and top - bottom <= _SAME * max(abs(top), abs(bottom))
+        return None if top is None or bottom is None else top - bottom <= _SAME * max(abs(top), abs(bottom))

@@ -256,6 +256,11 @@ class Metric:
         """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
         return min(self.usual, self.before) if self.settled else self.start
 
+    @property
+    def gain(self) -> float:
+        """Median of the last 20 values less that of 50 to 100 steps ago, or of the first ones; nan before the third."""
+        return self.median(USUAL) - self.before
+
     def reached(self, x: float) -> bool:
         """Whether a level of the last 100 accepted values was as high: then a rise leads back to where it was."""
         places = range(0, self.known, FIRST)

@@ -84,6 +84,11 @@ class Reward(Metric):
         return max(self.smooth, self.mean(10))
 
     @property
+    def widest(self) -> float:
+        """The widest range of scores of the last 20 steps; the usual one where it is unknown."""
+        return max(self._ranges, default=self.span)
+
+    @property
     def recent_best(self) -> float:
         """Highest smoothed score of this step and the 20 before it; nan with fewer."""
         return max(self._smooths) if len(self._smooths) == self._smooths.maxlen else math.nan
@@ -119,11 +124,6 @@ class Reward(Metric):
         scores = self.last(USUAL)
         first, last = scores[:_FEW], scores[-_FEW:]
         return (sum(last) - sum(first)) / _FEW if min(last) > max(first) else math.nan
-
-    @property
-    def gain(self) -> float:
-        """Median of the last 20 scores less that of 50 to 100 steps ago, or of the first ones; nan before the third."""
-        return self.median(USUAL) - self.before
 
     @property
     def gained(self) -> bool:

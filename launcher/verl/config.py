@@ -138,6 +138,16 @@ class VerlConfig(ABC):
         return self.text(f"{ACTOR}.loss_agg_mode") in (None, "token-mean")
 
     @property
+    def rounding_rate(self) -> float:
+        """The learning rate below which the actor's weights lose most updates to rounding; 0 where they do not.
+
+        A step of Adam is about as large as the rate, and a weight of 0.02 in bf16 has a spacing of 8e-5. The matrices
+        of LoRA begin at 0.
+        """
+        half = self.text(f"{ACTOR}.fsdp_config.model_dtype") in ("bf16", "bfloat16")
+        return 1e-5 if half and not self.number(f"{MODEL}.lora_rank") else 0.0
+
+    @property
     def clips_by_design(self) -> str | None:
         """The policy loss, if its clipped share is high in healthy runs."""
         mode = self.text(LOSS_MODE)

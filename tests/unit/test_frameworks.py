@@ -32,12 +32,11 @@ from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
-from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE
+from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
 
 DATA = Path("tests/data/frameworks")
 OURS = {name for value in vars(keys).values() if isinstance(value, tuple) for name in value if isinstance(name, str)}
 ROWS = [(name, row) for name, each in frameworks().items() for row in each.metrics]
-FALSE_ALARMS = {("long grpo copy 5", "GRAD-2")}  # solved, in the forms that do not show that all rewards are equal
 DIFFERENT = [(name, theirs) for name, row in ROWS if row.differs for theirs in row.theirs]
 
 
@@ -115,12 +114,12 @@ def test_a_form_has_the_flags_of_the_same_steps_as_verl(form: str, bank: ModuleT
 
 @pytest.mark.nightly("launcher/health/", "launcher/metrics/frameworks", "tests/support/foreign_logs.py", "bench/")
 def test_healthy_runs_are_not_critical_in_other_forms(bank: ModuleType, tmp_path: Path) -> None:
-    """Each healthy run of the bank in each form, with the loss that the user has to name, but for FALSE_ALARMS.
+    """Each healthy run of the bank in each form, of which nobody knows the policy loss.
 
     veRL's v1 trainer counts the longest responses of a step as cut; other frameworks count those at the limit.
     """
     found = set()
-    runs = [run for half in ("calibration", "test") for run in bank.runs(half)]
+    runs = [run for half in ("calibration", "unseen") for run in bank.runs(half)]
     healthy = [run for run in runs if not run.before and not run.fault and not bank.gone_wrong(run)]
     assert len(healthy) > 30
     for run, form in itertools.product(healthy, FORMS):
@@ -128,10 +127,9 @@ def test_healthy_runs_are_not_critical_in_other_forms(bank: ModuleType, tmp_path
         for _, data in known:
             if data["response_length/max"] < run.config["data.max_response_length"]:
                 data["response_length/clip_ratio"] = 0.0
-        loss = run.config.get(LOSS_MODE)
-        changes = judged(of_foreign(write(tmp_path, form, known)), [f"{LOSS_MODE}={loss}"] if loss else []).changes
+        changes = judged(of_foreign(write(tmp_path, form, known)), []).changes
         found |= {(run.name, change.rule) for change in changes if change.after == Level.CRITICAL}
-    assert found == FALSE_ALARMS
+    assert not found
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,10 @@ def adaptive(growth: float, fall: float, start: float = 0.001) -> Steps:
     ]
 
 
+def rates(values: Sequence[float], **more: float) -> Steps:
+    return [{"actor/grad_norm": 0.5, "actor/lr": x, **more} for x in values]
+
+
 def still(kl: Sequence[float], rate: float = 1e-6, **more: float) -> Steps:
     return [{"actor/kl_loss": x, "actor/lr": rate, "actor/grad_norm": 0.5, **more} for x in kl]
 
@@ -100,9 +104,15 @@ HOST = {"host_total_gb": 256.0}
 OPTIM = "actor_rollout_ref.actor.optim"
 MINI = {"actor_rollout_ref.actor.ppo_mini_batch_size": 16}
 UPDATES = of("actor/ppo_kl", [0.0] * 21)
+SMALL = value([0.002] * 25, 0.2)
 EQUAL = {"critic/score/mean": 0.0, "critic/score/max": 0.0, "critic/score/min": 0.0}
 RISING = [0.1 + 0.035 * n for n in range(24)]
 EASIER = list(enumerate(hacked(RISING)))
+BF16 = {"actor_rollout_ref.actor.fsdp_config.model_dtype": "bfloat16"}
+BETTER = score([0.1 + 0.02 * n for n in range(20)])
+PPO = {"actor_rollout_ref.actor.policy_loss.loss_mode": "vanilla"}
+CLIPPED = of("actor/pg_clipfrac", [0.4] * 5)
+VANISHED = of("actor/grad_norm", [1.0] * 10 + [1e-4] * 10)
 GRPO = {"algorithm.adv_estimator": "grpo"}
 PROMPTS = {"data.max_prompt_length": 64}
 
@@ -111,8 +121,12 @@ GATES = [
     Gate("a critic explodes from the first step", "CRIT-1", value([898 * 1.9**n for n in range(10)]), CRITICAL),
     Gate("it is far too large, though it falls", "CRIT-1", value([616 * 0.8**n for n in range(10)]), WARN),
     Gate("it is as bad as it began", "CRIT-1", value([900.0] * 10), WARN),
+    Gate("its loss rises above its start", "CRIT-1", value([3.0, 9.0, 7.0, 8.0, 4.0]), WARN),
+    Gate("it rises a little", "CRIT-1", value([0.3, 0.5, 0.4, 0.4, 0.3]), OK),
     Gate("a fresh critic learns", "CRIT-1", value([15 * 0.8**n for n in range(10)]), OK),
     Gate("the loss is small for rewards of 100", "CRIT-1", value([5000.0] * 10, high=100), OK),
+    Gate("a loss far above its usual", "CRIT-1", SMALL + value([0.06] * 5, 0.2), WARN),
+    Gate("it is small for rewards that now differ", "CRIT-1", SMALL + value([0.06] * 5), OK),
     Gate("gradients in the thousands", "GRAD-1", of("actor/grad_norm", [4000.0] * 5), WARN),
     Gate("gradients of 100", "GRAD-1", of("actor/grad_norm", [100.0] * 15), OK),
     Gate(
@@ -124,6 +138,10 @@ GATES = [
     ),
     Gate("a dead gradient", "GRAD-2", of("actor/grad_norm", [0.0] * 5), WARN),
     Gate("a small gradient", "GRAD-2", of("actor/grad_norm", [1e-4] * 12), OK),
+    Gate("gradients vanish while rewards differ", "GRAD-2", both(VANISHED, score([0.6] * 20)), CRITICAL),
+    Gate("they vanish where rewards are unknown", "GRAD-2", VANISHED, WARN),
+    Gate("the policy loss is unknown", "CLIP-1", CLIPPED, Level.N_A, {"data.train_batch_size": 64}),
+    Gate("it is that of PPO", "CLIP-1", CLIPPED, CRITICAL, PPO),
     Gate("0 is no peak against 0", "GRAD-1", of("actor/grad_norm", [0.0] * 15), OK),
     Gate("all responses are cut", "TRUNC-1", both(cut([1.0] * 14), score([0.1] * 14)), CRITICAL, LIMIT),
     Gate(
@@ -170,6 +188,15 @@ GATES = [
     Gate("rewards are equal", "MOVE-1", still([0.0] * 21, **EQUAL), Level.WARM),
     Gate("ppo_kl is 0 with several updates", "MOVE-1", UPDATES, WARN, {**MINI, "data.train_batch_size": 64}),
     Gate("ppo_kl is 0 with one", "MOVE-1", UPDATES, Level.WARM, {**MINI, "data.train_batch_size": 16}),
+    Gate("the rate is 1e-10", "LR-1", rates([1e-10] * 12), WARN),
+    Gate("it is 1e-8", "LR-1", rates([1e-8] * 20), OK),
+    Gate("it decays to 1e-10", "LR-1", rates([1e-6, *[1e-10] * 19]), OK),
+    Gate("it rises from there", "LR-1", rates([1e-12 * 2**n for n in range(20)]), OK),
+    Gate("bf16 weights at 1e-6", "LR-1", rates([1e-6] * 20), WARN, BF16),
+    Gate("the policy moves", "LR-1", rates([1e-6] * 20, **{"actor/kl_loss": 0.01}), OK, BF16),
+    Gate("the reward rises", "LR-1", both(rates([1e-6] * 20), BETTER), NOTICE, BF16),
+    Gate("they are of LoRA", "LR-1", rates([1e-6] * 20), OK, {**BF16, "actor_rollout_ref.model.lora_rank": 8}),
+    Gate("bf16 weights at 2e-5", "LR-1", rates([2e-5] * 20), OK, BF16),
     # a hack that validation shows
     Gate("validation stays", "HACK-1", hacked(RISING), WARN),
     Gate("validation stays, of 40 rows", "HACK-1", hacked(RISING), OK, None, {"validation_rows": 40}),

@@ -103,7 +103,7 @@ def test_a_limit_of_the_run_that_meets_a_fixed_one_is_shown_once() -> None:
 
 
 def test_a_level_that_is_on_has_both_limits() -> None:
-    checklist = Checklist(clock=False)
+    checklist = Checklist({"actor_rollout_ref.actor.policy_loss.loss_mode": "vanilla"}, clock=False)
     for step in range(1, 5):
         checklist.step(step, {"actor/pg_loss": 0.1, "actor/pg_clipfrac": 0.07})
     check = row(checklist, "CLIP-1")

@@ -16,7 +16,7 @@ def of(key: str, *values: float) -> Steps:
 
 
 def said(rule: str, steps: Steps) -> tuple[Level, str]:
-    checklist = Checklist({}, clock=False)
+    checklist = Checklist({"actor_rollout_ref.actor.policy_loss.loss_mode": "vanilla"}, clock=False)
     for number, data in enumerate(steps, start=1):
         checklist.step(number, {"actor/pg_loss": 0.01, **data})
     found = next(row for row in checklist.checks() if row.rule == rule)

@@ -95,7 +95,6 @@ def test_losses_that_clip_by_design_are_not_judged(mode: str) -> None:
     steps = of("actor/pg_clipfrac", [0.4] * 3)
     config = {"actor_rollout_ref.actor.policy_loss.loss_mode": mode}
     assert levels("CLIP-1", steps, config)[-1] == Level.N_A
-    assert levels("CLIP-1", steps)[-1] == Level.CRITICAL
 
 
 # Entropy
@@ -166,7 +165,8 @@ def test_a_critics_gradient_never_stands_in_for_the_actors() -> None:
 
 
 def test_vanished_gradients() -> None:
-    assert levels("GRAD-2", of("actor/grad_norm", [1.0] * 10 + [0.0] * 4))[-1] == Level.CRITICAL
+    usual = [step | {"actor/grad_norm": float(n < 10)} for n, step in enumerate(score([0.5] * 14))]
+    assert levels("GRAD-2", usual)[-1] == Level.CRITICAL
     small = of("actor/grad_norm", [0.01] * 10 + [0.0] * 4)
     assert levels("GRAD-2", small, three_decimals=True)[-1] == Level.OK  # 0.000 may be 0.0004
 

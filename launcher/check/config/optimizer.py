@@ -12,7 +12,6 @@ from launcher.core.text import did_you_mean
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.verl.config import ACTOR, CRITIC, MODEL, REF
 
-_LOST_IN_BF16 = 1e-5  # a step of Adam is about as large, and a weight of 0.02 has a spacing of 8e-5
 WRAPPED = "wrap_policy.transformer_layer_cls_to_wrap"
 
 
@@ -89,8 +88,8 @@ def unmoved(subject: Subject) -> Findings:
     """OPT-3: settings that together leave the policy as it is; MOVE-1 flags such a run."""
     if all(subject.flag(f"{MODEL}.{name}") for name in ("use_liger", "use_fused_kernels")):
         yield found("OPT-3.kernels")
-    rate, dtype = subject.number(f"{ACTOR}.optim.lr"), subject.text(f"{ACTOR}.fsdp_config.model_dtype")
-    if dtype in ("bf16", "bfloat16") and rate and rate < _LOST_IN_BF16 and not subject.has_lora:
+    rate = subject.number(f"{ACTOR}.optim.lr")
+    if rate and rate < subject.rounding_rate:
         yield found("OPT-3.bf16", lr=rate)
 
 

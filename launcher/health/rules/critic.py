@@ -12,7 +12,8 @@ from launcher.record.levels import CRITICAL, NOTICE, WARN
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
-_BEGUN = 5  # losses from which it is known whether the first one was only the start
+_BEGUN = {"own": 5, "risen": 3}  # losses from which it is known whether the first one was only the start
+_RISEN = 1.2  # times the first loss, which one of a critic that learns does not exceed
 _LOSS = Measure(metric=keys.VALUE_LOSS, span=POSITIVE)
 _STAYS = Measure("median of 3 steps", keys.VALUE_LOSS, POSITIVE)
 _SHARE = Measure("median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
@@ -30,13 +31,16 @@ class CriticFit(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._once = False  # whether the critic has ever explained something
+        self._own_limit = "own"
 
     def rate(self, frame: Frame, x: float) -> Reading:
         (loss, explained), reward = self.models, self.reward
         middle = explained.median(5)
         self._once = self._once or middle > 0
-        if loss.count < _BEGUN:
-            return warming(_BEGUN - loss.count)
+        if loss.count <= _WARM and x > _RISEN * loss.origin:
+            self._own_limit = "risen"
+        if loss.count < (needed := _BEGUN[self._own_limit]):
+            return warming(needed - loss.count)
         usual, past = loss.low, reference(loss)
 
         def message(reading: Reading) -> str:
@@ -69,14 +73,15 @@ class CriticFit(Rule):
     def _own(self, limits: Values, x: float, usual: float) -> Clause:
         """By the rewards' own scale: a loss that is far beyond it after five steps is bad from the first one on.
 
-        The largest of a healthy critic in tests/data/bank is 3 times the squared range of rewards.
+        The largest of a healthy critic in tests/data/bank is 3 times the squared range of rewards; of one whose loss
+        rose above its first value, half of it.
         """
         span = self.reward.span
-        rungs = self.weighed(ladder(limits, "own", unit=span * span))
+        rungs = self.weighed(ladder(limits, self._own_limit, unit=span * span))
         return self.models[0].median(3) if span > 0 else math.nan, rungs, _STAYS
 
     def _loss(self, limits: Values, x: float, usual: float) -> Clause:
-        span = self.reward.span
+        span = self.reward.widest
         above = rungs(limits, ">", lambda at: max(at["ratio"] * usual, at["span"] * span * span))
         return x, self.weighed(above), _LOSS
 

@@ -3,7 +3,9 @@
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
+from launcher.core.tables import read_tables
 from launcher.core.text import clean
 from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values
@@ -13,34 +15,16 @@ from launcher.health.state import Reading
 from launcher.record.fix import Fix
 from launcher.record.levels import CRITICAL, NOTICE, WARN, Level
 
-# Most are anchored: veRL prints sample responses into the same log, and a model that writes code writes
-# errors too.
 _PREFIX = re.compile(r"(?:\([^()]*\bpid=\d+[^()]*\)\s*)+")
 _LOGGED = re.compile(r"[A-Z]+ \d{2}-\d{2} [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
-_EXCEPTION = re.compile(r"(?:\[rank\d+\]: )?((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?=[:(]|\s*$)")
-_FATAL = re.compile(
-    r"(?:\[rank\d+\]: )?(?:\w+\.)*(?:OutOfMemoryError|RayTaskError|ActorDiedError|RayActorError"
-    r"|ActorUnavailableError|WorkerCrashedError|NodeDiedError|DistBackendError)(?=[:(]|\s*$)"
-)
 _JOB = "Error executing job"
-# The driver's last words, and Ray's of an exception in another process: the exception itself follows.
-_HEADING = re.compile(_JOB + r"|ray\.exceptions\.RayTaskError\([A-Z]\w*(?:Error|Exception|Interrupt|Exit)\): ")
-_FATAL_ANYWHERE = re.compile(
-    r"CUDA out of memory\. Tried|CUDA error: |NCCL error|Watchdog caught collective operation timeout"
-    r"|Segmentation fault|core dumped|device-side assert|No space left on device|PytorchStreamWriter failed"
-    r"|killed due to the node running low on memory"
-)
-_SUSPECT = re.compile(r"(?:\[rank\d+\]: )?Traceback \(most recent call last\):|\(?Spilled \d")
-_SUSPECT_ANYWHERE = re.compile(
-    r"grad_norm is not finite|\b[Pp]reempt(?:ed|ion)\b|ObjectStoreFull"
-    r"|\b[Oo]bject store\b.*\b(?:full|spill(?:ed|ing)?)\b|Failed to (?:save|load)\b"
-)
-_KNOWN = (  # the name of its advice, what shows it
-    ("gpu-memory", re.compile(r"OutOfMemoryError|CUDA out of memory")),
-    ("disk", re.compile(r"No space left|PytorchStreamWriter|file write failed|Failed to save")),
-    ("nccl", re.compile(r"NCCL|collective operation timeout|DistBackendError")),
-    ("actor", re.compile(r"ActorDied|RayActorError|WorkerCrashed|NodeDied|running low on memory")),
-)
+_TABLES = read_tables(Path(__file__).with_name("errors.toml"))
+_EXCEPTION, _HEADING = (re.compile(_TABLES[name]) for name in ("exception", "heading"))
+_LEVELS = [
+    (level, re.compile("|".join(_TABLES[name]["at_start"])), re.compile("|".join(_TABLES[name]["anywhere"])))
+    for level, name in ((CRITICAL, "fatal"), (WARN, "suspect"))
+]
+_KNOWN = [(name, re.compile(pattern)) for name, pattern in _TABLES["advice"].items()]
 _LAST_WORDS = "Final validation metrics"  # of veRL's trainers, before they end
 _LONGEST = 200  # characters of a message
 _SINCE = (
@@ -113,8 +97,4 @@ class LogErrors(Rule):
 
 
 def _level(text: str) -> Level | None:
-    if _FATAL.match(text) or _FATAL_ANYWHERE.search(text):
-        return CRITICAL
-    if _SUSPECT.match(text) or _SUSPECT_ANYWHERE.search(text):
-        return WARN
-    return None
+    return next((level for level, start, part in _LEVELS if start.match(text) or part.search(text)), None)

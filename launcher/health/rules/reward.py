@@ -12,7 +12,6 @@ from launcher.health.rules.base import Rule, Setup, distinct, lasting, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, FLAGS, NOTICE, WARN
 
-_RANGES = ((keys.SCORE_MAX, keys.SCORE_MIN), (keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN))
 _HAD = 10  # steps with signal after which its absence is a loss
 _SMOOTH, _MEAN, _BEST, _MIDDLE = (
     Measure(words, keys.SCORE) for words in ("smoothed", "mean of 10 steps", "best of 20 steps", "median of 3 steps")
@@ -125,16 +124,16 @@ class Signal(Rule):
         self._solved = False
 
     def judge(self, frame: Frame) -> Reading | None:
-        if not any(_given(frame, *ends) for ends in _RANGES):
-            return None
         same_score, flat = frame.same_scores, frame.no_signal
+        if flat is None:
+            return None
         self._last.append(flat)
         if not flat:
             self._flat += self._run
         self._run = self._run + 1 if flat else 0
         self._had += not flat
         best = self.reward.lowest_ever < self.reward.now >= self.reward.highest_ever
-        self._solved = same_score and best  # every response is as good as any ever was
+        self._solved = bool(same_score) and best  # every response is as good as any ever was
         case = "solved" if self._solved else "had" if self._had >= _HAD else "never"
         among = math.nan if flat else sum(self._last)
         run, last = self._run, len(self._last)
@@ -164,7 +163,3 @@ class Signal(Rule):
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))
             missing = rungs(limits, ">=", lambda at: max(at["had"], math.log(at["chance"]) / share), FLAGS)
         return [(self._run, missing, _IN_A_ROW), (among, ladder(limits, "mostly"), _AMONG)]
-
-
-def _given(frame: Frame, high: Sequence[str], low: Sequence[str]) -> bool:
-    return frame.get(high) is not None and frame.get(low) is not None

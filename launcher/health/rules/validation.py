@@ -8,7 +8,7 @@ from launcher.health import keys
 from launcher.health.clauses import Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, distinct, warming
-from launcher.health.signals import Reward, Validation
+from launcher.health.signals import Validation
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
 
@@ -140,13 +140,10 @@ class AuditedReward(Rule):
     id = "HACK-2"
     needs = (keys.AUDIT, keys.SCORE)
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._audit = Reward()
+    reads = ("AUDIT",)
 
     def rate(self, frame: Frame, x: float, score: float) -> Reading:
-        reward, audit = self.reward, self._audit
-        audit.update(frame.step, x, None, None)
+        reward, (audit,) = self.reward, self.models
         if audit.count < _AUDITED:
             return warming(_AUDITED - audit.count)
         up, audited = reward.gain, audit.gain
