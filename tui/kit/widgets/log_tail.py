@@ -18,6 +18,7 @@ _LEFT_OUT = re.compile(
 _RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # says a signal's lines again
 _BAR = re.compile(r"(.*?): +\d+%\|")
 _NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]{3}")
 
 
 class LogTail(Painted):
@@ -25,7 +26,8 @@ class LogTail(Painted):
 
     Left out are blank lines, metrics of steps and validations (the charts show them), veRL's own progress (the line
     above shows it), older states of other progress bars, all but the last of lines that differ only in numbers, the
-    addresses that Ray prints when a signal ends a process, and the underlines in tracebacks.
+    addresses that Ray prints when a signal ends a process, the underlines in tracebacks, and lines without a word, such
+    as `rc=134`.
     """
 
     lines: Sequence[str] = ()
@@ -61,7 +63,7 @@ def _telling(lines: Sequence[str]) -> Iterator[str]:
     shape_below = ""
     for line in reversed(lines):
         line = _RAY.sub("", line)
-        if _LEFT_OUT.match(line):
+        if _LEFT_OUT.match(line) or not _WORD.search(line):
             continue
         shape = _NUMBER.sub("0", line)
         if shape == shape_below:

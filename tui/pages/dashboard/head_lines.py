@@ -12,7 +12,7 @@ from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
 from tui.kit.drawing.rows import Row, crop, paragraph, spread, width
 from tui.kit.page import HIDDEN
-from tui.kit.run_words import STATES, level_sign, notice, state_words
+from tui.kit.run_words import level_sign, notice, state_words
 from tui.kit.widgets.painted import Grown, Painted
 from tui.pages.dashboard.startup import startup_sentence
 
@@ -93,11 +93,7 @@ class AwayPanel(Painted):
             return []
         count = len(missed.rises)
         title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
-        if count:
-            title.append((f"{counted(count, 'flag')}{', ' if missed.end else ''}", "text"))
-        if missed.end:
-            sign, role = STATES.get(missed.end, ("", "dim"))
-            title.append((f"{sign} {missed.end}", role))
+        title.append((counted(count, "flag") if count else f"{missed.end}, no flag", "text"))
         drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
         for change in missed.rises[: rows - 1]:
             sign, role = level_sign(change.after)
