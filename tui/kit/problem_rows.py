@@ -42,15 +42,15 @@ def meaning_rows(problem: Problem, columns: int, most: int | None = None) -> lis
 
 
 def entries(problem: Problem, columns: int, most: int | None = None, *, quoted: int | None = None) -> list[Item]:
-    """The evidence and the fixes, each in as many rows as it needs, or `most`; `quoted` are those of evidence."""
-    items: list[Item] = []
+    """The fixes, then the evidence, each in as many rows as it needs, or `most`; `quoted` are those of evidence."""
+    items = fix_items(problem.offers, [each for each in problem.offers if each.field], columns, most)
     room = max(columns - INDENT - 1, _LEAST)
     for index, each in enumerate(problem.evidence):
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(each.text))
         role = "text" if index else level_sign(problem.level)[1]
         name = None if each.line is None else name_of_line(each.line)
         items.append(Item(name, _entry([(f" {each.label}", "dim")], [], text, role, room, quoted or most)))
-    return items + fix_items(problem.offers, [each for each in problem.offers if each.field], columns, most)
+    return items
 
 
 def fix_items(offers: Sequence[Offer], marked: Sequence[Offer], columns: int, most: int | None = None) -> list[Item]:
@@ -75,6 +75,8 @@ def explained(problem: Problem, columns: int) -> list[Row]:
 
 def _entry(head: Row, mark: Row, text: str, role: str, room: int, most: int | None) -> list[Row]:
     """An entry whose mark is in the cells before the text."""
-    lines = fold(text, room) if most is None else [text]
+    lines = fold(text, room)
+    if most is not None and len(lines) > most:
+        lines[most - 1 :] = [" ".join(lines[most - 1 :])]
     first = put(head, INDENT - width(mark), [*mark, (lines[0], role)], 1)
     return [first, *([(" " * INDENT + line, role)] for line in lines[1:])]

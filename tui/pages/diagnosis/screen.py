@@ -5,7 +5,7 @@ from tui.kit.actions.editing import edit_entry, open_entry
 from tui.kit.drawing.rows import Item, Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.navigation import navigation
-from tui.kit.problem_rows import entries, meaning_rows, name_of_fix, title_rows
+from tui.kit.problem_rows import entries, meaning_rows, title_rows
 from tui.kit.run_page import ItemsPage
 from tui.kit.run_words import reference
 from tui.kit.widgets.inspector import Inspection
@@ -14,11 +14,12 @@ from tui.pages.diagnosis.inspection import inspect_entry
 
 
 class DiagnosisList(Items, inherit_bindings=False):
-    """Lines of the log, then fixes."""
+    """Fixes, then lines of the log."""
 
     BINDINGS = KEYS["diagnosis list"]
 
 
+_QUOTED = 2  # rows of a line of the log
 _REST = 6  # rows of the page without its entries
 _READING = "Reading the log …"
 _NO_ERROR = "No error in the log. This page explains why a run failed or hangs, with what to try."
@@ -46,13 +47,13 @@ class DiagnosisScreen(ItemsPage):
         gap: list[Row] = [[]]
         head = [*title_rows(problem, columns - 1), *meaning_rows(problem, columns - 1), *gap]
         shown = [Item(None, head)]
-        found = entries(problem, columns - 1)
+        found = entries(problem, columns - 1, quoted=_QUOTED)
         if self.inspects:  # which has the whole of one: where all have no room, the fixes have it first
             for most in (None, 1):
                 if len(head) + sum(len(item.rows) for item in found) > self.size.height - _REST:
                     found = entries(problem, columns - 1, most, quoted=1)
         for item in found:
-            if item.name == name_of_fix(0) and len(shown) > 1:
+            if len(shown) == len(problem.offers) + 1 > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
         legend: list[Row] = [[(LEGEND, "dim")]] if any(offer.field for offer in problem.offers) else []
