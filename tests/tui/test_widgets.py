@@ -13,9 +13,10 @@ from launcher.record.state import Rollout, RunState
 from launcher.runs.watch.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
 from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.drawing.rows import Row
+from tui.kit.run_words import summary
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.log_tail import LogTail
-from tui.pages.dashboard.checklist import Checklist, summary
+from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.head_lines import ProgressLine
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.startup import startup_rows

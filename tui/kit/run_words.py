@@ -1,12 +1,13 @@
 """The words for states, phases and levels: a sign, a word, and the role that colors them."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from launcher.core.format import duration
 from launcher.core.text import clean
-from launcher.record.check import Bound
+from launcher.record.check import Bound, Check
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -160,3 +161,18 @@ def strictest(bounds: Iterable[Bound]) -> list[Bound]:
         if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
             found[bound.level, side] = bound
     return sorted(found.values(), key=lambda bound: (bound.level, bound.side))
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """`26 more OK · 3 warming up · 2 not judged`, of the checks that are not shown."""
+    counts = Counter("muted" if check.muted else str(check.level) for check in checks)
+    words = {
+        "CRITICAL": "more CRITICAL",
+        "WARN": "more WARN",
+        "NOTICE": "more NOTICE",
+        "OK": "more OK",
+        "WARM": "warming up",
+        "N-A": "not judged",
+        "muted": "muted",
+    }
+    return " · ".join(f"{counts[level]} {said}" for level, said in words.items() if counts[level])

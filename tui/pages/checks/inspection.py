@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -137,3 +138,9 @@ def check_row(check: Check, columns: int) -> Row:
     head = crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], max(columns, 1))
     message: Row = [(clean(check.message), "text" if check.on else "dim")]
     return crop(put(head, _MESSAGE, message, 2), columns) if columns >= _MESSAGE + _SOME else head
+
+
+def flag_rows(check: Check, columns: int) -> list[Row]:
+    """A flag with its whole message, in a list that has room for it."""
+    first = check_row(dataclasses.replace(check, message=""), columns)
+    return [first, *paragraph(clean(check.message), "text", columns, indent=INDENT, most=3, least=16)]

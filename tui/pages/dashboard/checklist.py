@@ -1,6 +1,5 @@
 """The health checks, worst first."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from launcher.core.text import clean
@@ -8,7 +7,7 @@ from launcher.record.check import Check
 from launcher.record.levels import Level
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, fit, spread
-from tui.kit.run_words import level_sign
+from tui.kit.run_words import level_sign, summary
 from tui.kit.widgets.painted import Painted
 
 HINT = "↑↓ select · enter open "
@@ -26,21 +25,6 @@ def check_row(check: Check, name: int, chosen: bool = False) -> Row:
     if not name:
         return [*level, (message if check.on and message else named, "text")]
     return [*level, *fit([(named, "text")], name), (f" {message}", "text" if check.on else "dim")]
-
-
-def summary(checks: Sequence[Check]) -> str:
-    """`26 more OK · 3 warming up · 2 not judged`, of the checks that are not shown."""
-    counts = Counter("muted" if check.muted else str(check.level) for check in checks)
-    words = {
-        "CRITICAL": "more CRITICAL",
-        "WARN": "more WARN",
-        "NOTICE": "more NOTICE",
-        "OK": "more OK",
-        "WARM": "warming up",
-        "N-A": "not judged",
-        "muted": "muted",
-    }
-    return " · ".join(f"{counts[level]} {said}" for level, said in words.items() if counts[level])
 
 
 class Checklist(Painted):
