@@ -8,7 +8,7 @@ from launcher.timing.report import Report
 from launcher.timing.stages import WAITING
 from launcher.timing.words import host_words, limit_line, no_advice, problems
 from tui.kit.drawing.glyphs import signs
-from tui.kit.drawing.rows import Row, crop, joined, labelled, paragraph, put, spread, width
+from tui.kit.drawing.rows import Row, Span, crop, joined, labelled, paragraph, put, spread, width
 
 _SIGNS = signs("stage")
 _NAME = 11  # cells of a lane's name
@@ -33,12 +33,12 @@ def title_row(report: Report, columns: int) -> Row:
 
 
 def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
-    """A line that names what the step waited for, as many lanes as fit, and the seconds below."""
+    """What the step waited for, below it the names of long stages, as many lanes as fit, and the seconds below."""
     idle = time.idle()
     bar = max(columns - _NAME - _IDLE - 1, 8)
-    drawn = [_lane("step", time.path, time, bar, None)]
+    drawn = [_lane("step", time.path, time, bar, None), _names(_cells(time.path, time, bar))]
     lanes = [lane for lane in time.lanes if lane.kind != "trainer"]
-    shown = _chosen(lanes, max(rows - 2, 1))
+    shown = _chosen(lanes, max(rows - 3, 1))
     for lane in shown:
         drawn.append(_lane(lane.name, lane.pieces, time, bar, idle.get(lane.number) if lane.kind == "rank" else None))
     if len(shown) < len(lanes):
@@ -57,13 +57,13 @@ def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
 
 
 def _lane(name: str, pieces: Sequence[Piece], time: StepTime, bar: int, idle: float | None) -> Row:
-    """The name of the lane, its stages over the time (with names if long enough), and its idle share."""
-    row: Row = [(f" {name:<{_NAME - 1}}", "text"), *_bar(pieces, time, bar)]
+    """The name of the lane, its stages over the time, and its idle share."""
+    row: Row = [(f" {name:<{_NAME - 1}}", "text"), *map(_cell, _cells(pieces, time, bar))]
     return row if idle is None else [*row, (f" idle {100 * idle:2.0f} %", "dim")]
 
 
-def _bar(pieces: Sequence[Piece], time: StepTime, bar: int) -> Row:
-    """A bar whose cells show the stage with most of their time; blank where the lane is idle."""
+def _cells(pieces: Sequence[Piece], time: StepTime, bar: int) -> list[str]:
+    """The stage with most of the time of each cell; "" where the lane is idle."""
     whole = time.seconds or 1.0
     shares: list[dict[str, float]] = [{} for _ in range(bar)]
     for stage, start, end in pieces:
@@ -72,31 +72,31 @@ def _bar(pieces: Sequence[Piece], time: StepTime, bar: int) -> Row:
             part = min(last, cell + 1) - max(first, cell)
             if part > 0:
                 shares[cell][stage] = shares[cell].get(stage, 0.0) + part
-    cells = [max(share, key=lambda stage: share[stage]) if _most(share) else "" for share in shares]
-    row: Row = []
-    at = 0
-    while at < bar:
-        stage, until = cells[at], at
-        while until < bar and cells[until] == stage:
-            until += 1
-        row += _stretch(stage, until - at)
-        at = until
-    return row
+    return [max(share, key=lambda stage: share[stage]) if _most(share) else "" for share in shares]
 
 
 def _most(share: Mapping[str, float]) -> bool:
     return sum(share.values()) >= 0.5
 
 
-def _stretch(stage: str, size: int) -> Row:
-    """The signs of a stage, with its name in the middle."""
-    if not stage:
-        return [(" " * size, "text")]
-    sign, role = _SIGNS[stage]
-    if stage == WAITING or size < len(stage) + 4:
-        return [(sign * size, role)]
-    left = (size - len(stage) - 2) // 2
-    return [(sign * left, role), (f" {stage} ", role), (sign * (size - left - len(stage) - 2), role)]
+def _cell(stage: str) -> Span:
+    return _SIGNS[stage] if stage else (" ", "text")
+
+
+def _names(cells: Sequence[str]) -> Row:
+    """The names of the stages below their beginnings, those of the longest stretches first, where they have room."""
+    begins = [at for at, stage in enumerate(cells) if not at or cells[at - 1] != stage]
+    lengths = [end - begin for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True)]
+    placed: dict[int, str] = {}
+    for _, at in sorted(zip(lengths, begins, strict=True), key=lambda stretch: -stretch[0]):
+        stage = cells[at]
+        free = all(at > other + len(name) or at + len(stage) < other for other, name in placed.items())
+        if stage and stage != WAITING and free and at + len(stage) <= len(cells):
+            placed[at] = stage
+    row: Row = []
+    for at in sorted(placed):
+        row = put(row, _NAME + at, [(placed[at], _SIGNS[placed[at]][1])])
+    return row
 
 
 def _axis(seconds: float, bar: int) -> Row:
@@ -182,14 +182,12 @@ def rough_rows(report: Report, columns: int) -> Iterator[Row]:
     yield from paragraph(f"{report.rough}.", "notice", columns)
     whole = report.seconds or 1.0
     bar = max(columns - _NAME - 2, 8)
-    row: Row = [(f" {'step':<{_NAME - 1}}", "text")]
-    begun, drawn = 0.0, 0
+    begun, cells = 0.0, list[str]()
     for stage, seconds in report.stages.items():
         begun += seconds
-        cells = round(begun / whole * bar) - drawn
-        drawn += cells
-        row += _stretch(stage, cells)
-    yield crop(row, columns)
+        cells += [stage] * (round(begun / whole * bar) - len(cells))
+    yield crop([(f" {'step':<{_NAME - 1}}", "text"), *map(_cell, cells)], columns)
+    yield crop(_names(cells), columns)
     yield _axis(report.seconds, bar)
 
 
