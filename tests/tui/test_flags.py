@@ -120,7 +120,7 @@ async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blow
         assert "KL-1" in head(app)
         chart = app.screen.query(MetricChart).first(MetricChart)
         assert {limit.label.split()[0] for limit in chart.plot.limits} == {"WARN", "CRITICAL"}
-        assert "WARN clears at 0.063 ╌" in text(chart) and "CRITICAL clears at 0.240 ╌" in text(chart)
+        assert "CRITICAL > 0.300 " in text(chart) and "WARN > 0.076 ╌" in text(chart)  # where they rose
         assert "✖ CRITICAL > 0.300, clears at 0.240" in page(app)
         await pilot.press("left_square_bracket", "left_square_bracket")  # from the first to the last
         assert "48/48" in head(app)
@@ -150,8 +150,12 @@ async def test_the_list_of_checks_has_a_cursor_that_stays_in_sight(make: SimpleN
         await pilot.press("h")
         assert isinstance(app.screen, ChecksScreen)
         await pilot.press("end")
-        await pilot.pause()
         items = app.screen.query_one(Items)
+        assert "more OK" in text(items) and "Reward drop" not in text(items)
+        await pilot.press("enter")
+        assert "Reward drop" in text(items)
+        await pilot.press("end")
+        await pilot.pause()
         row = next(y for y, line in enumerate(text(items).splitlines()) if line.startswith("❯"))
         assert items.region.y + row < 23
         last = items.cursor

@@ -112,7 +112,7 @@ def test_a_level_that_is_on_has_both_limits() -> None:
         "WARN ≥ 0.100",
         "CRITICAL ≥ 0.300",
     ]
-    assert line_words(check.bounds[0]) == "NOTICE clears below 0.040"
+    assert line_words(check.bounds[0]) == "NOTICE ≥ 0.050"
     assert [bound.crossed for bound in check.bounds] == [True, False, False]
     assert debounce_words(check) == "rises after 2 of 3 steps over a limit; clears after 5 below"
 

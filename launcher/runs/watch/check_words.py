@@ -66,10 +66,15 @@ def bound_words(bound: Bound) -> str:
 
 
 def line_words(bound: Bound) -> str:
-    """One limit, for its line in a chart: `WARN ≥ 0.100`; where a flag clears elsewhere, `WARN clears below 0.080`."""
-    if bound.holds and bound.rises != bound.value:
+    """One limit, for its line in a chart: `WARN ≥ 0.100`; `WARN clears below 0.080` where only that applies now."""
+    if bound.holds and bound.rises is None:
         return f"{bound.level} {_clears(bound)}"
-    return _rises(bound, bound.value)
+    return _rises(bound, line_value(bound))
+
+
+def line_value(bound: Bound) -> float:
+    """Where the line of a limit is: where its level rises, if that applies now."""
+    return bound.value if bound.rises is None else bound.rises
 
 
 def _rises(bound: Bound, value: float | None) -> str:

@@ -16,7 +16,7 @@ from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.runs.watch.check_words import line_words
+from launcher.runs.watch.check_words import line_value, line_words
 from launcher.runs.watch.steps import validation
 from tui.kit.charts.axes import TOKENS_KEY, plan
 from tui.kit.drawing import glyphs
@@ -225,7 +225,10 @@ def rises(events: Iterable[Event]) -> list[LevelChange]:
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
     """Limits near the curve as lines, the worst first."""
-    return [Limit(bound.value, level_sign(bound.level)[1], line_words(bound)) for bound in reversed(strictest(bounds))]
+    return [
+        Limit(line_value(bound), level_sign(bound.level)[1], line_words(bound), edge=bound.holds)
+        for bound in reversed(strictest(bounds))
+    ]
 
 
 _FAR = 3.0  # times the height of the reward's curve that both together may be high

@@ -10,7 +10,7 @@ from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.runs.watch.check_words import line_words
+from launcher.runs.watch.check_words import line_value, line_words
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.axes import plan
 from tui.kit.charts.figures import finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend
@@ -56,7 +56,7 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         return whole.low - NEAR * height <= value <= whole.high + NEAR * height
 
     return [
-        Limit(bound.value, level_sign(bound.level)[1], line_words(bound), near(bound.value), True)
+        Limit(line_value(bound), level_sign(bound.level)[1], line_words(bound), near(line_value(bound)), True)
         for bound in reversed(strictest(bounds))
     ]
 
@@ -101,11 +101,15 @@ class RunCharts:
         return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
-        """The limits that stay the same during the run, by metric. A limit of 0 is left out, as it equals the axis."""
+        """The limits that a flag crosses now, and those that stay the same during the run, by metric.
+
+        A fixed limit of 0 is left out, as it equals the axis.
+        """
         found: dict[str, list[Bound]] = {}
         for check in self.reader.state.checks:
             for bound in check.bounds:
-                if bound.fixed and bound.value and 0 <= bound.series < len(check.keys):
+                drawn = (bound.fixed and bound.value) or (check.on and bound.holds)
+                if drawn and 0 <= bound.series < len(check.keys):
                     found.setdefault(check.keys[bound.series], []).append(bound)
         return found
 
