@@ -4,7 +4,8 @@ import math
 
 from launcher.metrics.store import Series
 from tui.kit.charts.memory_axis import SampleAxis
-from tui.kit.charts.memory_charts import over_steps
+from tui.kit.charts.memory_charts import Held, averaged, over_steps
+from tui.kit.drawing.plot import Curve
 
 
 def test_the_samples_of_some_steps_become_one_value_and_the_newest_step_is_one_of_them() -> None:
@@ -25,3 +26,12 @@ def test_steps_without_samples_have_no_value() -> None:
     samples.append(0, 1.0)
     axis = SampleAxis([25.0], [1, 2, 3, 4], [10.0, 20.0, 30.0, 40.0])
     assert list(over_steps(samples, axis, 1, max).values) == [1.0]
+
+
+def test_a_utilization_that_jumps_is_drawn_as_a_moving_mean() -> None:
+    samples = Series()
+    for second in range(60):
+        samples.append(second, math.nan if second == 40 else 100.0 * (second % 2))
+    mean = averaged(Curve(Held(samples)), 20, 60).points
+    assert isinstance(mean, Held) and mean.steps[0] == 20 and len(mean.steps) == 40
+    assert all(40 < value < 60 for value in mean.values[14:])

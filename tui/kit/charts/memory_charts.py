@@ -3,6 +3,7 @@
 import math
 import statistics
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ _TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
 _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
 
 
+_MEAN = 15  # samples of a moving mean
 _FEW = 20  # steps up to which a chart shows what happens within them
 _WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in each of them
 
@@ -114,6 +116,9 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
     if last - first > _FEW:
         steps = int(last - first) // _WINDOWS
         plot.curves = [curve for each in raw for curve in _banded(each, samples, steps)]
+    else:
+        begin, end = samples.step_at(first - 1), samples.step_at(last + 1)
+        plot.curves = [each if each.label else averaged(each, begin, end) for each in raw]
     plot.axis = SpentSamples(samples, spent) if spent else samples
     if spent is None and view.window is None and not view.fitted:
         planned = total if total is not None and total >= (store.last_step or 0) else None  # a run can pass its plan
@@ -125,6 +130,17 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
         plot.cursor = sample
         plot.headline = cursor_headline(raw, sample, step)
     return plot
+
+
+def averaged(curve: Curve, begin: int, end: int) -> Curve:
+    """The moving mean of the samples `begin` to `end`: utilization jumps from sample to sample."""
+    assert isinstance(curve.points, Held)
+    series, recent, mean = curve.points.series, deque[float](maxlen=_MEAN), Series()
+    for at in range(bisect_left(series.steps, begin), bisect_left(series.steps, end)):
+        recent.append(series.values[at])
+        known = [value for value in recent if math.isfinite(value)]
+        mean.append(series.steps[at], statistics.fmean(known) if known else math.nan)
+    return replace(curve, points=Held(mean))
 
 
 def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
