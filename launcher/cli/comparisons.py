@@ -11,7 +11,7 @@ from launcher.cli.checking import refusals
 from launcher.cli.output import Follow, Force, Json, Yes, confirm, put, put_json, put_table, say
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
-from launcher.core.format import number
+from launcher.core.format import counted, number
 from launcher.record.layout import RunDir, find
 
 if TYPE_CHECKING:
@@ -184,9 +184,13 @@ def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool,
 
 
 def _list(run: str | None, json: bool) -> None:
-    from launcher.compare.trial_verdicts import trials_of
+    from launcher.compare.trial_verdicts import trials_of, waiting_trials
 
-    _show(trials_of(find(run).id if run else None), json)
+    parent = find(run).id if run else None
+    if waiting := waiting_trials(parent):
+        say(f"{counted(len(waiting), 'trial')} in the queue: {', '.join(each.id for each in waiting)}")
+    if (found := trials_of(parent)) or json or not waiting:
+        _show(found, json)
 
 
 def _show(results: "list[Trials]", json: bool) -> None:

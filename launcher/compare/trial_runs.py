@@ -15,9 +15,9 @@ from launcher import settings
 from launcher.compare.isolation import ISOLATION, failure_of, isolating
 from launcher.compare.last_change import Change
 from launcher.compare.proposals import proposals
-from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled
+from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled, waiting_trials
 from launcher.core.errors import UserError
-from launcher.core.format import duration
+from launcher.core.format import counted, duration
 from launcher.core.text import allowed_steps, near_hint
 from launcher.health.catalogue import rules
 from launcher.machine.sampler import visible
@@ -115,6 +115,8 @@ def plan(
     `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
+    if not changes and (waiting := waiting_trials(run.id)):
+        raise UserError(f"{counted(len(waiting), 'trial')} of run {run.id} already in the queue", "see 'ppo-tui queue'")
     onset, changes = _subject(run, rule, changes)
     isolated, kept = onset.rule == ISOLATION, [0, *fork_steps(run)]
     before = max(each for each in kept if each < onset.rose)

@@ -16,10 +16,12 @@ from launcher.core.format import counted
 from launcher.metrics import intervals
 from launcher.metrics.store import Series
 from launcher.preset.yaml_text import text_of
+from launcher.record import queued
 from launcher.record.events import LevelChange, read_kind
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
+from launcher.record.queued import Queued
 from launcher.record.state import RunState, current
 from launcher.runs.watch.history import check_counts
 from launcher.runs.watch.steps import Scores
@@ -130,6 +132,12 @@ def _isolated(facts: TrialFacts, failure: Failure | None) -> tuple[str, str]:
         return GOING, ""
     found = isolation(facts.state, facts.last, failure) if failure is not None else None
     return found or (UNFINISHED, f"ended at step {facts.last} of {facts.planned}")
+
+
+def waiting_trials(parent: str | None = None) -> list[Queued]:
+    """The trials of a run that wait in the queue, of all runs when none is named."""
+    trials = [each for each in queued.entries() if each.origin and each.origin.trial]
+    return [each for each in trials if parent is None or (each.origin and each.origin.run == parent)]
 
 
 def alarms(run: RunDir) -> frozenset[str]:

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import drawn, until
+from pilots import drawn, message, until
 from textual.widgets import Input, Static
 
 from launcher.compare.trial_runs import TrialPlan
 from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
+from launcher.record.queued import Queued
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.chart_widgets import MetricChart
@@ -187,3 +188,9 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
         RunDir(run).trials_log.write_text("queued abc: the control run\nleft out \x1b[2Jactor.lr=1: refused\n")
         said = app.screen.query_one("#said", Static)
         await until(pilot, lambda: "left out actor.lr=1: refused" in str(said.render()))
+        origin = Origin(run.name, trial="KL-1")
+        Queued("0a11-ppo", "ppo", SNAPSHOT, "h", 0, 1.0, make.start, ("actor.lr=1e-6",), origin=origin).save()
+        await until(pilot, lambda: "actor.lr=1e-6" in drawn(app, Items))
+        assert "waiting in the queue" in drawn(app, Items)
+        await pilot.press("T")
+        await until(pilot, lambda: "1 trial of this run already in the queue" in message(app))

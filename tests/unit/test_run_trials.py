@@ -16,7 +16,7 @@ from waiting import wait_for, wait_until
 from launcher.compare import trial_verdicts as trials
 from launcher.compare.last_change import last_change
 from launcher.compare.trial_runs import TrialPlan, carry_out, enqueue, plan, start_apart
-from launcher.compare.trial_verdicts import TrialFacts, judge, trials_of, worse_reward
+from launcher.compare.trial_verdicts import TrialFacts, judge, trials_of, waiting_trials, worse_reward
 from launcher.core.errors import UserError
 from launcher.health.catalogue import rules
 from launcher.metrics.records import StepRecord
@@ -267,6 +267,9 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
         entry = queued.find(run.id)
         assert entry.origin is not None and (entry.origin.run, entry.origin.step) == (parent.id, 4)
         assert entry.origin.trial == "KL-1" and f"trainer.steps={planned.until}" in entry.settings
+        assert run.id in [each.id for each in waiting_trials(parent.id)] and not waiting_trials("another")
+        with pytest.raises(UserError, match=rf"\d trials? of run {parent.id} already in the queue"):
+            plan(parent, None)
         queued.change(entry, skipped="no room")
         return run
 

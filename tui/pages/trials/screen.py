@@ -12,11 +12,12 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from launcher.compare.trial_verdicts import Trials, trials_of
+from launcher.compare.trial_verdicts import PLAN, Trials, trials_of, waiting_trials
 from launcher.core import paths
-from launcher.core.format import SHORT_ID, number
+from launcher.core.format import SHORT_ID, counted, number
 from launcher.core.text import clean
 from launcher.record.layout import RunDir, find
+from launcher.record.queued import Queued
 from launcher.runs.watch.possible import Verb
 from tui.kit.actions.editing import edit_run
 from tui.kit.actions.run_actions import begin_trials
@@ -51,6 +52,16 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
     return items
 
 
+def waiting_items(waiting: Sequence[Queued]) -> list[Item]:
+    """The trials that wait in the queue."""
+    items = [Item(None, [[(" waiting in the queue (Q)", "title")]])] if waiting else []
+    for each in waiting:
+        row = put([(f" {glyphs.WAITING} waiting", "dim")], _RUN, [(each.id[:SHORT_ID], "dim")])
+        changes = [setting for setting in each.settings if setting.partition("=")[0] not in PLAN]
+        items.append(Item(None, [put(row, _TEXT, [(clean(" ".join(changes) or "control run"), "text")])]))
+    return items
+
+
 class TrialsScreen(ItemsPage):
     """Follows the trials of a run, or of the parent if the run is a trial. Enter opens the run of a trial.
 
@@ -72,6 +83,7 @@ class TrialsScreen(ItemsPage):
         parent = self.reader.info.parent
         self.trials_of = parent.run if parent is not None and parent.trial else self.reader.id
         self._trials: list[Trials] | None = None
+        self._waiting: list[Queued] = []
         self._reading = False
 
     def body(self) -> ComposeResult:
@@ -81,6 +93,8 @@ class TrialsScreen(ItemsPage):
     def refusal(self, action: str) -> str | None:
         if action == "start" and self.read_only:
             return READ_ONLY
+        if action == "start" and self._waiting:
+            return f"{counted(len(self._waiting), 'trial')} of this run already in the queue"
         if action == "start" and self.trials_of == self.reader.id:
             return self.reader.refusals.get(Verb.TRY)
         if action == "edit" and self.is_mounted and self.listed.cursor is None:
@@ -94,13 +108,16 @@ class TrialsScreen(ItemsPage):
 
     @work(group="trials")
     async def _read(self) -> None:
-        self._trials, newest = await asyncio.to_thread(lambda: (trials_of(self.trials_of), _newest_line(self._tried)))
+        of = self.trials_of
+        self._trials, self._waiting, newest = await asyncio.to_thread(
+            lambda: (trials_of(of), waiting_trials(of), _newest_line(self._tried))
+        )
         self._reading = False
         self.query_one("#said", Static).update(Content(f" {clean(newest)}" if newest else ""))
         self.show()
 
     def items(self, columns: int) -> list[Item]:
-        return trial_items(self._trials or (), columns)
+        return [*waiting_items(self._waiting), *trial_items(self._trials or (), columns)]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
         for trials in self._trials or ():
