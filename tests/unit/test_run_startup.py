@@ -163,7 +163,7 @@ def test_a_stage_says_why_it_takes_long() -> None:
     slow_disk = model(fetched=9_000_000_000, disk="/mnt/models nfs4")
     assert why(slow_disk, 100, 30) == "read 9.0 GB from a slow disk (/mnt/models nfs4)"
     assert why(slow_disk, 100, 95) is None, "as long as usual"
-    assert why(model(starved=70.0, cpu=20.0), 100, 30) == "waited 1m 10s for a free CPU: other programs run"
+    assert why(model(starved=70.0, cpu=20.0), 100, 30) == "the machine is busy: waited 1m 10s for a free CPU"
     assert why(model(quiet=80.0), 100, 30) == "did nothing for 1m 20s"
     busy = why(model(cpu=95.0), 100, 30, StageWork("model", 30, cpu=20.0))
     assert busy == "used 1m 35s of CPU, usually 20s"

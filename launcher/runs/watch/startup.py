@@ -33,11 +33,10 @@ _STEP = ("rollout", "reward", "update")  # phases of the first step that have us
 _STARTS = 5  # earlier starts that tell what is usual
 _LOOKED_AT = 40  # runs among which these are looked for
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
-_LONG, _LONG_BY = 1.5, 5.0  # times and seconds beyond the usual of earlier starts that are explained
+_LONG, _LONG_BY = 1.5, 5.0  # times and seconds beyond the usual that are worth a word
 _DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes and seconds of CPU that are said in any case
 _SLOW_DISK = 200e6  # bytes per second of a disk that is not slow
 _WORTH = 0.3  # share of the stage's time that its explanation has at least
-_LONGER, _AT_LEAST = 2.0, 10.0  # times and seconds beyond the usual that are worth a word
 
 DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
 """The states of a stage."""
@@ -235,7 +234,7 @@ def _from_table(phases: Iterable[str], *, on_cpu: bool) -> Span:
 
 
 def _slow(seconds: float | None, usual: Span | None) -> bool:
-    return seconds is not None and usual is not None and seconds > max(_LONGER * usual[1], usual[1] + _AT_LEAST)
+    return seconds is not None and usual is not None and seconds > max(_LONG * usual[1], usual[1] + _LONG_BY)
 
 
 def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork | None, usual: Usual) -> str | None:
@@ -250,12 +249,11 @@ def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork
     if done.compiled >= _COMPILES:
         before = f", usually {duration(_median(earlier, 'compiled'))}" if earlier else ""
         return f"compilers used {duration(done.compiled)} of CPU{before}: no compile cache fits"
-    longer = span is not None and usual.starts and seconds > max(_LONG * span[1], span[1] + _LONG_BY)
-    if not longer and not _slow(seconds, span):
+    if not _slow(seconds, span):
         return None
     parts = {
         f"read {_size(done.fetched)} from a slow disk ({done.disk})": done.fetched / _SLOW_DISK,
-        f"waited {duration(done.starved)} for a free CPU: other programs run": done.starved,
+        f"the machine is busy: waited {duration(done.starved)} for a free CPU": done.starved,
         f"did nothing for {duration(done.quiet)}": done.quiet,
         f"used {duration(done.cpu)} of CPU, usually {duration(_median(earlier, 'cpu'))}": (
             done.cpu - _LONG * _median(earlier, "cpu") if earlier else 0.0
