@@ -34,9 +34,8 @@ SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
 class Report:
     """One step. `lanes` and `idle` are empty without spans, and `rough` says why.
 
-    `stages` are its seconds, `usual` the medians of the recent steps, `history` the shares of the stages by step.
-    `together`: all its stages are slow. `advice` is made from so many `recent` steps; there is none for a step that
-    others on the `host` slowed.
+    `stages` are its seconds, `usual` the medians of the recent steps. `together`: all its stages are slow. `advice` is
+    made from so many `recent` steps; there is none for a step that others on the `host` slowed.
     """
 
     step: int
@@ -47,7 +46,6 @@ class Report:
     time: StepTime | None
     limits: Limits
     advice: tuple[Advice, ...]
-    history: Mapping[int, Mapping[str, float]]
     rough: str = ""
     host: HostLoad | None = None
     together: bool = False
@@ -160,12 +158,11 @@ class Timing:
             return None
         step = known[-1] if step is None else step
         found = self._now if self._now and self._now.step == step else self._done.get(step)
-        history = {each: share for each in known[-200:] if (share := rough(series, each))}
-        stages = found.stages if found else history.get(step) or rough(series, step)
+        stages = found.stages if found else rough(series, step)
         if not stages:
             return None
         others = [each.stages for each in list(self._done.values())[-RECENT:]] if found else []
-        others = others or [history[each] for each in list(history)[-RECENT:]]
+        others = others or [*filter(None, (rough(series, each) for each in known[-RECENT:]))]
         usual = {name: statistics.median(each.get(name, 0.0) for each in others) for name in stages} if others else {}
         config, model = self._settings()
         sequences = (config.whole(BATCH) or 0) * (config.whole(N) or 1) if config else None
@@ -186,7 +183,6 @@ class Timing:
             time=found,
             limits=told,
             advice=() if crowded else self.advice(series),
-            history=history,
             rough="" if found else self._why(),
             host=host,
             together=together,

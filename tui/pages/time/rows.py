@@ -1,6 +1,6 @@
-"""The time of a step as rows: its lanes over the seconds, its stages, how they changed, what would save most."""
+"""The time of a step as rows: its lanes over the seconds, its stages, what would save most."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from launcher.core.format import counted, number
 from launcher.timing.anatomy import Lane, Piece, StepTime
@@ -8,7 +8,7 @@ from launcher.timing.report import Report
 from launcher.timing.stages import WAITING
 from launcher.timing.words import host_words, limit_line, no_advice, problems
 from tui.kit.drawing.glyphs import signs
-from tui.kit.drawing.rows import Row, Span, crop, joined, labelled, paragraph, put, spread, width
+from tui.kit.drawing.rows import Row, Span, crop, labelled, paragraph, put, spread, width
 
 _SIGNS = signs("stage")
 _NAME = 11  # cells of a lane's name
@@ -72,11 +72,7 @@ def _cells(pieces: Sequence[Piece], time: StepTime, bar: int) -> list[str]:
             part = min(last, cell + 1) - max(first, cell)
             if part > 0:
                 shares[cell][stage] = shares[cell].get(stage, 0.0) + part
-    return [max(share, key=lambda stage: share[stage]) if _most(share) else "" for share in shares]
-
-
-def _most(share: Mapping[str, float]) -> bool:
-    return sum(share.values()) >= 0.5
+    return [max(share, key=lambda stage: share[stage]) if sum(share.values()) >= 0.5 else "" for share in shares]
 
 
 def _cell(stage: str) -> Span:
@@ -127,40 +123,6 @@ def stage_rows(report: Report, columns: int, rows: int) -> list[Row]:
     return drawn
 
 
-def history_rows(report: Report, columns: int, rows: int) -> list[Row]:
-    """The shares of the stages over the steps, the longest stage at the bottom; the steps below."""
-    if len(report.history) < 2 or rows < 3:
-        return []
-    steps = list(report.history)[-(columns - 8) :]
-    totals: dict[str, float] = {}
-    for step in steps:
-        for stage, seconds in report.history[step].items():
-            totals[stage] = totals.get(stage, 0.0) + seconds
-    order = sorted(totals, key=lambda stage: -totals[stage])
-    high = rows - 2
-    wide = max((columns - 8) // len(steps), 1)
-    stacks = [_stack(report.history[step], order, high) for step in steps]
-    drawn: list[Row] = [[(" Shares over the steps", "title")]]
-    for level in reversed(range(high)):
-        label = "100 %" if level == high - 1 else "0 %" if level == 0 else ""
-        row: Row = [(f" {label:>5} ", "dim")]
-        for stack in stacks:
-            row.append(((_SIGNS[stack[level]][0]) * wide, _SIGNS[stack[level]][1]))
-        drawn.append(joined([(letter, role) for text, role in row for letter in text]))
-    first, last = f"{steps[0]}", f"step {steps[-1]}"
-    return [*drawn, put([(" " * 7 + first, "dim")], 7 + wide * len(steps) - len(last), [(last, "dim")])]
-
-
-def _stack(seconds: Mapping[str, float], order: Sequence[str], high: int) -> list[str]:
-    """Which stage is at each of `high` levels, from the bottom."""
-    whole = sum(seconds.values()) or 1.0
-    edges, total = [], 0.0
-    for stage in order:
-        total += seconds.get(stage, 0.0) / whole
-        edges.append((total, stage))
-    return [next((stage for edge, stage in edges if edge >= (level + 0.5) / high), order[-1]) for level in range(high)]
-
-
 def limit_rows(report: Report, columns: int) -> list[Row]:
     """Tokens per second against what the GPU allows."""
     return labelled([(" speed", "dim")], limit_line(report.limits), "text", _TEXT, columns)
@@ -189,11 +151,3 @@ def rough_rows(report: Report, columns: int) -> Iterator[Row]:
     yield crop([(f" {'step':<{_NAME - 1}}", "text"), *map(_cell, cells)], columns)
     yield crop(_names(cells), columns)
     yield _axis(report.seconds, bar)
-
-
-def apart(left: Sequence[Row], right: Sequence[Row], column: int) -> list[Row]:
-    """Puts two blocks next to each other, the second from `column` on."""
-    rows = max(len(left), len(right))
-    blank: Row = []
-    pairs = ((left[at] if at < len(left) else blank, right[at] if at < len(right) else blank) for at in range(rows))
-    return [[*one, (" " * max(column - width(one), 0), "text"), *other] for one, other in pairs]

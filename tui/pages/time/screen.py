@@ -15,19 +15,9 @@ from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.painted import Painted
-from tui.pages.time.rows import (
-    advice_block,
-    apart,
-    history_rows,
-    lane_rows,
-    limit_rows,
-    rough_rows,
-    stage_rows,
-    title_row,
-)
+from tui.pages.time.rows import advice_block, lane_rows, limit_rows, rough_rows, stage_rows, title_row
 
 NOTHING = "No step has ended yet. This page shows where the time of a step goes, on each rank and replica."
-_WIDE = 110  # columns from which the shares over the steps stand next to the stages
 _LANES = 0.4  # of the height, for the lanes
 
 
@@ -48,17 +38,11 @@ class TimeView(Painted):
         lanes = max(round(rows * _LANES), 3)
         top = [title_row(report, columns), *gap]
         top += lane_rows(report.time, columns, lanes) if report.time else [*rough_rows(report, columns)]
-        wide = columns >= _WIDE
         end = [*gap, *limit_rows(report, columns), *advice_block(report, columns, 8 if rows >= 30 else 4)]
         room = rows - len(top) - len(end) - len(gap)
         if room < 3:  # the advice matters more than a list of two stages
             return [*top, *end][:rows]
-        middle = stage_rows(report, columns // 2 if wide else columns, room)
-        if wide:
-            middle = apart(middle, history_rows(report, columns - columns // 2 - 1, min(room, 20)), columns // 2)
-        elif room - len(middle) >= 6:
-            middle = [*middle, [], *history_rows(report, columns, room - len(middle) - 1)]
-        return [*top, *gap, *middle, *end][:rows]
+        return [*top, *gap, *stage_rows(report, columns, room), *end][:rows]
 
 
 class TimeScreen(RunPage):
