@@ -97,6 +97,7 @@ def lost(log: Evidence) -> Diagnosis:
         "The driver and its supervisor were killed: the machine restarted, or a container or a batch job ended.",
         shorten([log.quote("last")]),
         (_resuming(log), Fix("check for a restart (`last reboot`) and for killed processes (`dmesg | tail`)")),
+        confidence="unknown",
         lost=True,
     )
 
@@ -132,7 +133,8 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
             meaning += f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
         else:
             meaning += " The engine has no request: it waits for the trainer, the reward or a tool."
-    return Diagnosis("running", "Log stops mid-run", meaning, shorten(quotes), tuple(_looking(log)))
+    looking = tuple(_looking(log))
+    return Diagnosis("running", "Log stops mid-run", meaning, shorten(quotes), looking, confidence="unknown")
 
 
 def _looking(log: Evidence) -> Iterator[Fix]:

@@ -9,9 +9,10 @@ from launcher.console.diagnosis import Confidence, Diagnosis, shorten
 from launcher.console.error_line import ErrorLine
 from launcher.console.evidence import Evidence
 from launcher.console.tracebacks import Quote
-from launcher.record.fix import Fix
+from launcher.record.fix import Change, Fix
 from launcher.verl.versions import newest
 
+_GUIDE = Fix("use the versions that veRL's guide for this device names, or its image")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -51,30 +52,30 @@ def _confidence(cause: Cause, certain: bool) -> Confidence:
 
 
 def _fixes(log: Evidence, cause: Cause, shown: str, error: ErrorLine | None) -> tuple[list[Fix], bool]:
-    """The fixes of an entry, those with a condition that nothing shows last; whether there are others."""
+    """The fixes of an entry that do something in this run; whether there is one without an open condition.
+
+    `needs` of a fix has to match in the error, its frames, `KEY=VALUE` of the run or `device npu` (amd, nvidia).
+    Otherwise the fix comes last, or without a `when` not at all.
+    """
     given = {newest(key): value for key, value in log.facts.settings.items()} | log.facts.settings
-    device = log.facts.device or " device nvidia"
+    device = log.facts.device or "device nvidia"
     frames = (f"{place} {error.codes.get(place, '')}" for place in error.calls) if error is not None else ()
     text = "\n".join((shown, device, *frames, *(f"{key}={value}" for key, value in given.items())))
-    holding = [re.search(needs, text) is not None for needs in cause.needs]
-    useful = [(fix, holds) for fix, holds in zip(cause.fixes, holding, strict=True) if not _idle(fix, given)]
-    first = [fix for fix, holds in useful if holds]
-    found = [*first, *(fix for fix, holds in useful if not holds and fix.when)] or list(cause.fixes)
+    useful = [fix for fix in cause.fixes if not (fix.changes and all(_idle(each, given) for each in fix.changes))]
+    first = [fix for fix in useful if re.search(fix.needs, text)]
+    found = [*first, *(fix for fix in useful if fix not in first and fix.when)]
+    if not found:
+        found = [_GUIDE if log.facts.device else cause.fixes[0]]
+    found = [replace(fix, needs="") for fix in found]
     return [replace(found[0], alternative=False), *found[1:]], bool(first)
 
 
-def _idle(fix: Fix, given: Mapping[str, str]) -> bool:
-    """Whether a fix sets what the run has already, or removes what it does not have."""
-    if not fix.changes or not given:
-        return False
-    absent = (not each.key.startswith("env.") and each.key.lstrip("+") not in given for each in fix.changes)
-    removed = all(each.operation == "remove" for each in fix.changes) and all(absent)
-    same = (
-        each.operation == "set"
-        and [_plain(value) for value in each.values] == [_plain(given.get(each.key.lstrip("+")))]
-        for each in fix.changes
-    )
-    return removed or all(same)
+def _idle(change: Change, given: Mapping[str, str]) -> bool:
+    """Whether it sets what the run has already, or removes what the run does not have."""
+    key = change.key.lstrip("+")
+    if change.operation == "remove":
+        return bool(given) and key not in given and not key.startswith("env.")
+    return change.operation == "set" and key in given and [_plain(given[key])] == [*map(_plain, change.values)]
 
 
 def _plain(value: object) -> str:

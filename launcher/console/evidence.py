@@ -21,6 +21,7 @@ from launcher.record.attempt import MachineEnd
 WRITERS = 4096  # processes that are followed at a time
 KEPT = 200  # errors kept of the driver's end
 CACHED = 1024
+_CHAIN = 3  # exceptions, each raised while the one before was handled
 LONGEST = 1000  # characters of a line that are read and quoted
 MESSAGE_LINES = 8  # further lines of an exception's message that are read
 
@@ -89,6 +90,8 @@ class Evidence:
         self._repeated = False
         self._tracebacks: dict[Writer, Traceback] = {}
         self._messages: dict[Writer, _Message] = {}
+        self._raised: dict[Writer, list[ErrorLine]] = {}
+        """The last exception of a process, after those in whose handling it was raised."""
         self._folders = Folders()
 
     def quote(self, mark: str) -> Quote | None:
@@ -189,6 +192,8 @@ class Evidence:
                     self._take_driver_mark(name, line)
             case "traceback_chained":
                 self.chained = self.chained or driver
+            case "traceback_handled":
+                self._traceback(line).handled = True
             case "traceback_ignored":
                 self._traceback(line).ignored = True
             case "config_key":
@@ -261,6 +266,9 @@ class Evidence:
         traceback = self._traceback(line)
         traceback.begin(line.piece[0], *calls)
         ignored, traceback.ignored = traceback.ignored, False
+        if not traceback.handled:
+            self._raised.pop(line.writer, None)
+        traceback.handled = False
         if line.writer.source or line.mark.name != "traceback":
             return
         if ignored:
@@ -284,6 +292,11 @@ class Evidence:
             error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
             error.calls, error.codes = tuple(traceback.calls), dict(traceback.codes)
             traceback.raised = line.piece[0]
+            earlier = self._raised.pop(line.writer, [])
+            for other in earlier:  # the same calls led to it
+                other.context += "\n" + "\n".join(traceback.calls)
+            if len(self._raised) < WRITERS:
+                self._raised[line.writer] = [*earlier, error][-_CHAIN:]
         self._add(error)
         clear = any(cause.level is Level.ROOT and error.fits(cause) for cause in error.causes)
         if not clear and len(self._messages) < WRITERS:

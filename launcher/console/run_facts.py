@@ -21,7 +21,8 @@ _VERSION = re.compile(
     r"['\" ]*(\d+\.\d+[\w.+]*)"
 )
 _DEVICE = re.compile(
-    r"(\bHIP\b|\bROCm\b|rocm\d|\bgfx\d{3,4}\b|\bMI[23]\d\d\b)|\btorch_npu\b|\bvllm[_-]ascend\b|\bHCCL\b|Ascend"
+    r"(\bHIP (?:error|out of|version|runtime)|\bROCm\b(?! platform is not)|rocm\d|\bgfx\d{3,4}\b|\bMI[23]\d\d\b)"
+    r"|\btorch_npu\b|\bvllm[_-]ascend\b|\bHCCL\b|Ascend"
 )
 _ENGINE = re.compile(r"LLM engine \(v(\d+\.\d[\w.+]*)\)")
 # A line that decides: the tool that failed prints it, and Python's exception names only the tool.

@@ -75,6 +75,8 @@ class Traceback:
         """Whether Python ignores the exception of the traceback that follows."""
         self.raised: int | None = None
         """The line of the exception that these frames led to."""
+        self.handled = False
+        """Whether the traceback that follows is of code that handled the last exception."""
         self._last_line = -LINES
         self._start(None)
 

@@ -24,6 +24,9 @@ _NEAR = 4  # innermost frames whose own settings come before those of their comp
 _WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
 _LONG, _SHORT = 12, 8  # characters of a setting's name that is not a word of the language; of one that is likely
 _ABOVE = 40  # lines above an exception in which the line that decides it is looked for
+_TOGETHER = 3  # lines between those that one tool prints, of which the first decides
+# What only says that an exception was raised in a worker of a loader.
+_CAUGHT = re.compile(r"\S+: Caught \w+ in ")
 # An exception that says little by itself: one of another process before it is its reason.
 _THIN = re.compile(
     r"(?:AttributeError|TypeError): 'NoneType'|(?:\w+\.)*(?:KeyError|IndexError|EOFError|BrokenPipeError)\b"
@@ -63,6 +66,7 @@ def first_failure(log: Evidence) -> ErrorLine | None:
     The driver's innermost one, unless it says little and a worker, whose caller the driver is, failed before it.
     """
     raised = [error for error in log.final_errors if error.raised]
+    raised = [error for error in raised if not _CAUGHT.match(error.message)] or raised
     elsewhere = [error for error in log.unknown_errors if not log.survived(error)]
     if not raised:
         return elsewhere[0] if elsewhere else next(iter(log.unknown_errors[-1:]), None)
@@ -76,8 +80,14 @@ def first_failure(log: Evidence) -> ErrorLine | None:
 
 def deciding(log: Evidence, error: ErrorLine) -> Quote | None:
     """The line above an exception that decides it: `/usr/bin/ld: cannot find -lcuda`."""
-    lines = (quote for quote in log.facts.deciding if 0 < error.quote.line - quote.line <= _ABOVE)
-    return next((quote for quote in lines if quote.text not in error.message), None)
+    before = [
+        quote for quote in log.facts.deciding if quote.line < error.quote.line and quote.text not in error.message
+    ]
+    first = next((quote for quote in before if error.quote.line - quote.line <= _ABOVE), None)
+    for quote in reversed(before):
+        if first is not None and 0 < first.line - quote.line <= _TOGETHER:
+            first = quote
+    return first
 
 
 def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Place:

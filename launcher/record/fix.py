@@ -37,7 +37,8 @@ class Fix(Record):
 
     `do` comes first, `when` is the condition under which it helps, `why` the end of the sentence: a reason or a limit.
     `alternative`: it replaces the fix before it. `fits`: the runs for which it makes sense. `isolates`: it is not a
-    fix, but shows in a short run whether a failure depends on the settings.
+    fix, but shows in a short run whether a failure depends on the settings. `needs`: what a log must show for it, as
+    `launcher.console.entry` reads it.
     """
 
     do: str = field(default="", metadata=RARE)
@@ -47,6 +48,7 @@ class Fix(Record):
     alternative: bool = field(default=False, metadata=RARE)
     fits: str = field(default="any", metadata=RARE)
     isolates: bool = field(default=False, metadata=RARE)
+    needs: str = field(default="", metadata=RARE)
 
     @property
     def key(self) -> str | None:

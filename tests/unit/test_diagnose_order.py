@@ -120,3 +120,64 @@ def test_a_rollout_that_failed_though_the_run_ended_as_if_complete() -> None:
     for code in (0, None):
         assert diagnosis_of(lost, exit_code=code).cause == "async-rollout-lost"
     assert diagnosis_of(STEP, exit_code=0).cause == "finished"
+
+
+SYMBOL = "ImportError: /v/lib/python3.12/site-packages/odd/_C.so: undefined symbol: _ZN3c104cuda9SetDeviceEi"
+NAMES = "KeyError: 'base_model.model.layers.0.self_attn.qkv_proj.base_layer.weight'"
+WRAP = "Exception: Could not find the transformer layer class to wrap in the model."
+WRAPPED = "actor_rollout_ref.actor.fsdp_config.wrap_policy.transformer_layer_cls_to_wrap"
+LENGTHS = "RuntimeError: stack expects each tensor to be equal size, but got [4] at entry 0 and [5] at entry 1"
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "error", "first", "nowhere"),
+    [
+        ("torch_npu 2.5.1", "odd/x.py", SYMBOL, "source set_env.sh", "verl["),
+        ("", "odd/x.py", SYMBOL, "find the library that should have the symbol", "set_env.sh"),
+        ("", "sglang/srt/models/qwen2.py:load_weights", NAMES, "with LoRA: set actor_rollout_ref.model.lora.merge", ""),
+        ("", "vllm/model_executor/models/qwen2.py:load_weights", NAMES, "with LoRA: set actor_rollout_ref.rollout", ""),
+        ("", "verl/x.py", WRAP, f"set {WRAPPED} to the layer classes", "remove"),
+        (f"{WRAPPED}=[A]", "verl/x.py", WRAP, f"remove {WRAPPED}", ""),
+        ("", "verl/x.py", LENGTHS, "set data.filter_overlong_prompts=true", ""),
+        ("data.filter_overlong_prompts=True", "verl/x.py", LENGTHS, "with a data set of your own", "filter_overlong"),
+        (
+            "",
+            "odd/x.py",
+            "RuntimeError: odd-cubin version (0.6.1) does not match odd version (0.5.3).",
+            "pip install odd-",
+            "",
+        ),
+    ],
+)
+def test_a_fix_whose_condition_does_not_hold_never_comes_first(
+    before: str, path: str, error: str, first: str, nowhere: str
+) -> None:
+    path, _, function = path.partition(":")
+    head = "Error executing job with overrides: ['trainer.nnodes=1'"
+    settings, note = (f", '{before}']", "") if "=" in before else ("]", f"{before}\n")
+    frame = LIBRARY.format(path).replace("call", function or "call")
+    log = f"{note}{head}{settings}\n{JOB.partition(chr(10))[2]}{frame}{error}\n"
+    found = diagnosis_of(log, exit_code=1)
+    assert found.fixes[0].text.startswith(first)
+    assert not nowhere or not any(nowhere in fix.text for fix in found.fixes)
+
+
+def test_an_entry_that_names_several_reasons_is_not_exact() -> None:
+    assert diagnosis_of(JOB + LENGTHS + "\n").confidence == "likely"
+    assert diagnosis_of(JOB + "ModuleNotFoundError: No module named 'orjson'\n").confidence == "exact"
+    assert diagnosis_of(JOB + "ModuleNotFoundError: No module named 'vllm.odd.part'\n").confidence == "exact"
+    assert diagnosis_of(JOB + "ModuleNotFoundError: No module named 'odd.part'\n").cause == "module-part-missing"
+
+
+def test_an_exception_has_the_calls_of_the_one_that_its_handling_raised() -> None:
+    """veRL renders a message alone and, when the template refuses that, with a message of its own before it."""
+    refused = LIBRARY.format("jinja2/x.py") + "jinja2.exceptions.TemplateError: No user query found in messages.\n"
+    handling = (
+        "\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
+    )
+    outer = VERL.format("utils/dataset/multiturn_sft_dataset.py", "_process_single_message")
+    second = outer + "jinja2.exceptions.TemplateError: System message must be at the beginning.\n"
+    found = diagnosis_of(JOB + refused + handling + second, exit_code=1)
+    assert found.cause == "chat-template-single"
+    assert [quote.text.split(": ")[1][:6] for quote in found.evidence if "Error" in quote.text] == ["No use", "System"]
+    assert diagnosis_of(JOB + refused, exit_code=1).cause == "chat-template-refuses"

@@ -119,15 +119,23 @@ def test_a_setting_that_the_run_has_otherwise_is_not_named() -> None:
 
 
 def test_the_line_that_decides_comes_first() -> None:
+    tail = "\nNOTE: see above" * 34  # the first of the linker's lines is far above
     text = log(
         "triton/runtime/build.py:_build",
         error="subprocess.CalledProcessError: Command '['gcc']' returned non-zero exit status 1.",
-        before="/usr/bin/ld: cannot find -lzz: No such file or directory\ncollect2: error: ld returned 1 exit status",
+        before="/usr/bin/ld: x.o: undefined reference to `zz'\ncollect2: error: ld returned 1 exit status" + tail,
     )
     found = diagnosis_of(text)
-    assert [quote.line for quote in found.evidence][:2] == [1, 8] and found.place is not None
+    assert [quote.line for quote in found.evidence][:2] == [1, 42] and found.place is not None
     assert found.cause == "kernel-compile" and found.confidence == "likely"
     assert found.place.component.startswith("linker")
+
+
+def test_the_exception_in_a_worker_of_the_loader_comes_before_the_one_that_reports_it() -> None:
+    caught = "AttributeError: Caught AttributeError in DataLoader worker process 0."
+    inner = "\nOriginal Traceback (most recent call last):\nAttributeError: 'RLHFDataset' object has no attribute 'odd'"
+    found = diagnosis_of(log("torch/_utils.py:reraise", error=f"{caught}{inner}\n{caught}"))
+    assert "'odd'" in found.evidence[0].text and "'odd'" in found.title
 
 
 def test_a_worker_comes_before_its_caller_whose_exception_says_little() -> None:

@@ -110,9 +110,6 @@ class Cause:
     title: str
     meaning: str
     fixes: tuple[Fix, ...]
-    needs: tuple[str, ...] = ()
-    """Of each fix: what must match in the error, its context, `KEY=VALUE` of the run or ` device npu` (nvidia, amd);
-    otherwise the fix comes last, or without a `when` not at all."""
     samples: tuple[Sample, ...] = ()
     raised: str = ""
     line: str = ""
@@ -179,25 +176,15 @@ def read_causes(path: Path) -> Iterator[Cause]:
 
 
 def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping[str, Any]) -> Cause:
-    offered = [(fix, needs) for written in table["fixes"] for fix, needs in _conditional(written, fixes)]
     return record(
         Cause,
         table,
         meaning=" ".join(table["meaning"].split()),
-        fixes=tuple(fix for fix, _ in offered),
-        needs=tuple(needs for _, needs in offered),
+        fixes=tuple(fixes_of(table["fixes"], fixes)),
         samples=tuple(record(Sample, sample) for sample in table["samples"]),
         level=Level[table.get("level", "root").upper()],
         **{name: _pattern(table[name], patterns) for name in ("raised", "line", "where", "unless") if name in table},
     )
-
-
-def _conditional(written: str | Mapping[str, Any], named: Mapping[str, Any]) -> Iterator[tuple[Fix, str]]:
-    """The fixes of one row, and what they need."""
-    needs = "" if isinstance(written, str) else written.get("needs", "")
-    row = written if isinstance(written, str) else {name: value for name, value in written.items() if name != "needs"}
-    for fix in fixes_of([row], named):
-        yield fix, needs
 
 
 def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[str]]) -> str:
