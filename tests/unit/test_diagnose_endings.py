@@ -144,7 +144,7 @@ def test_dropped_prompts_are_counted_though_the_run_finished() -> None:
     assert found.cause == "finished"
     assert "dropped 42 prompts" in found.meaning
     endless = diagnosis_of(FAILED_PROMPT + again, exit_code=143, requested_by="user")
-    assert endless.cause == "stopped" and "42 prompts had failed" in endless.meaning
+    assert endless.cause == "stopped" and "42 prompts failed before" in endless.meaning
 
 
 def test_a_run_that_ended_before_its_last_step() -> None:
