@@ -119,6 +119,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
         meaning += f" Step {log.step + 1}{of} was never printed."
     elif log.ready:
         meaning += f" No step was printed{f' after step {log.resumed}, where it resumed' if log.resumed else ''}."
+    meaning += _validation(log)
     if (repeated := log.facts.repeated) is not None and log.facts.errors:
         quotes.insert(0, repeated[0])
         meaning += f" An error was printed {repeated[1]}×: {repeated[0].text[:120]}."
@@ -131,10 +132,40 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
         quotes.append(quote)
         if active or queued:
             meaning += f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
+        elif (left := _unfinished(log)) is not None:
+            quotes.append(left[0])
+            prompts = counted(left[1], "prompt")
+            meaning += f" The engine has no request, and {prompts} are unfinished: look at the reward and the tools."
         else:
             meaning += " The engine has no request: it waits for the trainer, the reward or a tool."
+    if (retried := log.facts.retried) is not None:
+        quotes.append(Quote(retried.line, retried.text))
+        meaning += " A client repeats a request: the service that it asks, a verifier or a tool, does not answer."
     looking = tuple(_looking(log))
     return Diagnosis("running", "Log stops mid-run", meaning, shorten(quotes), looking, confidence="unknown")
+
+
+def _validation(log: Evidence) -> str:
+    """Whether the log has the validation of the step that never came, as far as its lines and settings show it."""
+    if log.quote("validate") is not None:
+        lacks = "scores were not printed" if log.quote("validation_generated") else "responses were not complete"
+        return f" A validation began; its {lacks}."
+    first, settings = log.quote("validated_first") is not None, log.facts.settings
+    if log.step is None:
+        told = log.ready and settings.get("trainer.val_before_train") != "False"
+        return f" The first validation was {'' if first else 'not '}printed." if told else ""
+    every = settings.get("trainer.test_freq", "")
+    if not every.isdecimal() or not int(every):
+        return " It has no validation." if every else ""
+    validates = (log.step + 1) % int(every) == 0 or log.step + 1 == log.total
+    return f" It {'ends with a' if validates else 'has no'} validation (trainer.test_freq={every})."
+
+
+def _unfinished(log: Evidence) -> tuple[Quote, int] | None:
+    """The last line since the last step that counts prompts, if some of them are unfinished, and their number."""
+    counts = log.quote("rollout_count")
+    running = re.search(r"running: (\d+)", counts.text) if counts is not None else None
+    return (counts, int(running[1])) if counts is not None and running is not None and int(running[1]) else None
 
 
 def _looking(log: Evidence) -> Iterator[Fix]:

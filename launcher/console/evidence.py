@@ -95,7 +95,9 @@ class Evidence:
         self._folders = Folders()
 
     def quote(self, mark: str) -> Quote | None:
-        """The first line with a mark; for "step" and "progress" the last one. "last" is the last line of all."""
+        """The first line with a mark; for "step" and "progress" the last one; for what is within a step the last
+        one since the last step. "last" is the last line of all.
+        """
         line = self._lines.get(mark)
         return None if line is None else _quote(line)
 
@@ -221,6 +223,8 @@ class Evidence:
                     self._first(line)
             case "dataset" | "worker_groups" | "group_created" | "final" | "nan" | "validated_first" | "closed":
                 self._first(line)
+            case "validate" | "validation_generated" | "rollout_count" as name:
+                self._lines[name] = line
             case name:
                 return name == "config_begins"
         return True
@@ -245,7 +249,8 @@ class Evidence:
 
     def _alive(self, mark: str, line: Marked) -> None:
         self.facts.clear()
-        self._lines.pop("closed", None)
+        for name in ("closed", "validate", "validation_generated", "rollout_count"):
+            self._lines.pop(name, None)
         self.died = None
         self.ready = True
         self._lines[mark] = line

@@ -48,6 +48,8 @@ _TROUBLE = (
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 _ENGINE_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?|#running-req: (\d+).*#queue-req: (\d+)")
 
+_RETRY = re.compile(r"\b[Rr]etry(?:ing)? .{0,80}(?:request|connection|https?:|/\w)|\b[Rr]etrying \(Retry\(")
+
 
 class Logged(NamedTuple):
     """A line that reports an error outside a traceback, and the process that wrote it."""
@@ -74,6 +76,8 @@ class RunFacts:
         """` device amd` or ` device npu`, as soon as a line shows it."""
         self.engine: tuple[Quote, int, int] | None = None
         """The last line of an engine with its running and waiting requests."""
+        self.retried: Logged | None = None
+        """The last line since the last step in which a client repeats a request, such as one to a verifier."""
         self._repeated: dict[str, tuple[Quote, int]] = {}
         self._steps = 0  # with rewards
         self._rewards: set[float] = set()  # the first two different ones
@@ -101,7 +105,7 @@ class RunFacts:
     def clear(self) -> None:
         """The run continues: earlier errors did not end it."""
         self.errors.clear()
-        self.named = None
+        self.named = self.retried = None
 
     def add_step(self, raw: bytes) -> None:
         """A step line, with the least and the greatest reward of its responses."""
@@ -117,6 +121,8 @@ class RunFacts:
         if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
             running, waiting = (int(each) for each in load.groups() if each is not None)
             self.engine = Quote(number, text[:400]), running, waiting
+        if "etry" in text and _RETRY.search(text):
+            self.retried = Logged(number, redact(text[:400]), source)
         if not logged and not any(hint in text for hint in _TROUBLE):
             return
         if _DECIDING.match(text) and len(self.deciding) < _KEPT:

@@ -180,6 +180,40 @@ def test_a_log_that_stops_says_which_step_and_what_the_engine_excludes() -> None
     assert "3 requests" in busy.meaning and any("--pid 49 (vLLMHttpServer" in fix.text for fix in busy.fixes)
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("step:2 - a:1\n", "Step 3 was never printed. It has no validation (trainer.test_freq=2)."),
+        ("step:3 - a:1\n", "Step 4 was never printed. It ends with a validation (trainer.test_freq=2)."),
+        ("all initialize finished\n", "No step was printed. The first validation was not printed."),
+        ("'Initial validation metrics: {}'\nTraining Progress:   0%|  | 0/9\n", "The first validation was printed."),
+        ("step:3 - a:1\ntest_gen_batch meta info: {}\n", "A validation began; its responses were not complete"),
+        (
+            "step:3 - a:1\ntest_gen_batch meta info: {}\nvalidation generation end\n",
+            "A validation began; its scores were not printed.",
+        ),
+        (
+            "step:2 - a:1\nINFO:2026-11-23 07:10:22,777:pending: 0, running: 6, finished: 2, failure: 0\n"
+            "Engine 000: Running: 0 reqs, Waiting: 0 reqs\n",
+            "The engine has no request, and 6 prompts are unfinished: look at the reward",
+        ),
+        (
+            "step:2 - a:1\nINFO openai: Retrying request to /chat/completions in 0.9 seconds\n",
+            "A client repeats a request: the service that it asks, a verifier or a tool, does not answer.",
+        ),
+        ("Retrying request to /chat/completions\nstep:2 - a:1\n", "It has no validation (trainer.test_freq=2)."),
+    ],
+)
+def test_a_log_that_stops_says_what_its_last_lines_exclude(lines: str, said: str) -> None:
+    prefix = "(TaskRunner pid=48, ip=10.0.0.7) "
+    text = "python3 -m verl.trainer.main_ppo trainer.test_freq=2\n" + "".join(
+        f"{prefix}{line}\n" for line in lines.splitlines()
+    )
+    found = diagnosis_of(text)
+    assert found.title == "Log stops mid-run" and said in found.meaning
+    assert ("repeats a request" in found.meaning) == ("repeats a request" in said)
+
+
 def test_an_error_that_was_printed_again_and_again_is_said_of_a_stopped_run() -> None:
     failing = "".join(f"(TaskRunner pid=4) [Error] Task failed: Can't pickle it, completion: {n}\n" for n in range(4))
     found = diagnosis_of(f"{failing}Traceback (most recent call last):\nKeyboardInterrupt\n")
