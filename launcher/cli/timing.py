@@ -68,8 +68,9 @@ def _of_log(log: "LogFile") -> "tuple[Timing, SeriesStore, None]":
 
 
 def _put(report: "Report") -> None:
+    from launcher.runs.watch.startup import start_words
     from launcher.timing.stages import STAGES
-    from launcher.timing.words import host_words, limit_line, no_advice, problems
+    from launcher.timing.words import host_words, limit_line, no_advice, problems, start_problems
 
     put(f"step {report.step}: {number(report.seconds)} s" + (", running" if report.running else ""))
     if report.rough:
@@ -92,6 +93,9 @@ def _put(report: "Report") -> None:
     put(f"{'speed':<8} {limit_line(report.limits)}")
     if host := host_words(report):
         put(f"{'host':<8} {host}")
-    put_problems(found := problems(report))
+    if start := start_words(report.start):
+        put(f"{'start':<8} {start}")
+    found = problems(report)
     if not found:
         put(no_advice(report))
+    put_problems([*found, *start_problems(report)])

@@ -189,7 +189,7 @@ class Evidence:
                 return name == "traceback"  # the line of an engine may also show a cause
             case "config_call":
                 self._begin_traceback(line, "Error in call to target")
-            case "job_error" | "hydra_end" | "ray_start" | "task_runner" | "job_repeats" as name:
+            case "job_error" | "hydra_end" | "ray_start" | "ray_started" | "task_runner" | "job_repeats" as name:
                 if driver:
                     self._take_driver_mark(name, line)
             case "traceback_chained":

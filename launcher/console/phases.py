@@ -65,8 +65,8 @@ class PhaseTracker:
     def mark(self, name: str, phase: str, stamp: bytes | None) -> str | None:
         """A line with a mark of `launcher.console.marks`; `stamp` is vLLM's date and time, if it has one."""
         starting = self.phase in _STARTING
-        if name == "ray_start":  # a run starts, perhaps a second one in the same file
-            return self._enter("ray") if not starting or self._ahead("ray") else None
+        if name in ("ray_start", "ray_started") and not starting:  # a second run in the same file
+            return self._enter("ray")
         if name in ("asleep", "awake"):
             return self._engine(name, stamp or b"")
         if starting:

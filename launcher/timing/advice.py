@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Advice:
     stage: str
     share: float
     offers: tuple[Offer, ...]
+    of: str = "the recent steps"
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ class Advice:
     @property
     def problem(self) -> Problem:
         """The advice in the form of all problems."""
-        share = f"{number(100 * self.share, 2)} % of the recent steps"
+        share = f"{number(100 * self.share, 2)} % of {self.of}"
         return Problem("slow step", self.id, Level.NOTICE, self.title, share, offers=self.offers)
 
     def to_json(self) -> dict[str, Any]:
@@ -67,9 +68,9 @@ class Advice:
 
 
 @functools.cache
-def rows() -> tuple[Row, ...]:
-    """All rows of advice.toml."""
-    tables = read_tables(Path(__file__).with_suffix(".toml"))["advice"]
+def rows(kind: str = "advice") -> tuple[Row, ...]:
+    """All rows of advice.toml about steps, or about the "start"."""
+    tables = read_tables(Path(__file__).with_suffix(".toml"))[kind]
     return tuple(record(Row, row, fixes=tuple(fixes_of(row["fixes"], {}))) for row in tables)
 
 
@@ -83,12 +84,21 @@ def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig | None
     return tuple(_advised(worth, shares, config))[:_MOST]
 
 
+def advise_start(stages: Mapping[str, float], config: EffectiveConfig | None) -> tuple[Advice, ...]:
+    """What could shorten a start with these seconds per stage; without any, each stage that a setting shortens."""
+    whole = sum(stages.values())
+    shares = {stage: seconds / whole for stage, seconds in stages.items()} if whole else {}
+    shares |= {"engine": shares.get("engine", 0.0) + shares.get("graphs", 0.0)} if shares else {}
+    found = _advised(rows("start"), shares or {row.stage: 1.0 for row in rows("start")}, config)
+    return tuple(replace(each, of="the start") for each in found)
+
+
 def _advised(worth: Sequence[Row], shares: Mapping[str, float], config: EffectiveConfig | None) -> Iterator[Advice]:
     for row in worth:
-        if shares[row.stage] >= row.least and _applies(row, config):
+        if (share := shares.get(row.stage, 0.0)) >= row.least and _applies(row, config):
             found = [offer for offer in offers(row.fixes, config) if _within(row, offer, config)]
             if found:
-                yield Advice(row.id, row.title, row.stage, shares[row.stage], tuple(found))
+                yield Advice(row.id, row.title, row.stage, share, tuple(found))
 
 
 def _applies(row: Row, config: EffectiveConfig | None) -> bool:

@@ -4,7 +4,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.host import HostLoad, slow_together
@@ -16,7 +16,8 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import GpuSample
 from launcher.record.spans import Span, SpanTail
 from launcher.runs.watch.run_settings import last_settings
-from launcher.timing.advice import Advice, advise
+from launcher.runs.watch.startup import start_times
+from launcher.timing.advice import Advice, advise, advise_start
 from launcher.timing.anatomy import StepTime, closed, step_times
 from launcher.timing.limits import FORMULAS, Limits, Size, limits, size_of
 from launcher.timing.stages import OF_TIMER, OTHER, ordered
@@ -36,6 +37,7 @@ class Report:
 
     `stages` are its seconds, `usual` the medians of the recent steps. `together`: all its stages are slow. `advice` is
     made from so many `recent` steps; there is none for a step that others on the `host` slowed.
+    `start` has the seconds of the stages up to the first step.
     """
 
     step: int
@@ -50,6 +52,8 @@ class Report:
     host: HostLoad | None = None
     together: bool = False
     recent: int = 0
+    start: Mapping[str, float] = field(default_factory=dict)
+    start_advice: tuple[Advice, ...] = ()
 
     @property
     def crowded(self) -> bool:
@@ -58,10 +62,8 @@ class Report:
 
     def to_json(self) -> Mapping[str, object]:
         """For `--json`."""
-        found = self.time
-        lanes = found.lanes if found else ()
+        found, told = self.time, self.limits
         start = found.start if found else 0.0
-        told = self.limits
         speeds = {"rollout": told.rollout_tokens, "update": told.update_tokens}
         return {
             "step": self.step,
@@ -81,7 +83,7 @@ class Report:
                     "busy": round(lane.busy, 4),
                     "pieces": [[p.stage, round(p.start - start, 4), round(p.end - start, 4)] for p in lane.pieces],
                 }
-                for lane in lanes
+                for lane in (found.lanes if found else ())
             ],
             "idle": {str(rank): round(share, 4) for rank, share in (found.idle() if found else {}).items()},
             "tokens_per_second": {name: speed for name, speed in speeds.items() if speed is not None},
@@ -94,6 +96,7 @@ class Report:
             "host": self.host._asdict() if self.host else None,
             "slow_together": self.together,
             "recent_steps": self.recent,
+            "start": {name: round(seconds, 3) for name, seconds in self.start.items()},
             "advice": [each.to_json() for each in self.advice],
         }
 
@@ -115,12 +118,14 @@ class Timing:
         self._now: StepTime | None = None
         self._config: EffectiveConfig | None = None
         self._model: Size | None = None
+        self._start: Mapping[str, float] = {}
 
     def poll(self, live: bool) -> bool:
         """Reads new spans; whether there were any, or the running step grew."""
         attempt = self.run.last_attempt() if self.run is not None else None
-        if attempt is None:
+        if self.run is None or attempt is None:
             return False
+        self._start = self._start or start_times(self.run)
         if self._attempt is None or attempt.number != self._attempt.number:
             self._attempt, self._open = attempt, []
             self._tail = SpanTail(attempt, whole=self._whole)
@@ -187,6 +192,8 @@ class Timing:
             host=host,
             together=together,
             recent=len(self._recent(series)),
+            start=self._start,
+            start_advice=advise_start(self._start, config) if self._start else (),
         )
 
     def advice(self, series: SeriesStore) -> tuple[Advice, ...]:

@@ -27,6 +27,11 @@ def problems(report: Report) -> list[Problem]:
     return [each.problem for each in report.advice]
 
 
+def start_problems(report: Report) -> list[Problem]:
+    """What a setting shortens in the start."""
+    return [each.problem for each in report.start_advice]
+
+
 def host_words(report: Report) -> str:
     """The load of the host, where it is not the problem; empty where there is nothing to say."""
     if report.host is not None and not report.crowded:

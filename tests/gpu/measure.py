@@ -5,8 +5,10 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from launcher.console.phases import ORDER
+
 GIB = 2**30
-STARTING = ("start", "config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first")
+STARTING = frozenset({"start", *ORDER[: ORDER.index("rollout")]})
 EDGE = 0.4  # seconds about a change of phase in which a sample may belong to either
 TIMERS = (
     ("gen", "rollout"),

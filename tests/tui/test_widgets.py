@@ -83,22 +83,25 @@ def test_a_start_says_its_stage_and_its_time(make: SimpleNamespace) -> None:
     widget = ProgressLine()
     widget.state = make.running(state="starting", step=None)
     widget.startup = startup("model", 12.0, usual=9.0)
-    assert lines(widget.draw(80, 1)) == [" loading the models  42s of about 1m 10s"]
+    assert lines(widget.draw(80, 1)) == [" loading the models  1m 02s of about 1m 40s"]
     widget.startup = startup("model", 12.0, state="failed")
-    assert lines(widget.draw(80, 1)) == [" ended while loading the models after 42s, before the first step"]
+    assert lines(widget.draw(80, 1)) == [" ended while loading the models after 1m 02s, before the first step"]
 
 
 def test_the_stages_of_a_start_have_their_times_and_places() -> None:
-    drawn = lines(startup_rows(startup("model", 25.0, usual=9.0), None, 90, 14, on_cpu=True))
+    drawn = lines(startup_rows(startup("model", 25.0, usual=9.0), None, 90, 18, on_cpu=True))
     assert drawn == [
         "   stage                                     time        usually",
-        " ✔ configuration     done                     10s             9s  ━━━",
-        " ✔ Ray               done                     10s             9s     ━━",
-        " ✔ data              done                     10s             9s       ━━━",
-        " ◆ models            longer than usual        25s             9s          ━━━━━━",
+        " ✔ configuration     done                     10s             9s  ━━",
+        " ✔ Ray               done                     10s             9s    ━━",
+        " ✔ trainer           done                     10s             9s      ━━",
+        " ✔ data              done                     10s             9s        ━━",
+        " ✔ workers           done                     10s             9s          ━━",
+        " ◆ models            longer than usual        25s             9s            ━━━━",
         " · engine            waiting                                  9s                ──",
-        " · checkpoint        waiting                                  9s                  ──",
-        " · first validation  waiting                                  9s                    ───",
+        " · CUDA graphs       waiting                                  9s                  ──",
+        " · checkpoint        waiting                                  9s                    ──",
+        " · first validation  waiting                                  9s                      ─",
         " · first step        waiting                                  9s                       ──",
         "",
         "   usual times: median of the last 3 starts of this preset",
@@ -110,20 +113,26 @@ def test_a_stage_that_takes_long_says_why_where_there_is_room() -> None:
     slow = tuple(dataclasses.replace(each, why="downloaded 3.1 GB") if each.slow else each for each in found.stages)
     drawn = lines(startup_rows(dataclasses.replace(found, stages=slow), None, 80, 18, on_cpu=True))
     assert "   models: downloaded 3.1 GB" in drawn
-    drawn = lines(startup_rows(dataclasses.replace(found, stages=slow), None, 80, 9, on_cpu=True))
-    assert drawn[-1] == "   models: downloaded 3.1 GB" and len(drawn) == 9
+    drawn = lines(startup_rows(dataclasses.replace(found, stages=slow), None, 80, 12, on_cpu=True))
+    assert drawn[-1] == "   models: downloaded 3.1 GB" and len(drawn) == 12
+    fixes = {"model": "set model.path=/dev/shm/x", "engine": "not yet"}
+    drawn = lines(startup_rows(found, None, 80, 24, on_cpu=True, fixes=fixes))
+    assert drawn[-2:] == [
+        "   shorter next time: set model.path=/dev/shm/x",
+        "   usual times: median of the last 3 starts of this preset",
+    ]
 
 
 def test_little_room_puts_stages_that_are_done_or_wait_together() -> None:
     drawn = lines(startup_rows(startup("model", 5.0), None, 60, 4, on_cpu=True))
     assert drawn == [
-        " ✔ configuration, Ray, data",
+        " ✔ configuration, Ray, trainer, data, workers",
         " ○ models            running                   5s",
         " · engine            waiting",
-        " · checkpoint, first validation, first step",
+        " · CUDA graphs, checkpoint, first validation, first step",
     ]
     narrow = lines(startup_rows(startup("model", 5.0), None, 20, 3, on_cpu=True))
-    assert narrow == [" ✔ configuration, R…", " ○ models", " · engine, checkpoi…"]
+    assert narrow == [" ✔ configuration, R…", " ○ models", " · engine, CUDA gra…"]
 
 
 def test_the_counts_of_checks_are_not_cut_for_a_hint() -> None:

@@ -81,10 +81,12 @@ def test_chunks_of_any_size_give_the_same_events(name: str, size: int) -> None:
 def test_the_phases_of_a_first_run_and_a_save() -> None:
     events = only(PhaseChange, events_of(stored("learning")))
     names = [event.phase for event in events]
-    assert names[:9] == [
+    assert names[:11] == [
         "config",
         "ray",
+        "trainer",
         "data",
+        "workers",
         "model",
         "engine",
         "checkpoint-load",
@@ -106,7 +108,8 @@ def test_a_run_that_does_not_validate_first() -> None:
 def test_the_phases_of_a_run_with_sglang() -> None:
     """veRL sets SGLang's log level to error, so that nothing tells when a step goes on to its updates."""
     names = phases_of(stored("sglang"))
-    assert names == ["config", "ray", "data", "model", "engine", "checkpoint-load", "rollout", "final"]
+    start = ["config", "ray", "trainer", "data", "workers", "model", "engine", "checkpoint-load"]
+    assert names == [*start, "rollout", "final"]
 
 
 def test_a_resumed_run() -> None:
@@ -126,7 +129,7 @@ def test_a_run_that_ends_by_itself() -> None:
 @pytest.mark.parametrize(
     ("name", "last", "fragment"),
     [
-        ("no-flash-attn", "model", "is not a value head model"),
+        ("no-flash-attn", "workers", "is not a value head model"),
         ("kv-cache", "engine", "Engine core initialization failed"),
         ("oom", "update", "torch.OutOfMemoryError: CUDA out of memory. Tried"),
         ("missing-parquet", "data", "FileNotFoundError: Unable to find"),
@@ -266,9 +269,9 @@ def test_the_phases_of_older_versions() -> None:
     events = events_of(text)
     assert [event.phase for event in only(PhaseChange, events)] == [
         "config",
-        "ray",
+        "trainer",
         "data",
-        "model",
+        "workers",
         "engine",
         "checkpoint-load",
         "validate-first",
@@ -286,7 +289,7 @@ def test_a_second_run_in_the_same_file() -> None:
     text = (
         f"{TASK}step:9 - a/b:1\nray init kwargs: {{}}\n{TASK_LOGGER}worker group kwargs: {{}}\n{TASK}step:1 - a/b:1\n"
     )
-    assert phases_of(text) == ["config", "rollout", "ray", "model", "rollout"]
+    assert phases_of(text) == ["config", "rollout", "ray", "workers", "rollout"]
 
 
 @pytest.mark.parametrize("first", [True, False])

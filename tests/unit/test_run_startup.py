@@ -15,7 +15,18 @@ from launcher.record.layout import RunDir
 from launcher.record.standstill import StageWork, StartupWork
 from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start
+from launcher.runs.watch.startup import (
+    ENDED,
+    UNEXPLAINED,
+    Startup,
+    Usual,
+    stage_lines,
+    start_times,
+    start_words,
+    startup,
+    startup_of,
+    usual_start,
+)
 
 T = 1_795_000_000.0
 TAKEN = {"config": 14.0, "ray": 20.0, "data": 26.0, "model": 28.0, "engine": 88.0}
@@ -60,6 +71,7 @@ def test_what_began_is_done_until_the_last_one_and_the_rest_waits() -> None:
         "config done",
         "ray done",
         "data running",
+        "workers waiting",
         "model waiting",
         "engine waiting",
         "checkpoint-load waiting",
@@ -87,7 +99,7 @@ def test_the_validation_before_the_training_is_no_step_of_it() -> None:
 def test_the_newest_attempt_counts() -> None:
     events = [*started(*TAKEN, "rollout"), *started("config", "ray", at=T + 1000)]
     found = startup(events, RunState("starting", phase="ray", started=T + 1000), Usual({}), T + 1020)
-    assert words(found)[:3] == ["config done", "ray running", "data waiting"]
+    assert words(found)[:3] == ["config done", "ray running", "trainer waiting"]
 
 
 def test_a_run_that_fails_shows_the_stage_at_which_it_ended() -> None:
@@ -115,8 +127,9 @@ def test_usual_times_are_medians_of_completed_starts_of_the_preset(
     assert found is not None and found.usual == 2 * sum(TAKEN.values())
     slow = next(stage for stage in found.stages if stage.slow)
     assert slow.stage == "engine"
-    assert stage_lines(found, on_cpu=True)[-2:] == [
+    assert stage_lines(found, on_cpu=True)[-3:] == [
         "engine            longer than usual  8m 02s  usually 2m 56s",
+        f"  {UNEXPLAINED}",
         "usual times: median of the last 3 starts of this preset",
     ]
 
@@ -126,8 +139,8 @@ def test_without_earlier_starts_the_table_tells_and_a_log_from_elsewhere_has_non
 ) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run = run_with("mine", "aaa0-mine", T, step=None)
-    assert usual_start(run, Head("mine", True, frozenset({"preset"}))).spans["ray"] == (8.0, 35.0)
-    assert usual_start(run, Head("mine", False, frozenset({"preset"}))).spans["ray"] == (10.0, 60.0)
+    assert usual_start(run, Head("mine", True, frozenset({"preset"}))).spans["ray"] == (3.0, 20.0)
+    assert usual_start(run, Head("mine", False, frozenset({"preset"}))).spans["ray"] == (3.0, 30.0)
     assert usual_start(run, Head("mine", True, frozenset({"replay_of"}))).spans == {}
 
 
@@ -167,4 +180,16 @@ def test_a_stage_says_why_it_takes_long() -> None:
     assert why(model(quiet=80.0), 100, 30) == "did nothing for 1m 20s"
     busy = why(model(cpu=95.0), 100, 30, StageWork("model", 30, cpu=20.0))
     assert busy == "used 1m 35s of CPU, usually 20s"
-    assert why(model(cpu=5.0), 100, 30, StageWork("model", 30, cpu=5.0)) is None, "nothing explains it"
+    assert why(model(cpu=5.0), 100, 30, StageWork("model", 30, cpu=5.0)) == UNEXPLAINED
+
+
+def test_the_newest_complete_start_is_part_of_the_times_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    times = start_times(run_with("mine", "aaa0-mine", T, step=1))
+    assert times == TAKEN
+    assert start_words(times) == (
+        "2m 56s to the end of the first step: engine 1m 28s, models 28s, data 26s, Ray 20s, configuration 14s"
+    )
+    assert start_times(run_with("mine", "bbb0-mine", T, step=None)) == {} and start_words({}) == ""

@@ -17,7 +17,7 @@ from launcher.record.fix import Fix, Offer
 from launcher.record.info import Edit
 from launcher.record.layout import RunDir
 from launcher.record.spans import Span
-from launcher.timing.advice import Advice, advise, rows
+from launcher.timing.advice import Advice, advise, advise_start, rows
 from launcher.timing.anatomy import step_times
 from launcher.timing.stages import STAGES
 
@@ -147,3 +147,13 @@ def test_a_change_is_proven_by_two_pairs_of_runs(tmp_path: Path) -> None:
     assert not prove(planned, [steps(6), steps(5), steps(4), steps(3)]).proven, "the machine got faster meanwhile"
     with pytest.raises(UserError, match="too few"):
         prove(planned, [slow, steps(2), steps(2), steps(3, count=COMPARED - 1)])
+
+
+def test_settings_that_shorten_the_start_are_named_where_its_stage_is_long() -> None:
+    config = config_of("rollout.enforce_eager=false", "trainer.validate_first=true", preset="gsm8k-0.5b-24gb")
+    start = {"engine": 20.0, "graphs": 30.0, "validate-first": 5.0, "rollout": 45.0}
+    (graphs,) = advise_start(start, config)
+    assert graphs.problem.what.endswith(": 50 % of the start")
+    assert graphs.offers[0].text.startswith("set rollout.enforce_eager=true (now false): ")
+    assert [each.stage for each in advise_start({}, config)][:2] == ["engine", "validate-first"]
+    assert advise_start({"engine": 9.0}, config_of("rollout.enforce_eager=true", preset="gsm8k-0.5b-24gb")) == ()

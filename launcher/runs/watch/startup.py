@@ -3,7 +3,7 @@
 import contextlib
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
@@ -17,18 +17,22 @@ from launcher.record.layout import AttemptDir, RunDir, all_runs
 from launcher.record.standstill import StageWork, StartupWork
 from launcher.record.state import RunState
 
-STAGES = ("config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout")
-"""Phases of `launcher.console.phases` up to the first step; the last one has all of that step."""
 NAMES = {
     "config": "configuration",
     "ray": "Ray",
+    "trainer": "trainer",
     "data": "data",
+    "workers": "workers",
     "model": "models",
     "engine": "engine",
+    "graphs": "CUDA graphs",
     "checkpoint-load": "checkpoint",
     "validate-first": "first validation",
     "rollout": "first step",
 }
+STAGES = tuple(NAMES)
+"""Phases of `launcher.console.phases` up to the first step; the last one has all of that step."""
+_EXPECTED = frozenset(STAGES) - {"graphs"}
 _STEP = ("rollout", "reward", "update")  # phases of the first step that have usual times
 _STARTS = 5  # earlier starts that tell what is usual
 _LOOKED_AT = 40  # runs among which these are looked for
@@ -36,6 +40,7 @@ _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
 _LONG, _LONG_BY = 1.5, 5.0  # times and seconds beyond the usual that are worth a word
 _DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes and seconds of CPU that are said in any case
 _SLOW_DISK = 200e6  # bytes per second of a disk that is not slow
+UNEXPLAINED = "reason unknown: nothing recorded explains it"
 _WORTH = 0.3  # share of the stage's time that its explanation has at least
 
 DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
@@ -98,10 +103,10 @@ class _Start:
     begun: float
     stages: dict[str, float]
 
-    def taken(self, stepped: float) -> Iterable[tuple[str, float]]:
+    def taken(self, stepped: float) -> dict[str, float]:
         """Seconds of each stage, if the first step ended at `stepped`."""
         times = [*self.stages.items(), ("", stepped)]
-        return ((stage, after - at) for (stage, at), (_, after) in pairwise(times))
+        return {stage: after - at for (stage, at), (_, after) in pairwise(times)}
 
 
 def startup(
@@ -133,10 +138,10 @@ def startup(
             running = RUNNING if state.live else ENDED
             progress = running if stage == at else DONE
             span = usual.spans.get(stage)
-            slow = progress == RUNNING and _slow(seconds, span)
-            why = _why(stage, seconds, span, work, usual)
+            slow = _slow(seconds, span)
+            why = _why(stage, seconds, span, work, usual) or (UNEXPLAINED if slow and progress == RUNNING else None)
             stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow, why))
-        elif STAGES.index(stage) > STAGES.index(at) and (not usual.starts or stage in usual.spans):
+        elif STAGES.index(stage) > STAGES.index(at) and stage in (usual.spans if usual.starts else _EXPECTED):
             to_come = Stage(stage, WAITING, usual=usual.spans.get(stage))
             stages.append(to_come if state.live else Stage(stage, UNREACHED))
     return Startup(tuple(stages), None if now is None else max(0.0, now - start.begun), usual.starts)
@@ -178,19 +183,30 @@ def usual_start(run: RunDir, head: Head) -> Usual:
         its = other.read_head()
         if its.name != name or its.from_log or _host(other) != host:
             continue
-        for number, start in enumerate(_starts(_first_events(other)), 1):
-            stepped = _first_step(other.attempt(number), step_before(other, number))
-            if stepped is not None and starts < _STARTS:
-                starts += 1
-                work += filter(None, [work_of(other, number)])
-                for stage, seconds in start.taken(stepped):
-                    taken[stage].append(seconds)
+        for number, times in islice(_taken(other), _STARTS - starts):
+            starts += 1
+            work += filter(None, [work_of(other, number)])
+            for stage, seconds in times.items():
+                taken[stage].append(seconds)
     medians = {stage: statistics.median(seconds) for stage, seconds in taken.items()}
     if medians:
         return Usual({stage: (seconds, seconds) for stage, seconds in medians.items()}, starts, work)
     return Usual(
         {stage: _from_table(_STEP if stage == STAGES[-1] else (stage,), on_cpu=head.on_cpu) for stage in STAGES}
     )
+
+
+def start_times(run: RunDir) -> Mapping[str, float]:
+    """Seconds of each stage of the newest start that came to its first step; empty for a log from elsewhere."""
+    found = {} if run.read_head().from_log else dict(_taken(run))
+    return found[max(found)] if found else {}
+
+
+def start_words(times: Mapping[str, float]) -> str:
+    """`2m 55s to the end of the first step: engine 1m 28s, models 28s`, the longest first; empty without times."""
+    longest = sorted(((seconds, stage) for stage, seconds in times.items() if seconds >= 1), reverse=True)
+    parts = ", ".join(f"{NAMES[stage]} {duration(seconds)}" for seconds, stage in longest)
+    return f"{duration(sum(times.values()))} to the end of the first step: {parts}" if parts else ""
 
 
 def usual_words(span: Span | None) -> str:
@@ -218,7 +234,7 @@ def stage_lines(start: Startup, *, on_cpu: bool) -> list[str]:
     """The stages as lines of text: name, state, time and usual time."""
     lines = []
     for stage in start.stages:
-        word = "longer than usual" if stage.slow else stage.state
+        word = "longer than usual" if stage.slow and stage.state == RUNNING else stage.state
         seconds = duration(stage.seconds) if stage.seconds is not None else ""
         usual = f"  usually {usual_words(stage.usual)}" if stage.usual else ""
         lines.append(f"{NAMES[stage.stage]:<18}{word:<18}{seconds:>7}{usual}".rstrip())
@@ -287,6 +303,13 @@ def _starts(events: Iterable[Event]) -> list[_Start]:
             case PhaseChange(phase) if starts and (stage := _stage(phase)):
                 starts[-1].stages.setdefault(stage, event.t)
     return starts
+
+
+def _taken(run: RunDir) -> Iterator[tuple[int, dict[str, float]]]:
+    """The attempts that made a step: the number of each and the seconds of its stages."""
+    for number, start in enumerate(_starts(_first_events(run)), 1):
+        if (stepped := _first_step(run.attempt(number), step_before(run, number))) is not None:
+            yield number, start.taken(stepped)
 
 
 def _first_step(attempt: AttemptDir, before: int) -> float | None:

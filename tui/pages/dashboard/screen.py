@@ -263,7 +263,7 @@ class DashboardScreen(RunPages):
         # of a resumed attempt that failed, the charts of the earlier ones tell more
         self.set_class(startup is not None and (state.live or reader.series.last_step is None), "-starting")
         self.query_one(ProgressLine).show(state, startup)
-        self.query_one(StartupList).show(startup, state.rollout, on_cpu=reader.head.on_cpu)
+        self.query_one(StartupList).show(startup, reader)
         if "replay_of" in reader.head.keys:
             from launcher.runs.act.demo import line
 

@@ -1,11 +1,13 @@
 """The start of a run as a checklist: a row for each stage, with its time, the usual one, and its place in the whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 
 from launcher.console.phases import PHASES
 from launcher.core.format import duration, roughly
 from launcher.record.state import Rollout
+from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.startup import (
     DONE,
     ENDED,
@@ -19,7 +21,7 @@ from launcher.runs.watch.startup import (
     usual_words,
 )
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, crop, put
+from tui.kit.drawing.rows import Row, Span, crop, paragraph, put
 from tui.kit.widgets.painted import Painted
 
 SIGNS = {  # sign, role
@@ -35,11 +37,25 @@ _BARS, _LEAST_BARS = _USUAL + 2, 8
 _HEAD = 4  # rows beside those of the stages, from which there is a head
 
 
-def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: int, *, on_cpu: bool) -> list[Row]:
-    """The checklist in at most so many rows: stages that are done share one where there is little room."""
+def startup_rows(
+    found: Startup,
+    rollout: Rollout | None,
+    columns: int,
+    rows: int,
+    *,
+    on_cpu: bool,
+    fixes: Mapping[str, str] = MappingProxyType({}),
+) -> list[Row]:
+    """The checklist in at most so many rows: stages that are done share one where there is little room.
+
+    `fixes` are settings that shorten a stage, shown while it runs.
+    """
     origin = origin_words(found, on_cpu=on_cpu)
     why: list[Row] = [[(f"   {NAMES[stage.stage]}: {stage.why}", "notice")] for stage in found.stages if stage.why]
-    notes = [*why, *([[(f"   usual times: {origin}", "dim")]] if origin else [])]
+    notes, at = list(why), next((stage.stage for stage in found.stages if stage.state == RUNNING), "")
+    if at in fixes:
+        notes += paragraph(f"shorter next time: {fixes[at]}", "dim", columns, indent=3)
+    notes += [[(f"   usual times: {origin}", "dim")]] if origin else []
     airy = rows >= 2 * len(found.stages) + len(notes) + _HEAD
     headed = rows >= len(found.stages) + len(notes) + _HEAD
     head: list[Row] = [_row("stage", "", "time", "usually" if origin else "", columns, "dim")] if headed else []
@@ -74,7 +90,7 @@ def _doing(stage: Stage, rollout: Rollout | None) -> str:
 
 def _stage(stage: Stage, found: Startup, columns: int) -> Row:
     sign, role = (glyphs.NOTICE, "notice") if stage.slow else SIGNS[stage.state]
-    word = _SLOW if stage.slow else stage.state
+    word = _SLOW if stage.slow and stage.state == RUNNING else stage.state
     seconds = duration(stage.seconds) if stage.seconds is not None else ""
     plain = "dim" if stage.begun is None else "text"
     row = _row(NAMES[stage.stage], word, seconds, usual_words(stage.usual), columns, plain, (f" {sign} ", role))
@@ -129,12 +145,17 @@ class StartupList(Painted):
     found: Startup | None = None
     rollout: Rollout | None = None
     on_cpu = False
+    fixes: Mapping[str, str] = MappingProxyType({})
 
-    def show(self, found: Startup | None, rollout: Rollout | None, *, on_cpu: bool) -> None:
-        self.found, self.rollout, self.on_cpu = found, rollout, on_cpu
+    def show(self, found: Startup | None, reader: RunReader) -> None:
+        if found is not None and found != self.found:
+            from launcher.timing.advice import advise_start
+
+            self.fixes = {each.stage: each.offers[0].text for each in advise_start({}, reader.config)}
+        self.found, self.rollout, self.on_cpu = found, reader.state.rollout, reader.head.on_cpu
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.found is None:
             return []
-        return startup_rows(self.found, self.rollout, columns, rows, on_cpu=self.on_cpu)
+        return startup_rows(self.found, self.rollout, columns, rows, on_cpu=self.on_cpu, fixes=self.fixes)

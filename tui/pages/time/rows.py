@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from launcher.core.format import counted, number
+from launcher.runs.watch.startup import start_words
 from launcher.timing.anatomy import Lane, Piece, StepTime
 from launcher.timing.report import Report
 from launcher.timing.stages import WAITING
-from launcher.timing.words import host_words, limit_line, no_advice, problems
+from launcher.timing.words import host_words, limit_line, no_advice, problems, start_problems
 from tui.kit.drawing.glyphs import signs
 from tui.kit.drawing.rows import Row, Span, crop, labelled, paragraph, put, spread, width
 
@@ -124,19 +125,24 @@ def stage_rows(report: Report, columns: int, rows: int) -> list[Row]:
 
 
 def limit_rows(report: Report, columns: int) -> list[Row]:
-    """Tokens per second against what the GPU allows."""
-    return labelled([(" speed", "dim")], limit_line(report.limits), "text", _TEXT, columns)
+    """Tokens per second against what the GPU allows, and the stages of the start."""
+    drawn = labelled([(" speed", "dim")], limit_line(report.limits), "text", _TEXT, columns)
+    if start := start_words(report.start):
+        drawn += labelled([(" start", "dim")], start, "text", _TEXT, columns)
+    return drawn
 
 
 def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
     """The stages that take most, and what to try."""
     host, found = host_words(report), problems(report)
     drawn = labelled([(" host", "dim")], host, "text", _TEXT, columns) if host else []
-    for problem in found:
+    if not found:
+        drawn += paragraph(no_advice(report), "dim", columns)
+    for problem in [*found, *start_problems(report)]:
         drawn += labelled([(f" {problem.word}", "dim")], problem.what, "text", _TEXT, columns)
         for label, text in problem.rows():
             drawn += labelled([(f" {label}", "dim")], text, "live", _TEXT, columns)
-    return [*drawn, *([] if found else paragraph(no_advice(report), "dim", columns))][:rows]
+    return drawn[:rows]
 
 
 def rough_rows(report: Report, columns: int) -> Iterator[Row]:
