@@ -22,7 +22,7 @@ from launcher.record.control import Request
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.info import Origin, RunInfo
 from launcher.record.json import written
-from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample
+from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample, Saved
 from launcher.record.queued import Checked, Queued
 from launcher.record.standstill import StageWork, Standstill, StartupWork
 from launcher.record.state import RunState
@@ -53,7 +53,7 @@ RECORDS = {
     "attempts/N/stall.json": (Standstill,),
     "attempts/N/startup.json": (StartupWork, StageWork),
     "events.jsonl": (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note),
-    "gpu.jsonl": (MachineSample, HostSample, GpuSample),
+    "gpu.jsonl": (MachineSample, HostSample, Saved, GpuSample),
     "control/*.json": (Request,),
     "queue/ID.json": (Queued,),
     "queue/checks/ID.json": (Checked,),

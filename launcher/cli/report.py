@@ -140,6 +140,7 @@ def status(
         raise UserError("status takes one run", f"to set a note: 'ppo-tui status {run} --note TEXT'")
     from launcher.preset.settle import configuration
     from launcher.runs.supervise.spawn import kept
+    from launcher.runs.watch.checkpoints import checkpoint_sizes, checkpoint_words
     from launcher.runs.watch.problems import problems
     from launcher.runs.watch.run_settings import lineage
     from launcher.runs.watch.startup import stage_lines, startup_of
@@ -147,11 +148,12 @@ def status(
     target = directory.find(run)
     state = kept(target)
     info = target.read_info()
-    parent, start = info.parent, startup_of(target, state)
+    parent, start, saved = info.parent, startup_of(target, state), checkpoint_sizes(target)
     if json:
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
         starting = {"startup": start.to_json()} if start else {}
-        put_json({"schema": SCHEMA, **state.to_json(), **forked, **starting})
+        kept_on_disk = {"checkpoints": [{"step": step, "bytes": taken} for step, taken in saved.items()]}
+        put_json({"schema": SCHEMA, **state.to_json(), **forked, **starting, **kept_on_disk})
         return
     put(f"run      {target.id}")
     put(f"state    {_word(state)}" + _phase(state))
@@ -183,6 +185,8 @@ def status(
     put_problems(problems(state, config, state.heartbeat), len("verdict  "))
     for index, tracked in enumerate(state.trackers):
         put(f"{'' if index else 'tracker':<9}{tracked.words}")
+    if saved:
+        put(f"saved    {checkpoint_words(saved)}")
     put(f"folder   {target.path}")
 
 

@@ -49,7 +49,10 @@ ALLOCATED_MEMORY = (
 )
 GPU_MEMORY = (*RESERVED_MEMORY, *ALLOCATED_MEMORY)
 HOST_MEMORY = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
-RUN_MEMORY = ("machine/run_memory_gb",)  # ppo-tui's own
+RUN_MEMORY = ("machine/run_memory_gb",)  # ppo-tui's own, as the next three
+CHECKPOINT_ROOM = ("machine/checkpoint_room",)
+CHECKPOINTS_TO_COME = ("machine/checkpoints_to_come",)
+CHECKPOINTS_LACKING = ("machine/checkpoints_lacking",)
 PROBS_VALID = ("training/rollout_probs_diff_valid",)
 PROBS_DIFF = ("training/rollout_probs_diff_mean",)
 PROBS_DIFF_MAX = ("training/rollout_probs_diff_max",)

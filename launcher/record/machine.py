@@ -93,6 +93,14 @@ class DiskSpace(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Saved(Record):
+    """The checkpoints that an attempt has written and veRL has not removed: their number, and bytes of the newest."""
+
+    count: int
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSample(Record):
     """Bytes of the memory of a cluster node, `run_used` of them by the run. Its GPUs are `name/0`, `name/1`, ..."""
 
@@ -114,7 +122,7 @@ class ProcessesSample(Record):
 class MachineSample(Record):
     """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU metrics. For a run on a
     cluster, `nodes` are all nodes with their GPUs and `host` is the one with the least free memory; `away` says why
-    there is only this machine.
+    there is only this machine. `disk` is that of the checkpoints, now and then with those that are `saved`.
     """
 
     t: float
@@ -124,6 +132,13 @@ class MachineSample(Record):
     missing: str | None = field(default=None, metadata=RARE)
     nodes: tuple[NodeSample, ...] = field(default=(), metadata=RARE)
     away: str | None = field(default=None, metadata=RARE)
+    disk: DiskSpace | None = field(default=None, metadata=RARE)
+    saved: Saved | None = field(default=None, metadata=RARE)
+
+    @property
+    def room(self) -> int | None:
+        """The number of checkpoints of the newest one's size that the disk still has room for."""
+        return self.disk.free // self.saved.newest if self.disk and self.saved and self.saved.newest else None
 
     @property
     def host_load(self) -> HostLoad | None:

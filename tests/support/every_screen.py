@@ -37,7 +37,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "EntryScreen": ("s", "enter"),
     "DeviceScreen": ("b", "enter"),
     "LogScreen": ("l",),
-    "GpuScreen": ("b",),
+    "MachineScreen": ("b",),
     "TimeScreen": ("t",),
     "CompareScreen": ("c",),
     "HelpScreen": ("question_mark",),

@@ -178,5 +178,5 @@ async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace,
 
         for columns, more in ((80, False), (160, True), (80, False)):
             await pilot.resize_terminal(columns, 48)
-            await until(pilot, lambda more=more: ({"devices", "samples", "compare"} <= words()) is more)
+            await until(pilot, lambda more=more: ({"machine", "samples", "compare"} <= words()) is more)
             assert {"checks", "metrics", "log", "help"} <= words()

@@ -34,7 +34,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "SampleDiffScreen": ("to this prompt at 2 steps", "esc back"),
     "EntryScreen": ("Ground truth", "esc back"),
     "LogScreen": ("Training Progress", "esc back"),
-    "GpuScreen": ("GPU 7", "esc back"),
+    "MachineScreen": ("GPU 7", "esc back"),
     "DeviceScreen": ("GPU 0 memory", "esc back"),
     "TimeScreen": ("Step 62", "esc back"),
     "CompareScreen": ("0ld", "esc back"),

@@ -66,7 +66,7 @@ async def test_a_page_without_a_selection_says_what_to_select(make: SimpleNamesp
     app = make.app(warned)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await walk(pilot, "GpuScreen")
+        await walk(pilot, "MachineScreen")
         await pilot.press("K")
         await until(pilot, lambda: app.said is not None and "Select a check" in app.said.text)
 

@@ -9,8 +9,8 @@ from launcher.console.pager import LogPager
 from launcher.console.search import Search, containing
 from launcher.core import gap
 from launcher.core.errors import UserError
+from launcher.core.files import size
 from launcher.core.tail import Tail
-from launcher.runs.act.removal import size
 from launcher.runs.supervise.disk import ConsoleLimit
 from launcher.runs.watch.source import chunks
 

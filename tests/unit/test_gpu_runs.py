@@ -171,7 +171,7 @@ def test_an_adopted_run_has_every_step_once_and_says_so(runs: Path) -> None:
 
 def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, ppo_tui: Command) -> None:
     told = ppo_tui("health", LEARNED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert told.splitlines()[0].startswith("NOTICE — 34 of 48 rules judged")
+    assert told.splitlines()[0].startswith("NOTICE — 34 of 49 rules judged")
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "step     25 of 4660, 12.9 s per step\n" in told
     assert "(since step 10)\n" in told

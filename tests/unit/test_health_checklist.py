@@ -108,7 +108,7 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}
     judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
     assert sentence(checklist) == (
-        f"OK — {judged} of 48 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
+        f"OK — {judged} of 49 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
     )
 
 

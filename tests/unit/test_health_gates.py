@@ -88,6 +88,11 @@ def advantages(high: float, low: float) -> Steps:
     return [said | {"critic/advantages/max": high, "critic/advantages/min": low}] * 5
 
 
+def room(fit: int, more: int) -> Steps:
+    figures = {"checkpoint_room": fit, "checkpoints_to_come": more, "checkpoints_lacking": max(more - fit, 0)}
+    return [{f"machine/{name}": float(x) for name, x in figures.items()} | score([0.1])[0]] * 3
+
+
 class Gate(NamedTuple):
     """A rule, the steps that it judges, and its level after the last of them."""
 
@@ -167,6 +172,10 @@ GATES = [
     Gate("the host's memory grows by 4 GB per step", "MEM-2", memory(4, 15), WARN, None, HOST),
     Gate("by 1 GB", "MEM-2", memory(1, 60), OK, None, HOST),
     Gate("by 4 GB in 5 steps", "MEM-2", [*memory(4, 5), *memory(0, 20)], OK, None, HOST),
+    Gate("room for all checkpoints but one", "DISK-1", room(4, 5), WARN),
+    Gate("room for all", "DISK-1", room(5, 5), OK),
+    Gate("room for none", "DISK-1", room(0, 5), CRITICAL),
+    Gate("room for none, and none to come", "DISK-1", room(0, 0), OK),
     Gate("cut responses rise to 30 %", "TRUNC-1", cut([min(0.01 * n, 0.3) for n in range(45)]), WARN, LIMIT),
     Gate("cut responses rise to 15 %", "TRUNC-1", cut([min(0.01 * n, 0.15) for n in range(45)]), OK, LIMIT),
     Gate(

@@ -56,9 +56,9 @@ def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
 @pytest.mark.parametrize(
     ("trainer", "kept", "typed", "note"),
     [
-        ({"steps": 10}, [5, 10], "10 trainer.steps=20 ", "Trains 10 more steps. Checkpoints: 5, 10."),
+        ({"steps": 10}, [5, 10], "10 trainer.steps=20 ", "Trains 10 more steps. Checkpoints: 5, 10 (0 B each)."),
         ({"epochs": 2}, [10], "10 trainer.epochs=4 ", "Trains 2 more epochs."),
-        ({"steps": 10}, [5], "5 ", "Checkpoints: 5."),
+        ({"steps": 10}, [5], "5 ", "Checkpoints: 5 (0 B)."),
         ({"save_every": 20}, [], "0 ", "No checkpoint yet: the first one comes at step 20. 0 starts a new run"),
     ],
 )

@@ -19,6 +19,7 @@ from stepping import stepping, stepping_run
 from waiting import wait_for, wait_until
 
 from launcher.cli.launch import stop as stop_command
+from launcher.core.files import size
 from launcher.preset.translate import Launch
 from launcher.record.control import request
 from launcher.record.events import LevelChange, Note, StateChange, read_events
@@ -28,7 +29,6 @@ from launcher.record.levels import Level
 from launcher.record.process import ProcessId, run_members, run_processes
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState, current
-from launcher.runs.act.removal import size
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import adopt, kept, spawn_supervisor, write_launch
 from launcher.runs.watch.run_diagnosis import diagnosis

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.core.errors import UserError
+from launcher.core.files import size
 from launcher.metrics.records import StepRecord
 from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
@@ -17,7 +18,7 @@ from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, HostSample, MachineSample
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.act.removal import delete, size
+from launcher.runs.act.removal import delete
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch import reader as reading

@@ -194,7 +194,7 @@ def test_the_list_of_runs(ppo_tui: Command) -> None:
 def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> None:
     (line,) = ppo_tui("status", run.id, "--json")
     found, before = json.loads(line), stored(run.state)
-    assert found.keys() - before.keys() <= {"schema", "startup"}
+    assert found.keys() - before.keys() <= {"schema", "startup", "checkpoints"}
     for key in before.keys() - {"checks", "exit"}:
         assert found[key] == before[key], key
     said = ppo_tui("status", run.id)
@@ -205,9 +205,9 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
 @pytest.mark.parametrize(
     ("name", "sentence", "flags"),
     [
-        (FINISHED, "finished: too short — 26 of 48 rules judged", []),
+        (FINISHED, "finished: too short — 26 of 49 rules judged", []),
         (STOPPED, "too short — ", []),
-        (FAILED, "failed: too short — 0 of 48 rules judged", []),
+        (FAILED, "failed: too short — 0 of 49 rules judged", []),
         (REPLAYED, "NOTICE — ", [("TRUNC-1", 10, "NOTICE")]),
         (IMPORTED, "failed: CRITICAL — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
     ],
@@ -220,7 +220,7 @@ def test_health_judges_it_as_version_0_1_did(
     loud = ("NOTICE", "WARN", "CRITICAL")
     high = [(change["rule"], change["step"], change["to"]) for change in changes if change["to"] in loud]
     assert high == flags
-    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 48
+    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 49
 
 
 @each_run

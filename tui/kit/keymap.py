@@ -113,7 +113,7 @@ _PAGES = {  # parts of the table of keys, by the page that a user sees
     "form lines": "editor",
     "log view": "log",
     "runs": "list",
-    "gpu": "devices",
+    "devices": "machine",
     "findings": "editor, launch",
     "form": "editor",
     "diff": "sample diff",

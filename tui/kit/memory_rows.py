@@ -1,6 +1,6 @@
 """Devices and the processes that hold their memory, in rows of text. A device is a GPU of a sample, or the host."""
 
-from launcher.core.format import gib
+from launcher.core.format import amount, counted, gib, number
 from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
 from tui.kit.drawing.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
@@ -28,7 +28,8 @@ def devices(sample: MachineSample | None) -> list[Device]:
             found.append(GpuSample(f"{HOST} {node.name}", used=node.used, total=node.total, run_used=node.run_used))
         return found
     host = sample.host
-    return [*sample.gpus, GpuSample(HOST, used=host.used, total=host.total, run_used=sample.run.rss)]
+    util = round(100 * host.busy / host.cores) if host.cores and host.busy is not None else None
+    return [*sample.gpus, GpuSample(HOST, used=host.used, total=host.total, util=util, run_used=sample.run.rss)]
 
 
 def fullest(sample: MachineSample | None) -> Device | None:
@@ -169,6 +170,24 @@ def _no_holders(device: Device) -> str:
     return "no process holds memory"
 
 
+def host_words(sample: MachineSample) -> list[tuple[str, str]]:
+    """The load of the host's CPUs, and the free space of the disk of the checkpoints."""
+    host, load, disk, room, said = sample.host, sample.host_load, sample.disk, sample.room, list[tuple[str, str]]()
+    role = "warn" if load is not None and load.crowded else "text"
+    if host.load is not None and host.cores:
+        said.append((f"load {number(host.load, 2)} on {counted(host.cores, 'core')}", role))
+    if load is not None:
+        said.append((f"other processes use {number(load.others, 2)}", role))
+    if host.waiting is not None:
+        said.append((f"tasks wait {100 * host.waiting:.0f} % of the time", role))
+    if disk is not None:
+        said.append((f"disk {amount(disk.free)} free of {amount(disk.total)}", "warn" if disk.full else "text"))
+    if room is not None and sample.saved is not None:
+        words = f"room for {counted(room, 'more checkpoint')} of {amount(sample.saved.newest)}"
+        said.append((words, "text" if room else "warn"))
+    return said
+
+
 def _hot(device: Device) -> bool:
     temp, limit = device.temp, device.slow_at
     return temp is not None and limit is not None and temp >= limit - NEAR
@@ -179,13 +198,15 @@ def _held_back(device: Device) -> bool:
     return any(word != "power limit" for word in device.slowed)
 
 
-def detail_rows(device: Device, columns: int, rows: int, missing: str | None) -> list[Row]:
-    """The details of one device; `missing` is why there are no GPU metrics, if that matters."""
+def detail_rows(
+    device: Device, columns: int, rows: int, missing: str | None, sample: MachineSample | None = None
+) -> list[Row]:
+    """The details of one device, a host's by `sample`; `missing` is why there are no GPU metrics, if it matters."""
     head: Row = [(f" {device_name(device)} {short_name(device)}".rstrip(), "title")]
     first, *others = packed([head, *split_parts(device)], columns - 2)
     drawn = [first, *([("  ", "text"), *row] for row in others)]
+    said = state_words(device) if not is_host(device) else host_words(sample) if sample and not sample.nodes else []
+    drawn += [[("  ", "text"), *row] for row in packed([[words] for words in said], columns - 2, f" {DOT} ")]
     if is_host(device):
         return drawn + paragraph(missing or "", "dim", columns, indent=2)
-    states = packed([[words] for words in state_words(device)], columns - 2, f" {DOT} ")
-    drawn += [[("  ", "text"), *row] for row in states]
     return [*drawn, *holder_rows(device, columns, rows - len(drawn))]

@@ -1,7 +1,6 @@
 """Removes runs with everything they wrote, what ended runs left behind, and what exceeds the limits of the user."""
 
 import contextlib
-import os
 import shutil
 import time
 from collections.abc import Container, Sequence
@@ -12,7 +11,7 @@ from typing import Literal
 import psutil
 
 from launcher.core.errors import UserError, of_file
-from launcher.core.files import discard
+from launcher.core.files import discard, size
 from launcher.record.control import alone
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import read_note
@@ -54,17 +53,6 @@ def _delete(run: RunDir) -> None:
         shutil.rmtree(session.path, ignore_errors=True)
     for file in shared:
         file.remove()
-
-
-def size(path: Path) -> int:
-    """Bytes that the files of a folder take on the disk; a console with a gap takes less than its length."""
-    total = 0
-    for folder, _, files in os.walk(path):
-        for name in files:
-            with contextlib.suppress(OSError):
-                status = os.lstat(f"{folder}/{name}")
-                total += min(status.st_size, status.st_blocks * 512)
-    return total
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 from launcher.runs.act.start import Narrate, build_launch, note_force, silent
 from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
-from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+from launcher.runs.watch.checkpoints import checkpoint, checkpoint_sizes, checkpoint_words
 from launcher.runs.watch.possible import Verb, completion, require
 from launcher.verl import env as verl_env
 
@@ -43,12 +43,12 @@ def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
 
     A complete run gets as many steps, or epochs, as its preset has. Without a checkpoint, 0 is the start.
     """
-    kept = checkpoint_steps(run)
+    kept = checkpoint_sizes(run)
     if not kept:
         saves = run.read_head().saves
         first = f"the first one comes at step {saves}" if saves else "trainer.save_every saves them"
         return "0 ", f"No checkpoint yet: {first}. 0 starts a new run with the same settings."
-    newest, there = kept[-1], f"Checkpoints: {', '.join(map(str, kept))}. 0 starts a new run with the same settings."
+    newest, there = max(kept), f"Checkpoints: {checkpoint_words(kept)}. 0 starts a new run with the same settings."
     trainer = (run.read_info().preset or {}).get("trainer")
     if completion(newest, state.total) and isinstance(trainer, dict):
         steps, epochs = trainer.get("steps"), trainer.get("epochs")

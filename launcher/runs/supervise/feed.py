@@ -18,7 +18,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, EventLog, LevelChange, Note, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.record.machine import HostSample
+from launcher.record.machine import HostSample, MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.spans import TimerTail
 from launcher.record.state import RunState
@@ -31,6 +31,7 @@ from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.sampling import Sampling, sampling
 from launcher.runs.supervise.stalls.watch import News, StallWatch
+from launcher.runs.watch.checkpoints import disk_metrics
 from launcher.runs.watch.responses import ToldByResponses
 from launcher.runs.watch.stalls import sentence
 from launcher.runs.watch.steps import Scores, earlier_steps
@@ -86,6 +87,7 @@ class Feed:
         self._responses = ToldByResponses(run, attempt, guard)
         self._host: deque[HostSample] = deque(maxlen=_LAST)
         self._loads: list[HostLoad] = []  # since the last step
+        self._disk: MachineSample | None = None  # the last sample that has one
         self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
@@ -202,6 +204,7 @@ class Feed:
                 self._host.append(sample.host)
             if (load := sample.host_load) is not None and not self._of.info.replay_of:
                 self._loads.append(load)
+            self._disk = sample if sample.disk and not self._of.info.replay_of else self._disk
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
 
@@ -212,6 +215,8 @@ class Feed:
         if self._loads:
             record.data |= HostLoad.mean(self._loads).metrics() | record.data
             self._loads = self._loads[-1:]
+        if self._disk is not None:
+            record.data |= disk_metrics(self._disk, self.monitor.keys, record.step, self.monitor.total) | record.data
         if self._held:
             record.data.setdefault(RUN_MEMORY[0], max(self._held) / GIB)
             self._held = self._held[-1:]  # several steps may come between two samples

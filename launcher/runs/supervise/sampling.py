@@ -23,12 +23,13 @@ from launcher.record.shared import Shared
 from launcher.runs.judge.run_checklist import machine_sizes
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.supervise.failures import Guard
+from launcher.runs.watch.checkpoints import CheckpointDisk
 from launcher.verl.config import ray_address
 
 _STARTS = 5.0  # seconds that NVML may take to start before a run is started without it
 _ENDS = 3.0  # seconds that the last sample may take
 _HANGS = 60.0  # seconds without a sample that are told
-_LOOKED = 10.0  # seconds between two looks for the run's processes: a scan of /proc
+_LOOKED = 10.0  # seconds between two looks for the run's processes, a scan of /proc, and its checkpoints
 
 
 class OtherNodes(Protocol):
@@ -47,11 +48,12 @@ class Sampling:
         self,
         log: MachineLog,
         attempt: AttemptDir,
+        disk: CheckpointDisk,
         visible: Collection[str] | None,
         guard: Guard,
         others: OtherNodes | None = None,
     ) -> None:
-        self._others, self._attempt = others, attempt
+        self._others, self._attempt, self._disk = others, attempt, disk
         self._session, self._shared = RaySession.read(attempt.ray), Shared.read(attempt.shared) or Shared()
         self._log, self._visible, self._guard = log, visible, guard
         self._sampler: Sampler | None = None
@@ -59,7 +61,7 @@ class Sampling:
         self._driver: ProcessId | None = None
         self._run = ""
         self._pids: list[int] = []
-        self._looked = 0.0
+        self._looked = self._measured = 0.0
         self._since = 0.0  # shared memory that changed later may be new
         self._latest: MachineSample | None = None
         self._sign = time.monotonic()
@@ -122,6 +124,9 @@ class Sampling:
                 self._shared = shared
                 shared.write(self._attempt.shared)
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
+        if time.monotonic() - self._measured > _LOOKED:
+            self._measured = time.monotonic()
+            sample = self._disk.put_into(sample)
         if self._others is not None:
             sample = self._others.beside(sample, self._pids)
         self._log.add(sample)
@@ -140,12 +145,12 @@ _CONNECTED = re.compile(
 
 def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guard) -> "Sampling | NodeSampling":
     """Starts sampling the machines of a run: those of its cluster if it has one. `guard` is that of `Sampling`."""
-    log = MachineLog(run.machine)
+    log, disk = MachineLog(run.machine), CheckpointDisk(run, launch.resume_step or 0)
     if launch.job is not None:
         return NodeSampling(log, launch.job.address)
     if ray_address(launch.keys) not in (None, "local"):  # there Ray gives the GPUs, whatever our shell names
-        return Sampling(log, attempt, None, guard, JoinedNodes(attempt.console))
-    return Sampling(log, attempt, visible({**os.environ, **launch.env}), guard)
+        return Sampling(log, attempt, disk, None, guard, JoinedNodes(attempt.console))
+    return Sampling(log, attempt, disk, visible({**os.environ, **launch.env}), guard)
 
 
 class NodeSampling:

@@ -38,7 +38,7 @@ def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
 
 
 def coverage(title: str, checks: Sequence[Check]) -> str:
-    """How many rules judge the log of another framework: `slime: 20 of 48 rules judge it; no critic, no memory`.
+    """How many rules judge the log of another framework: `slime: 20 of 49 rules judge it; no critic, no memory`.
 
     It names the families of which no rule judges.
     """

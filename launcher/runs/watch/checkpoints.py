@@ -4,12 +4,21 @@ The supervisor moves those that it protects from veRL's retention to the folders
 """
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from launcher.core.errors import UserError
+from launcher.core.files import size
+from launcher.core.format import GIB, amount
 from launcher.core.text import allowed_steps
+from launcher.health.keys import CHECKPOINT_ROOM, CHECKPOINTS_LACKING, CHECKPOINTS_TO_COME
+from launcher.machine.host import disks
+from launcher.preset.flow import times
 from launcher.record.info import Head
 from launcher.record.layout import RunDir
+from launcher.record.machine import MachineSample, Saved
 from launcher.runs.watch.steps import parent_of
 
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -42,10 +51,46 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--checkpoint") -> t
 
 def checkpoint_steps(run: RunDir) -> list[int]:
     """The steps of a run's complete checkpoints, oldest first."""
-    newest = latest_checkpoint(run)
-    folders = [path for place in _folders(run) for path in place.glob("global_step_*/actor")]
-    names = {path.parent.name.removeprefix("global_step_") for path in folders}
-    return sorted(step for step in map(int, filter(str.isdecimal, names)) if newest and step <= newest[0])
+    return _steps(run, *_folders(run))
+
+
+def checkpoint_sizes(run: RunDir) -> dict[int, int]:
+    """The bytes of a run's complete checkpoints by their steps, oldest first."""
+    return {step: size(checkpoint(run, step)[1]) for step in checkpoint_steps(run)}
+
+
+def fork_sizes(run: RunDir) -> dict[int, int]:
+    """As `checkpoint_sizes`; for a fork with the checkpoint that it began with."""
+    begun = beginning(run)
+    return ({begun[0]: size(begun[1])} if begun else {}) | checkpoint_sizes(run)
+
+
+def checkpoint_words(sizes: Mapping[int, int]) -> str:
+    """`10, 20, 30 (5.2 GiB each)`, or `10 (5.2 GiB), 20 (9.1 GiB)`; `none` without checkpoints."""
+    words = {step: amount(taken) for step, taken in sorted(sizes.items())}
+    if len(set(words.values())) == 1:
+        return f"{', '.join(map(str, words))} ({next(iter(words.values()))}{' each' if len(words) > 1 else ''})"
+    return ", ".join(f"{step} ({taken})" for step, taken in words.items()) or "none"
+
+
+def disk_metrics(sample: MachineSample, keys: Mapping[str, Any], step: int, total: int | None) -> dict[str, float]:
+    """ppo-tui's own metrics of a step: free space, and room for checkpoints to come, as far as a sample has them."""
+    metrics = {"machine/free_disk_gb": round(sample.disk.free / GIB, 3)} if sample.disk else {}
+    if sample.saved is None or sample.room is None or total is None:
+        return metrics
+    more = to_come(keys, step, total, sample.saved.count)
+    found = {CHECKPOINT_ROOM: sample.room, CHECKPOINTS_TO_COME: more, CHECKPOINTS_LACKING: max(more - sample.room, 0)}
+    return metrics | {name: float(value) for (name,), value in found.items()}
+
+
+def to_come(keys: Mapping[str, Any], step: int, total: int, count: int) -> int:
+    """The checkpoints that a run adds to the `count` on the disk: fewer than it writes where veRL removes old ones.
+
+    veRL makes room for the next one, except that it removes the only one afterwards (`checkpoint_manager.py`).
+    """
+    every, kept = keys.get("trainer.save_freq"), keys.get("trainer.max_actor_ckpt_to_keep")
+    due = (times(total, every, last=True) or 0) - (times(step, every, last=False) or 0)
+    return min(due, max(max(kept, 2) - count, 0)) if isinstance(kept, int) and kept > 0 else due
 
 
 def beginning(run: RunDir) -> tuple[int, Path] | None:
@@ -68,3 +113,31 @@ def _places(run: RunDir, step: int) -> list[Path]:
 
 def _folders(run: RunDir) -> tuple[Path, ...]:
     return run.checkpoints, run.protected, run.best
+
+
+def _steps(run: RunDir, *places: Path) -> list[int]:
+    newest = latest_checkpoint(run)
+    names = {
+        path.parent.name.removeprefix("global_step_") for each in places for path in each.glob("global_step_*/actor")
+    }
+    return sorted(step for step in map(int, filter(str.isdecimal, names)) if newest and step <= newest[0])
+
+
+class CheckpointDisk:
+    """The disk of a run's checkpoints, and those that an attempt has written after the step `begun` that it began with.
+
+    A new checkpoint is measured once, since it may have thousands of files.
+    """
+
+    def __init__(self, run: RunDir, begun: int) -> None:
+        self._run, self._begun = run, begun
+        self._newest = (-1, 0)  # step and bytes
+
+    def put_into(self, sample: MachineSample) -> MachineSample:
+        """A sample with them, as far as there are any."""
+        run, newest = self._run, latest_checkpoint(self._run)
+        if newest is not None and newest[0] != self._newest[0]:
+            self._newest = newest[0], size(newest[1])
+        count = sum(step > self._begun for step in _steps(run, run.checkpoints))
+        saved = Saved(count, self._newest[1]) if newest is not None else None
+        return replace(sample, disk=next(iter(disks([run.checkpoints, run.path])), None), saved=saved)

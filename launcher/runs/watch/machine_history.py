@@ -1,4 +1,4 @@
-"""The samples of a run's machine as series over time, for the charts of the GPU page."""
+"""The samples of a run's machine as series over time, for the charts of the machine page."""
 
 import dataclasses
 import itertools
@@ -24,6 +24,7 @@ class MachineHistory:
         self.times: array[float] = array("d")
         self._latest: MachineSample | None = None
         self._missing: str | None = None
+        self._disk: MachineSample | None = None  # the last sample that has it
         self._details: dict[Device, GpuSample] = {}  # the last sample of each GPU that told them
         self._series: dict[tuple[Figure, Device | None], Series] = {}
 
@@ -34,6 +35,9 @@ class MachineHistory:
         index = len(self.times)
         self.times.append(sample.t)
         self._append("host", None, index, sample.host.used, GIB)
+        if sample.host.cores and sample.host.busy is not None and not sample.nodes:
+            self._append("util", "host", index, 100 * sample.host.busy / sample.host.cores, 1)
+        self._disk = sample if sample.disk else self._disk
         self._append("rss", None, index, sample.run.rss, GIB)
         for node in sample.nodes:
             self._append("used", f"host {node.name}", index, node.used, GIB)
@@ -54,7 +58,8 @@ class MachineHistory:
         if self._latest is None:
             return None
         gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
-        return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing)
+        disk, saved = (self._disk.disk, self._disk.saved) if self._disk else (None, None)
+        return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing, disk=disk, saved=saved)
 
     @property
     def gpu(self) -> GpuSample | None:
@@ -81,7 +86,7 @@ class MachineHistory:
                     watt_seconds += span * (first + second) / 2
         return watt_seconds / 3.6e6
 
-    def _append(self, figure: Figure, device: Device | None, index: int, value: int | None, unit: int) -> None:
+    def _append(self, figure: Figure, device: Device | None, index: int, value: float | None, unit: int) -> None:
         series = self._series.get((figure, device))
         if series is None:
             if value is None:

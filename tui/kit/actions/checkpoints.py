@@ -117,10 +117,11 @@ async def _isolate(page: Page[Any], run: RunView) -> None:
 
 async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
-    from launcher.runs.act.fork import fork, fork_step, fork_steps
+    from launcher.runs.act.fork import fork, fork_step
+    from launcher.runs.watch.checkpoints import checkpoint_words, fork_sizes
 
-    app, kept = page.app, [0, *fork_steps(run)]
-    there = f"Checkpoints: {', '.join(map(str, kept[1:])) or 'none'}; 0 is the start of the run"
+    app, kept = page.app, fork_sizes(run)
+    there = f"Checkpoints: {checkpoint_words(kept)}; 0 is the start of the run"
     try:
         step = fork_step(run)
     except UserError as error:  # there is none before the trouble
@@ -129,7 +130,7 @@ async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) ->
     def act(at: int, settings: Sequence[str], force: bool) -> RunDir:
         return fork(run, settings, narrator(app), step=at, force=force)
 
-    await _from_step(page, f"Fork {run.id}", f"{' '.join([str(step), *changes])} ", there, kept, act)
+    await _from_step(page, f"Fork {run.id}", f"{' '.join([str(step), *changes])} ", there, [0, *sorted(kept)], act)
 
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:
@@ -176,15 +177,15 @@ async def _begin(
 
 async def _ask_step(app: App[Any], run: RunDir, question: str, act: Callable[[str], T]) -> T | None:
     """Asks for the step of a complete checkpoint, the newest first; None when there is none or the user cancels."""
-    from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+    from launcher.runs.watch.checkpoints import checkpoint, checkpoint_sizes, checkpoint_words
 
     try:
         newest, _ = checkpoint(run, None)
     except UserError as error:
         app.notify(str(error), severity="warning", markup=False)
         return None
-    kept = checkpoint_steps(run)
-    there = f"Checkpoints: {', '.join(map(str, kept))}"
+    kept = checkpoint_sizes(run)
+    there = f"Checkpoints: {checkpoint_words(kept)}"
 
     def wrong(text: str) -> str | None:
         if text.strip().isdecimal() and int(text) in kept:

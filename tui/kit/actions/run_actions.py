@@ -170,8 +170,9 @@ def _which(runs: Sequence[RunDir]) -> str:
 
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Asks once, with the space that it frees, and deletes ended runs; refuses if one is live. Runs in a worker."""
+    from launcher.core.files import size
     from launcher.core.format import gib
-    from launcher.runs.act.removal import check, delete, size
+    from launcher.runs.act.removal import check, delete
 
     marked = navigation(app).marked
     with reported(app, "Not deleted"):

@@ -1,4 +1,4 @@
-"""The charts of the GPU page: memory and utilization of one device over the steps."""
+"""The charts of the machine page: memory and utilization of one device over the steps."""
 
 import math
 import statistics
@@ -17,7 +17,7 @@ from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.plot import DASHES, Curve, Limit, Plot
 from tui.kit.drawing.scale import step_limit
-from tui.kit.memory_rows import HOST, Device, device_name
+from tui.kit.memory_rows import HOST, Device, device_name, is_host
 
 _TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
 _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
@@ -85,11 +85,12 @@ def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, de
 
 
 def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device) -> Plot | None:
-    """Utilization in %; None when nothing measures it."""
+    """Utilization of a GPU, or of the host's CPUs, in %; None when nothing measures it."""
     series = history.series("util", device.index)
     if series is None:
         return None
-    plot = _plot(f"{device_name(device)} utilization, %", history, store, state)
+    what = "CPUs" if is_host(device) else "utilization"
+    plot = _plot(f"{device_name(device)} {what}, %", history, store, state)
     plot.limits = [Limit(0, "axis", reach=True), Limit(100, "axis", reach=True)]
     minute = bisect_left(history.times, history.times[-1] - 60)
     recent = series.values[bisect_left(series.steps, minute) :]

@@ -1,8 +1,8 @@
-"""GPU memory, or that of the host if no GPU can be read."""
+"""GPU memory with the load and the disk of the host; the host's memory where no GPU can be read."""
 
 from collections.abc import Callable, Sequence
 
-from launcher.core.format import gib
+from launcher.core.format import amount, gib, number
 from launcher.core.text import clean
 from launcher.record.machine import GpuSample, MachineSample
 from tui.kit.drawing.glyphs import FILL, FILL_REST
@@ -16,7 +16,7 @@ _BAR, _LEAST_BAR = 24, 4  # cells
 
 
 class Memory(Grown):
-    """One line per GPU while there is room, otherwise one line for all of them."""
+    """One line per GPU and one for the host while there is room, otherwise one line for all."""
 
     LEAST = 1
     sample: MachineSample | None = None
@@ -31,38 +31,43 @@ class Memory(Grown):
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.sample is None:
             return []
-        gpus = self.sample.gpus
-        if not gpus:
-            return [self._host(self.sample, columns)]
-        if len(gpus) <= rows:
-            return [_gpu([gpu], columns) for gpu in gpus]
-        return [_gpu(gpus, columns)]
+        gpus, host = self.sample.gpus, _host_figures(self.sample)
+        if len(gpus) == 1 or len(gpus) > rows:
+            return [_gpu(gpus, columns, host)]
+        return [*(_gpu([gpu], columns) for gpu in gpus), self._host(self.sample, columns, host)]
 
-    def _host(self, sample: MachineSample, columns: int) -> Row:
+    def _host(self, sample: MachineSample, columns: int, figures: Sequence[str]) -> Row:
         host = devices(sample)[-1]
         words = f" host {gib(host.used)}/{gib(host.total)} GiB"
         if host.run_used is not None:
             words += f"  run {gib(host.run_used)} GiB"
+        words = "  ".join((words, *figures))
         missing = clean(sample.missing or NO_NVML)
-        why = "" if self.on_cpu else f"  {missing.partition(' (')[0]}"  # the GPU page says it all
+        why = "" if self.on_cpu or sample.gpus else f"  {missing.partition(' (')[0]}"  # the machine page says it all
         return [(words + why, "text"), *_bar(host, columns - len(words) - len(why) - 3)]
 
 
-def _gpu(gpus: Sequence[GpuSample], columns: int) -> Row:
-    """One GPU, or several in one line with the lowest and highest value of each number and the bar of the fullest."""
+def _host_figures(sample: MachineSample) -> list[str]:
+    """`load 3.8/2 cores`, `disk 41.0 GiB free`, as far as they are known."""
+    host, disk = sample.host, sample.disk
+    load = [f"load {number(host.load, 2)}/{host.cores} cores"] if host.load is not None and host.cores else []
+    return load + ([f"disk {amount(disk.free)} free"] if disk is not None else [])
+
+
+def _gpu(gpus: Sequence[GpuSample], columns: int, host: Sequence[str] = ()) -> Row:
+    """One GPU, or several in one line with the lowest and highest value of each number and the bar of the fullest.
+
+    The figures of the `host` come before power and heat, which the machine page also has.
+    """
     fullest = max(gpus, key=used_share)
     which = f"GPU {fullest.index}" if len(gpus) == 1 else f"{len(gpus)} ×"
     used = _range([gpu.used for gpu in gpus], gib) or "–"
     words = f" {which} {short_name(fullest)}  {used:>5}/{gib(fullest.total)} GiB"
-    figures = (
-        ([gpu.util for gpu in gpus], "%"),
-        ([gpu.power for gpu in gpus], "W"),
-        ([gpu.temp for gpu in gpus], "°C"),
-    )
-    for values, unit in figures:
-        figure = _range(values, str)
-        if figure and len(words) + len(figure) + len(unit) + 3 <= columns:
-            words += f"  {figure:>3} {unit}"
+    values = {"%": [gpu.util for gpu in gpus], "W": [gpu.power for gpu in gpus], "°C": [gpu.temp for gpu in gpus]}
+    busy, *others = [f"{figure:>3} {unit}" if (figure := _range(of, str)) else "" for unit, of in values.items()]
+    for figure in (busy, *host, *others):
+        if figure and len(words) + len(figure) + 2 <= columns:
+            words += f"  {figure}"
     return [(words, "text"), *_bar(fullest, columns - len(words) - 3)]
 
 

@@ -20,7 +20,7 @@ from tui.kit.navigation import RunView, navigation
 from tui.kit.page import Page, run_refusal
 
 ROOMY = 110  # columns from which the footer has room for every page
-LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "time", "edit")}
+LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "machine", "time", "edit")}
 
 
 class RunPages(ChartScreen):

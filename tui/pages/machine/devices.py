@@ -56,7 +56,7 @@ def chosen_rows(
     if device is None or sample is None:
         return []
     away = paragraph(sample.away or "", "dim", columns, indent=2)
-    return detail_rows(device, columns, rows - len(away), None if on_cpu else sample.missing) + away
+    return detail_rows(device, columns, rows - len(away), None if on_cpu else sample.missing, sample) + away
 
 
 class DeviceDetail(Grown):

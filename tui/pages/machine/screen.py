@@ -15,24 +15,24 @@ from tui.kit.page import HIDDEN
 from tui.kit.run_page import EntryScreen, RunPage
 from tui.kit.widgets.chart_widgets import MetricChart
 from tui.kit.widgets.inspector import Inspected, Inspection
-from tui.pages.gpu.devices import DeviceDetail, DeviceList, chosen_rows
+from tui.pages.machine.devices import DeviceDetail, DeviceList, chosen_rows
 
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall")]
 _ALL = 1_000  # rows: the inspector scrolls
 
 
-class GpuScreen(Inspected[None], RunPage, ChartScreen):
+class MachineScreen(Inspected[None], RunPage, ChartScreen):
     """One line per device; the chosen one in detail with its charts. Without a GPU it is about the host.
 
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
 
-    PAGE_NAME, ENTRY_NAME = "Devices", "Device"
+    PAGE_NAME, ENTRY_NAME = "Machine", "Device"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Memory", "Charts")
-    BINDINGS = KEYS["gpu"]
+    BINDINGS = KEYS["machine"]
 
     def body(self) -> ComposeResult:
         yield ViewLine(classes=HIDDEN)
@@ -94,9 +94,9 @@ class DeviceScreen(EntryScreen, ChartScreen, inherit_bindings=False):
 
     LEGENDS = ("Memory", "Charts")
     BINDINGS = KEYS["device"]
-    source: GpuScreen
+    source: MachineScreen
 
-    def __init__(self, source: GpuScreen) -> None:
+    def __init__(self, source: MachineScreen) -> None:
         super().__init__(source)
         self.lens = source.lens
 

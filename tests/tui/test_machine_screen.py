@@ -1,4 +1,4 @@
-"""The GPU page: devices, who holds their memory, and its history on the steps' axis."""
+"""The machine page: devices, who holds their memory, and its history on the steps' axis."""
 
 import dataclasses
 import json
@@ -13,7 +13,16 @@ from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, NodeSample, ProcessesSample
+from launcher.record.machine import (
+    DiskSpace,
+    GpuSample,
+    Holder,
+    HostSample,
+    MachineSample,
+    NodeSample,
+    ProcessesSample,
+    Saved,
+)
 from launcher.record.state import RunState
 from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.reader import RunReader
@@ -30,8 +39,8 @@ from tui.kit.widgets.inspector import Inspector
 from tui.kit.widgets.lines import Lines
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.timing_split import TimingSplit
-from tui.pages.gpu.devices import DeviceDetail, DeviceList
-from tui.pages.gpu.screen import DeviceScreen
+from tui.pages.machine.devices import DeviceDetail, DeviceList
+from tui.pages.machine.screen import DeviceScreen
 
 NO_NVML = "no GPU figures: NVML does not start here (Driver Not Loaded)"
 
@@ -221,9 +230,11 @@ def test_looks(snap_compare: Callable[..., bool], make: SimpleNamespace, kind: s
     elif kind == "eight":
         run = made(make, replayed(8)[:150])
     else:
-        held = [ProcessesSample(int((2 + n % 9 / 5) * GIB)) for n in range(300)]
-        machine = [make.host(t=make.start + n, run=run) for n, run in enumerate(held)]
-        run = made(make, [dataclasses.replace(machine[0], missing=NO_NVML), *machine[1:]])
+        held = [ProcessesSample(int((2 + n % 9 / 5) * GIB), 0.2) for n in range(300)]
+        host = HostSample(int(9.2 * GIB), 31 * GIB, load=60.0, cores=2, busy=1.9, waiting=0.93)
+        machine = [make.host(t=make.start + n, run=run, host=host) for n, run in enumerate(held)]
+        disk, saved = DiskSpace("/runs", 41 * GIB, 99 * GIB), Saved(3, int(5.6 * GIB))
+        run = made(make, [dataclasses.replace(machine[0], missing=NO_NVML, disk=disk, saved=saved), *machine[1:]])
     assert snap_compare(make.app(run), terminal_size=size, run_before=shown)
 
 

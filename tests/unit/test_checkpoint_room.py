@@ -1,0 +1,64 @@
+"""The disk of a run's checkpoints: what is on it, and how many more it has room for."""
+
+from pathlib import Path
+
+import pytest
+
+from launcher.core.format import GIB
+from launcher.record.layout import RunDir
+from launcher.record.machine import DiskSpace, MachineSample, Saved
+from launcher.runs.watch.checkpoints import CheckpointDisk, checkpoint_sizes, checkpoint_words, disk_metrics, to_come
+
+
+def save(run: RunDir, step: int, size: int, complete: bool = True) -> None:
+    """What veRL writes for a step: folders, then the tracker file."""
+    actor = run.checkpoints / f"global_step_{step}" / "actor"
+    actor.mkdir(parents=True)
+    (actor / "model.pt").write_bytes(b"x" * size)
+    if complete:
+        (run.checkpoints / "latest_checkpointed_iteration.txt").write_text(str(step))
+
+
+def test_the_disk_and_the_checkpoints_of_an_attempt_are_measured(tmp_path: Path) -> None:
+    run, empty = RunDir(tmp_path), MachineSample(1.0)
+    disk = CheckpointDisk(run, begun=10)
+    found = disk.put_into(empty)
+    assert found.disk is not None and 0 < found.disk.free <= found.disk.total and found.room is None
+    save(run, 10, 8192)
+    assert disk.put_into(empty).saved == Saved(0, 8192), "the one that the attempt began with"
+    save(run, 20, 4096)
+    save(run, 30, 9, complete=False)
+    found = disk.put_into(empty)
+    assert found.saved == Saved(1, 4096) and found.disk is not None and found.room == found.disk.free // 4096
+    assert MachineSample.from_json(found.to_json()) == found
+    assert MachineSample.from_json({"t": 1.0}).room is None, "a sample of an older ppo-tui"
+    assert checkpoint_words(checkpoint_sizes(run)) == "10 (8 KiB), 20 (4 KiB)"
+    assert checkpoint_words({10: GIB, 20: GIB}) == "10, 20 (1.0 GiB each)" and checkpoint_words({}) == "none"
+
+
+def test_room_counts_whole_checkpoints() -> None:
+    sample = MachineSample(1.0, disk=DiskSpace("/", 11 * GIB, 99 * GIB), saved=Saved(1, 5 * GIB))
+    assert sample.room == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "total", "every", "kept", "count", "more"),
+    [
+        (20, 100, 10, None, 2, 8),
+        (20, 105, 10, 0, 2, 9),  # the last step is saved too; 0 keeps all
+        (20, 100, 10, 3, 2, 1),
+        (30, 100, 10, 3, 3, 0),  # the oldest goes first
+        (30, 100, 10, 1, 1, 1),  # the only one goes when the next is complete
+        (90, 100, 10, 5, 1, 1),
+        (100, 100, 10, None, 10, 0),
+        (20, 100, -1, None, 0, 0),
+    ],
+)
+def test_checkpoints_to_come_are_those_that_take_space(
+    step: int, total: int, every: int, kept: int | None, count: int, more: int
+) -> None:
+    keys = {"trainer.save_freq": every, "trainer.max_actor_ckpt_to_keep": kept}
+    assert to_come(keys, step, total, count) == more
+    sample = MachineSample(1.0, disk=DiskSpace("/", GIB, 9 * GIB), saved=Saved(count, GIB))
+    lacks = disk_metrics(sample, keys, step, total)["machine/checkpoints_lacking"]
+    assert lacks == max(more - 1, 0) and disk_metrics(sample, keys, step, None) == {"machine/free_disk_gb": 1.0}
