@@ -193,7 +193,9 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
     meaning = f"{ended.meaning} Every response got the reward {reward:g}."
     prompt = Fix("read a prompt as the model got it, with its response: is the chat template the model's?")
     score = Fix("run `ppo-tui check --reward FILE` to score rows of your data")
-    return replace(ended, meaning=meaning, fixes=(prompt, score, *ended.fixes))
+    quotes = shorten([*ended.evidence, log.quote("step")])
+    fixes = (prompt, score, *ended.fixes)
+    return replace(ended, meaning=meaning, evidence=quotes, fixes=fixes, confidence="likely")
 
 
 def complete(log: Evidence) -> bool:
