@@ -34,6 +34,13 @@ def errors(what: Subject) -> list[Finding]:
     return [finding for rule in RULES for finding in rule(what) if finding.level == "error"]
 
 
+def test_the_program_that_starts_workers_of_ray_is_there():
+    key = "+ray_kwargs.ray_init.runtime_env.py_executable"
+    programs = ("nosuch -u", f"{sys.executable} -u", "./in_the_working_dir.sh")
+    found = [errors(subject(load("toy-cpu", [f"{key}='{program}'"]))) for program in programs]
+    assert [[each.id for each in every] for every in found] == [["RAY-1"], [], []]
+
+
 def test_files_of_adapters_and_tools_are_looked_into(tmp_path: Path):
     (tmp_path / "adapter_config.json").write_text("{}")
     (tmp_path / "tools.yaml").write_text("tools: [{class_name: a.B, config: {type: mcp}}]\n")

@@ -4,6 +4,8 @@ veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `ver
 DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
 """
 
+import shutil
+
 from launcher.check.config.base import Findings, of_trainer
 from launcher.check.facts import known_names
 from launcher.check.finding import Level, found
@@ -15,6 +17,7 @@ from launcher.verl.config import ACTOR, CRITIC, ENGINE, RAY, ROLLOUT, TRAINER
 WEIGHTS = {"model", "hf_model"}
 LEVEL = "VERL_LOGGING_LEVEL"
 OF_AMD = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+STORE = 75 * 1024 * 1024  # bytes, Ray's minimum
 _KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list: "list"}
 
 
@@ -57,6 +60,21 @@ def ray_arguments(subject: Subject) -> Findings:
         unknown = block == RAY and name not in arguments and not name.startswith("_")
         if unknown and setting.prefix and setting.source == "override":
             yield found("RAY-1.argument", name=name, near=did_you_mean(name, arguments), key=key)
+
+
+def ray_values(subject: Subject) -> Findings:
+    """RAY-1: the object store has Ray's minimum, and the program that starts its workers exists here.
+
+    Ray: `ray/_private/services.py: determine_plasma_store_config`, `ray/_private/runtime_env/context.py`.
+    """
+    key = f"{RAY}.object_store_memory"
+    size = subject.get(key)
+    if isinstance(size, (int, float)) and size < STORE:
+        yield found("RAY-1.store", key=key, value=size, least=STORE)
+    program = subject.text(key := f"{RAY}.runtime_env.py_executable")
+    here = not (subject.joins_cluster or subject.machine.assumed)
+    if program and program[0] != "." and here and not shutil.which(program.split()[0], path=subject.env.get("PATH")):
+        yield found("RAY-1.program", key=key, value=program)
 
 
 def ray_environment(subject: Subject) -> Findings:
@@ -116,4 +134,4 @@ def references(subject: Subject) -> Findings:
             yield found("REF-1", key=key, name=name, version=subject.version, near=near)
 
 
-RULES = (checkpoints, profiler, ray_arguments, ray_environment, log_levels, devices, allocator, references)
+RULES = (checkpoints, profiler, ray_arguments, ray_values, ray_environment, log_levels, devices, allocator, references)

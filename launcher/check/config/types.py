@@ -6,6 +6,7 @@ veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
 from typing import Any
 
 from launcher.check.config.base import Findings
+from launcher.check.config.effects import effects
 from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.verl import defaults, hydra
@@ -42,6 +43,8 @@ def types(subject: Subject) -> Findings:
             continue
         want = _type(subject, key, default)
         if want in (int, float) and not isinstance(value, (int, float)):
+            if any(row.covers(key) and not row.holds(subject) for row in effects()):
+                continue  # nothing reads it: KEY-7
             usual = default if isinstance(default, (int, float)) else 1
             yield found("P24.number", key=key, value=value, usual=usual)
         elif want is int and isinstance(value, float):
