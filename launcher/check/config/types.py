@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.check.config.base import Findings
 from launcher.check.config.effects import effects
-from launcher.check.finding import found
+from launcher.check.finding import Level, found
 from launcher.check.subject import Subject
 from launcher.verl import defaults, hydra
 
@@ -25,6 +25,9 @@ NUMBERS = {
 
 ABOVE_ZERO = ("_parallel_size", "rollout.response_length")
 """Ends of keys by which veRL divides, or of which the engine requires at least 1."""
+
+WHOLE = ("ulysses_sequence_parallel_size", "rollout.response_length")
+"""Ends of keys that torch or the engine takes as whole numbers only; runs with 64.0 for others have worked."""
 
 
 def types(subject: Subject) -> Findings:
@@ -48,7 +51,8 @@ def types(subject: Subject) -> Findings:
             usual = default if isinstance(default, (int, float)) else 1
             yield found("P24.number", key=key, value=value, usual=usual)
         elif want is int and isinstance(value, float):
-            yield found("P24.whole", key=key, value=value, near=round(value))
+            level: Level = "error" if key.endswith(WHOLE) else "warning"
+            yield found("P24.whole", key=key, value=value, near=round(value), level=level)
         elif want is int and value == 0 and key.endswith(ABOVE_ZERO):
             usual = defaults.resolve(default, key, subject.get)
             yield found("P24.zero", key=key, usual=usual if isinstance(usual, int) and usual > 0 else 1)
