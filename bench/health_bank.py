@@ -53,6 +53,17 @@ class BankRun:
         """All steps that a program gets: those before the fork, and the run's own."""
         return self.before + self.steps
 
+    def checklist(self) -> Checklist:
+        """The rules, with what they would know of the run."""
+        rows = self.config.get("data.val_max_samples")
+        return Checklist(
+            self.config,
+            host_total_gb=HOST_GB,
+            vocabulary=self.vocabulary,
+            validation_rows=rows if isinstance(rows, int) and rows > 0 else None,
+            clock=False,
+        )
+
     @property
     def planted(self) -> int:
         """The step before the first one of the run itself: 0 except for a fork."""
@@ -96,7 +107,7 @@ def runs(half: str) -> list[BankRun]:
 
 def raised(run: BankRun) -> Iterator[LevelChange]:
     """Every rise to NOTICE or above in the run itself."""
-    judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=run.vocabulary, clock=False)
+    judge = run.checklist()
     for number, t, data in run.known:
         changes = judge.step(number, data, t=t)
         yield from (change for change in changes if change.rose and number > run.planted)

@@ -18,21 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import tomllib
-from health_bank import (
-    BANK,
-    DOCUMENT,
-    HOST_GB,
-    OF_THE_HOST,
-    BankRun,
-    about,
-    alarms,
-    interval,
-    per_thousand,
-    runs,
-    table,
-)
+from health_bank import BANK, DOCUMENT, OF_THE_HOST, BankRun, about, alarms, interval, per_thousand, runs, table
 
-from launcher.health.checklist import Checklist
 from launcher.health.verdict import sort
 from launcher.record.levels import Level
 
@@ -76,7 +63,7 @@ def judgements(half: str = "judged") -> list[Judgement]:
 
 def named(each: Judgement) -> str:
     """The first flag of the list as the screen sorts it, ten steps after the verdict or at the end; "" for none."""
-    judge = Checklist(each.run.config, host_total_gb=HOST_GB, vocabulary=each.run.vocabulary, clock=False)
+    judge = each.run.checklist()
     for number, t, data in each.run.known:
         if number > (each.step or 0) + SOON:
             break

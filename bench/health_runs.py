@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from launcher.metrics.records import parse_record
+from launcher.verl.config import LOSS_MODE
 
 LOGS = Path(__file__).parents[1] / "tests" / "data" / "logs"
 GPU_GB, HOST_GB = (80.0, 256.0)  # assumed: not in the logs; the training processes used 23-27 GB and 54-108 GB
@@ -45,7 +46,7 @@ class Run:
 
     @property
     def config(self) -> dict[str, object]:
-        return {"data.max_response_length": self.limit}
+        return {"data.max_response_length": self.limit, LOSS_MODE: "vanilla"}
 
 
 REAL = {"learning": 256, "grpo": 256, "two-gpus": 256, "cpu-toy": 8}

@@ -27,18 +27,6 @@ def _clipping(config: RunConfig) -> str | None:
     return f"the {mode} loss clips by design" if mode else None
 
 
-def _critic(config: RunConfig) -> str | None:
-    return f"no critic in this run ({config.estimator})" if config.has_critic is False else None
-
-
-def _validation(config: RunConfig) -> str | None:
-    return None if config.validates else "no validation in this run (trainer.test_freq, trainer.val_before_train)"
-
-
-def _separate(config: RunConfig) -> str | None:
-    return None if config.text(_MODE) in (None, "separate_async") else "trainer and rollout share their GPUs"
-
-
 def _tools(config: RunConfig) -> str | None:
     if any(config.text(key) for key in _TOOLS):
         return None
@@ -71,11 +59,15 @@ REASONS: dict[str, Callable[[RunConfig], str | None]] = {
     "always": lambda config: None,
     "reference": _reference,
     "clipping": _clipping,
-    "critic": _critic,
+    "critic": lambda config: f"no critic in this run ({config.estimator})" if config.has_critic is False else None,
     "groups": lambda config: "this estimator has no groups" if config.group_based is False else None,
-    "validation": _validation,
+    "validation": lambda config: (
+        None if config.validates else "no validation in this run (trainer.test_freq, trainer.val_before_train)"
+    ),
     "batch": lambda config: None if (config.number(BATCH) or 0) > 0 else f"{BATCH} is unknown",
-    "separate": _separate,
+    "separate": lambda config: (
+        None if config.text(_MODE) in (None, "separate_async") else "trainer and rollout share their GPUs"
+    ),
     "tools": _tools,
     "one update": _one_update,
     "sampling": _sampling,

@@ -114,7 +114,16 @@ def bounds(
                 if math.isfinite(limit.rung[2]):
                     figures.setdefault(figure, []).append(limit)
     return tuple(
-        _bound(words, now, limit, _rises(limit, shown, found), keys)
+        Bound(
+            *limit.rung,
+            metric=words,
+            now=now,
+            series=next((place for place, key in enumerate(keys) if key in limit.measure.metric), -1),
+            crossed=crossed(limit.now, *limit.rung[1:]),
+            holds=limit.on,
+            fixed=limit.measure.fixed,
+            rises=_rises(limit, shown, found),
+        )
         for (words, _, now, _), found in figures.items()
         for shown in [_counting(found, level)]
         for limit in shown
@@ -167,16 +176,3 @@ def _meet(milder: _Limit, worse: _Limit) -> bool:
     """Whether a limit that moves with the run has come to a fixed one of a milder level: `≥ 1` and `> 1`."""
     (level, side, value), (above, beside, least) = milder.rung, worse.rung
     return value == least and side[0] == beside[0] and level < above and milder.measure.fixed != worse.measure.fixed
-
-
-def _bound(words: str, now: float | None, limit: _Limit, rises: float | None, keys: Sequence[str]) -> Bound:
-    return Bound(
-        *limit.rung,
-        metric=words,
-        now=now,
-        series=next((place for place, key in enumerate(keys) if key in limit.measure.metric), -1),
-        crossed=crossed(limit.now, *limit.rung[1:]),
-        holds=limit.on,
-        fixed=limit.measure.fixed,
-        rises=rises,
-    )

@@ -205,11 +205,10 @@ def _astray(config: RunConfig) -> Source:
 def _kept(config: RunConfig) -> Source:
     """The mean return of a token as a share of the mean reward of a response.
 
-    With the reward at the last of L tokens, the return of the token that is k before it is gamma^k of the reward (veRL:
-    core_algos.py: compute_gae_advantage_return with lam 1, compute_reinforce_plus_plus_outcome_advantage), so their
-    mean is (1 - gamma^L) / (L * (1 - gamma)) of it. With a lower lam, returns get there as the critic learns. The
-    higher of this share and the one in the metrics counts: a reward within a response loses less than the formula
-    says, and where short responses score best, the metrics show a loss even without discounting.
+    With the reward at the last of L tokens, the token k before it gets gamma^k of it (veRL: core_algos.py:
+    compute_gae_advantage_return, compute_reinforce_plus_plus_outcome_advantage): (1 - gamma^L) / (L * (1 - gamma)) in
+    the mean. The higher of this share and the one in the metrics counts: a reward within a response loses less, and
+    where short responses score best, the metrics show a loss even without discounting.
     """
     gamma = config.number(GAMMA)
 

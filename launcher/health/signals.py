@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 
 from launcher.health import derived, keys
 from launcher.health.config import RunConfig
@@ -145,6 +146,10 @@ class Reward(Metric):
         """Whether there are enough values to tell whether it rises or falls."""
         return self.count >= _JUDGED
 
+    def error(self, answers: float) -> float:
+        """The largest standard error of the mean score of so many answers."""
+        return 0.5 * self.widest / math.sqrt(max(answers, 1))
+
     @property
     def waited(self) -> float:
         """Steps since the peak; nan within 5 % of the ceiling, where there is nothing better."""
@@ -178,7 +183,9 @@ class Validation:
         self.best_step = 0
         self.best_score = math.nan  # smoothed training score at that validation
         self.drops: deque[float] = deque(maxlen=2)
-        self.past: deque[tuple[float, float, float]] = deque(maxlen=10)  # training score, validation, prompt length
+        self.past: deque[tuple[float, Mapping[str, float], float]] = deque(
+            maxlen=10
+        )  # training score, validation, prompts
 
     @property
     def value(self) -> float:
@@ -200,15 +207,15 @@ class Validation:
 
     def update(self, step: int, data: Mapping[str, float], reward: Reward, prompt: float) -> None:
         """Takes in one record, which may hold a validation or not."""
-        found = [
-            value
+        found = {
+            key: value
             for key, value in data.items()
             if key.startswith(keys.VALIDATION) and keys.is_validation_score(key) and math.isfinite(value)
-        ]
+        }
         self.fresh = bool(found)
         if not found:
             return
-        value = sum(found) / len(found)
+        value = sum(found.values()) / len(found)
         self.count += 1
         self._values.append(value)
         self._noise.add(value)
@@ -218,21 +225,23 @@ class Validation:
             self.best, self.best_index, self.best_step = pair, self.count - 1, step
             self.best_score = reward.smooth
         self.drops.append(self.best - value)
-        self.past.append((reward.smooth, value, prompt))
+        self.past.append((reward.smooth, found, prompt))
 
     def gains(self, reward: Reward) -> tuple[float, float, bool]:
         """How far training and validation have risen since the lowest training score of the last ten validations.
 
-        Of the last two, the smaller rise of training and the larger one of validation, and whether the prompts are
-        about as long as then. The validation before the first step belongs to the first scores. Nan with fewer than 3.
+        Of the last two, the smaller rise of training and the larger one of validation, of the data source that rose
+        most: nobody knows which one training uses. Also whether the prompts are about as long as then. The validation
+        before the first step belongs to the first scores. Nan with fewer than 3.
         """
         if len(self.past) < 3:
             return math.nan, math.nan, False
-        points = [(reward.first if math.isnan(score) else score, *rest) for score, *rest in self.past]
+        points = [(reward.first if math.isnan(score) else score, found, long) for score, found, long in self.past]
         *earlier, before, last = points
-        score, value, length = min(earlier)
+        score, then, length = min(earlier, key=itemgetter(0))
+        gains = (now[1][key] - value for now in (before, last) for key, value in then.items() if key in now[1])
         alike = math.isnan(length) or abs(last[2] - length) <= _ALIKE * length
-        return min(before[0], last[0]) - score, max(before[1], last[1]) - value, alike
+        return min(before[0], last[0]) - score, max(gains, default=math.nan), alike
 
 
 class Signals:

@@ -56,6 +56,20 @@ def hacked(scores: Sequence[float], validated: float = 0.0, **more: float) -> St
     ]
 
 
+def validated(values: Sequence[float]) -> Steps:
+    return both(score([0.3] * len(values)), of("val-core/sums/acc/mean@1", values))
+
+
+def sources(*gains: float) -> Steps:
+    """A reward that rises, with a validation every fourth step on data sources that rise by a share of it."""
+    return both(hacked(RISING, gains[0]), *(of_source(n, gain) for n, gain in enumerate(gains[1:])))
+
+
+def of_source(n: int, gain: float) -> Steps:
+    key = f"val-core/source-{n}/reward/mean@1"
+    return [{key: gain * (x - RISING[0])} if step % 4 == 3 else {} for step, x in enumerate(RISING)]
+
+
 def adaptive(growth: float, fall: float, start: float = 0.001) -> Steps:
     """A coefficient of the KL that grows per step, and a reward that falls with it."""
     return [
@@ -68,6 +82,10 @@ def adaptive(growth: float, fall: float, start: float = 0.001) -> Steps:
 
 def rates(values: Sequence[float], **more: float) -> Steps:
     return [{"actor/grad_norm": 0.5, "actor/lr": x, **more} for x in values]
+
+
+def longer(first: float, usual: float, last: float) -> Steps:
+    return of("response_length/mean", [first] * 4 + [usual] * 12 + [last] * 4)
 
 
 def still(kl: Sequence[float], rate: float = 1e-6, **more: float) -> Steps:
@@ -114,6 +132,8 @@ EQUAL = {"critic/score/mean": 0.0, "critic/score/max": 0.0, "critic/score/min": 
 RISING = [0.1 + 0.035 * n for n in range(24)]
 EASIER = list(enumerate(hacked(RISING)))
 BF16 = {"actor_rollout_ref.actor.fsdp_config.model_dtype": "bfloat16"}
+DROP = validated([0.4, 0.5, 0.5, 0.38, 0.38])
+LEAVES = of("actor/kl_loss", [0.001] * 4 + [0.02 * n for n in range(16)])
 BETTER = score([0.1 + 0.02 * n for n in range(20)])
 PPO = {"actor_rollout_ref.actor.policy_loss.loss_mode": "vanilla"}
 CLIPPED = of("actor/pg_clipfrac", [0.4] * 5)
@@ -210,6 +230,15 @@ GATES = [
     Gate("validation stays", "HACK-1", hacked(RISING), WARN),
     Gate("validation stays, of 40 rows", "HACK-1", hacked(RISING), OK, None, {"validation_rows": 40}),
     Gate("validation rises too", "HACK-1", hacked(RISING, 0.9), OK),
+    Gate("it stays on all of ten sources", "HACK-1", sources(*[0.0] * 10), WARN),
+    Gate("it rises on one of ten sources", "HACK-1", sources(*[0.0] * 9, 0.9), OK),
+    Gate("responses grow with the reward", "HACK-1", both(hacked(RISING, 0.9)[:20], longer(30, 30, 60)), NOTICE),
+    Gate("growth without validation", "HACK-1", both(score(RISING[:20]), longer(30, 30, 60)), WARN),
+    Gate("back to the length of the start", "HACK-1", both(score(RISING[:20]), longer(60, 30, 60)), OK),
+    Gate("validation falls by less than its error", "VAL-1", DROP, OK, None, {"validation_rows": 12}),
+    Gate("it falls by more", "VAL-1", DROP, WARN, None, {"validation_rows": 2000}),
+    Gate("the KL leaves early while the reward rises", "KL-1", both(LEAVES, score(RISING[:20])), NOTICE),
+    Gate("it leaves without a gain", "KL-1", both(LEAVES, score([0.3] * 20)), WARN),
     Gate("the accuracy rises too", "HACK-1", hacked(RISING, **{"responses/audit": 0.8}), OK),
     Gate("prompts became shorter", "HACK-1", [s | {"prompt_length/mean": 60.0 - n} for n, s in EASIER], OK),
     Gate("the data has an order of its own", "HACK-1", hacked(RISING), OK, {"data.shuffle": False}),

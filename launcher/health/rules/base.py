@@ -16,7 +16,7 @@ from launcher.health.settings import Limits
 from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
 from launcher.record.fix import Fix
-from launcher.record.levels import CRITICAL, N_A, NOTICE, OK, WARM, WARN, Level
+from launcher.record.levels import CRITICAL, NOTICE, OK, WARM, WARN, Level
 
 
 @dataclass(frozen=True)
@@ -123,16 +123,16 @@ class Rule:
 
         Where the reward is missing or young, harm is unknown, and CRITICAL stays.
         """
-        levels = _PAYS if pays else _AS_IS
-        if not self.signals.harm and self.reward.judged:
-            levels = _HARMLESS_AND_PAYS if pays else _HARMLESS
+        levels = _SOFTER[pays, not self.signals.harm and self.reward.judged]
         return [(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
 
 
-_AS_IS: Mapping[Level, Level] = {}
-_PAYS = {WARN: NOTICE}
-_HARMLESS = {CRITICAL: WARN}
-_HARMLESS_AND_PAYS = {**_PAYS, **_HARMLESS}
+_SOFTER: Mapping[tuple[bool, bool], Mapping[Level, Level]] = {  # by whether a change pays, and is known to be harmless
+    (False, False): {},
+    (True, False): {WARN: NOTICE},
+    (False, True): {CRITICAL: WARN},
+    (True, True): {WARN: NOTICE, CRITICAL: WARN},
+}
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:
@@ -170,8 +170,3 @@ def lasting(reading: Reading) -> Reading:
 def warming(missing: int) -> Reading:
     """Not judged yet: so many more values are needed."""
     return Reading(WARM, f"needs {counted(missing, 'more step')}")
-
-
-def not_judged(reason: str) -> Reading:
-    """Not applicable, found out from the data."""
-    return Reading(N_A, reason)

@@ -1,6 +1,7 @@
 """CRIT-1: the critic of PPO."""
 
 import math
+from collections.abc import Sequence
 
 from launcher.core.format import number
 from launcher.health import keys
@@ -54,23 +55,21 @@ class CriticFit(Rule):
             return f"explained variance {number(middle)} (median of 5){still}"
 
         nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
-        if (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain:
-            parts = (self._own,) if loss.count <= _WARM else (self._own, self._loss)
-            return self.compare(message, lambda limits: [part(limits, x, usual) for part in parts], loss)
-        learns = middle < self.limits.raising["notice.explained"] and loss.falls
-        reading = self.compare(
-            message,
-            lambda limits: [
-                self._own(limits, x, usual),
-                self._loss(limits, x, usual),
-                self._share(limits, middle, learns),
-            ],
-        )
+        early = (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain
+        learns = not early and middle < self.limits.raising["notice.explained"] and loss.falls
+
+        def clauses(limits: Values) -> Sequence[Clause]:
+            found = [self._own(limits)]
+            if not early or loss.count > _WARM:
+                found.append(self._loss(limits, x, usual))
+            return found if early else [*found, self._share(limits, middle, learns)]
+
+        reading = self.compare(message, clauses)
         if worst(reading.raising[:2]) >= WARN:
             loss.refuse()
         return reading
 
-    def _own(self, limits: Values, x: float, usual: float) -> Clause:
+    def _own(self, limits: Values) -> Clause:
         """By the rewards' own scale: a loss that is far beyond it after five steps is bad from the first one on.
 
         The largest of a healthy critic in tests/data/bank is 3 times the squared range of rewards; of one whose loss

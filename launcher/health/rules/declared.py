@@ -11,9 +11,9 @@ from launcher.health.clauses import Clause, Measure, Rung, Values, ladder, worst
 from launcher.health.derived import keys_of
 from launcher.health.frame import Frame
 from launcher.health.metric import ROUNDING, Metric
-from launcher.health.rules.base import Rule, Setup, not_judged, warming
+from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.state import LASTING, Reading
-from launcher.record.levels import WARN
+from launcher.record.levels import N_A, WARN
 
 
 class _Value(float):
@@ -87,10 +87,10 @@ class Declared(Rule):
             return None
         found = [(each, each.take(each.metric)) for each in self._figures if each.metric.now == each.metric.now]
         if not found or not (data.any or found[0][0].metric is first):
-            return not_judged(data.missing) if data.missing and not first.count else None
+            return Reading(N_A, data.missing) if data.missing and not first.count else None
         first = found[0][0].metric
         if data.constant and first.count >= 5 and first.run == 0 and not any(first.last(20)):
-            return not_judged(data.constant)
+            return Reading(N_A, data.constant)
         if first.count < found[0][0].figure.after:
             return warming(found[0][0].figure.after - first.count)
         grown = [(each, x) for each, x in found if each.metric.count >= each.figure.after]

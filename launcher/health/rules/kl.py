@@ -53,8 +53,9 @@ class KlBlowUp(Rule):
                 (CRITICAL, ">", max(limits["critical.jump"], jump, critical)),
                 (CRITICAL, ">", max(limits["critical.early"], early, critical)),
             ]
-            if self.reward.young and not self.signals.harm:  # every policy leaves its reference
-                rungs[0] = (NOTICE, *rungs[0][1:])
+            if not self.signals.harm:  # every policy leaves its reference
+                spared = 3 if self.reward.rises else int(self.reward.young)
+                rungs[:spared] = [(NOTICE, side, value) for _, side, value in rungs[:spared]]
             found.append((x, self.weighed(rungs, self.reward.rises), _USUAL))
         return found
 

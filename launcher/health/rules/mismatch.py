@@ -41,10 +41,9 @@ class GrowingMismatch(Rule):
         def message(reading: Reading) -> str:
             grown = longer >= self.limits.raising["notice.length"]
             words = f"probability difference {number(mean)} (usual {number(usual)}), highest {number(highest)}"
-            grows = next((each for place, each in enumerate((diff, kl)) if reading.about(place, place + 1)), None)
-            if reading.level and grows:
-                name = "probability difference" if grows is diff else "rollout KL"
-                return f"smoothed {name} {number(grows.smooth)}, first steps {number(grows.start)}"
+            for place, (name, each) in enumerate({"probability difference": diff, "rollout KL": kl}.items()):
+                if reading.level and reading.about(place, place + 1):
+                    return f"smoothed {name} {number(each.smooth)}, first steps {number(each.start)}"
             return words + (f", responses {number(longer)} times as long" if grown else "")
 
         def clauses(limits: Values) -> Sequence[Clause]:

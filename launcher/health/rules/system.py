@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from launcher.core.format import duration, number, steps
 from launcher.health import keys
@@ -31,18 +31,6 @@ _SILENCE = Measure("seconds since the last step", span=POSITIVE)
 _BETWEEN = Measure("seconds above {} % between steps", span=POSITIVE)
 _GROWTH, _LEFT = Measure("smallest growth"), Measure("steps until full")
 _BOTH = frozenset(names[0].removeprefix(keys.PARTS) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
-
-
-class _Past(NamedTuple):
-    """What the time of a step is compared with, and its name."""
-
-    of: Callable[[Metric], float]
-    name: str
-    when: str = ""
-
-
-_USUALLY = _Past(lambda metric: metric.usual, "usual ")
-_LONG_AGO = _Past(lambda metric: metric.ago, "", " of 50 to 100 steps ago")
 
 
 class StepTime(Rule):
@@ -76,7 +64,8 @@ class StepTime(Rule):
             stage.see(frame.get(names))
         if time.known < FIRST:
             return warming(FIRST + 1 - time.known)
-        (ratio, beyond), (ago, long) = (self._times(core, past) for past in (_USUALLY, _LONG_AGO))
+        ratio, beyond = self._times(core, "usual", "usual ")
+        ago, long = self._times(core, "ago", "", " of 50 to 100 steps ago")
         host = HostLoad.of(frame.data)
         crowded = host is not None and host.crowded
         ending = f"; {host.words}" if host is not None and crowded and self._together() else ""
@@ -105,16 +94,16 @@ class StepTime(Rule):
         now, usual = ({name: getattr(each, of) for name, each in known.items()} for of in ("now", "usual"))
         return slow_together(now, usual)
 
-    def _times(self, core: float, past: _Past) -> tuple[float, Callable[[], str]]:
-        """How many times that of the past the step takes: the time, or where that is less the time per token.
+    def _times(self, core: float, of: str, name: str, when: str = "") -> tuple[float, Callable[[], str]]:
+        """How many times an estimate the step takes: the time, or where that is less the time per token.
 
         Longer responses do not slow a run down.
         """
-        then, cost = past.of(self._time), self._cost
+        then, cost = getattr(self._time, of), self._cost
         ratio = core / then
-        if cost.known and math.isfinite(cost.now) and (of_token := cost.now / past.of(cost)) < ratio:
-            return of_token, lambda: f"{number(of_token)}× the {past.name}time per token{past.when}"
-        return ratio, lambda: f"{number(ratio)}× the {past.name}{number(then)} s{past.when}"
+        if cost.known and math.isfinite(cost.now) and (of_token := cost.now / getattr(cost, of)) < ratio:
+            return of_token, lambda: f"{number(of_token)}× the {name}time per token{when}"
+        return ratio, lambda: f"{number(ratio)}× the {name}{number(then)} s{when}"
 
     def _core_time(self, frame: Frame, whole: float) -> float | None:
         """Seconds without validation and saving; None where nobody knows whether the whole contains them."""
@@ -250,11 +239,8 @@ class GpuMemory(_MemoryRule):
     words = "reserved"
 
     def _used(self, frame: Frame) -> float | None:
-        for row in keys.GPU_MEMORY:
-            found = [value for key in row if (value := frame.get((key,))) is not None]
-            if found:
-                return max(found)
-        return None
+        rows = ([value for key in row if (value := frame.get((key,))) is not None] for row in keys.GPU_MEMORY)
+        return next((max(found) for found in rows if found), None)
 
 
 class HostMemory(_MemoryRule):

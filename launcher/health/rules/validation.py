@@ -28,9 +28,12 @@ class ValidationDrop(Rule):
         span, noise = validation.span(self.reward), validation.noise
         drop = validation.drops[-1]
         twice = min(validation.drops) if validation.count >= 3 else 0.0
+        error = self.reward.error(self.setup.validation_rows or math.inf)
 
         def clauses(limits: Values) -> Sequence[Clause]:
-            notice, *serious = rungs(limits, ">", lambda at: max(at["span"] * span, at["sigmas"] * noise), FLAGS)
+            notice, *serious = rungs(
+                limits, ">", lambda at: max(at["span"] * span, at["sigmas"] * noise, at["errors"] * error), FLAGS
+            )
             return [
                 (drop, [notice], Measure("drop below the best")),
                 (twice, serious, Measure("drop below the best, two in a row")),
@@ -55,6 +58,8 @@ class RewardHacking(Rule):
         self._audit = setup.signals.of("AUDIT")
         self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
         self._flat: Clause = (math.nan, (), Measure())
+        self._gained = 0.0  # by validation, and by the training reward meanwhile
+        self._rose = 0.0
         self._true = False  # whether validation confirms the reward
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
@@ -65,8 +70,7 @@ class RewardHacking(Rule):
             self._flat = self._unconfirmed(validation)
         if min(reward.known, self._length.known) < 10:
             return warming(11 - min(reward.known, self._length.known))
-        rose, gained, _ = validation.gains(reward)
-        usual, now, usual_length = reward.usual, reward.then(0), self._length.usual
+        usual, now, usual_length = reward.usual, reward.then(0), max(self._length.usual, self._length.first)
         ratio = length / usual_length if usual_length > 0 else 1.0
 
         def message(reading: Reading) -> str:
@@ -74,7 +78,8 @@ class RewardHacking(Rule):
             if apart and gamed <= WARN:
                 return "training reward rises while validation falls"
             if flat and gamed <= WARN:
-                return f"validation changed by {number(gained)} while the training reward rose by {number(rose)}"
+                gained, rose = number(self._gained), number(self._rose)
+                return f"validation changed by {gained} while the training reward rose by {rose}"
             grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
             return f"reward {' vs usual '.join(distinct(now, usual))} (median of 3) {grew}"
 
@@ -101,12 +106,13 @@ class RewardHacking(Rule):
         """How far validation rose while the training reward did, for two validations; also whether it confirms it.
 
         Longer or shorter prompts, or data in an order of its own, may be easier; an accuracy that rises is a second
-        opinion. The error of a validation is that of as many answers as it has rows, of the fewest where unknown.
+        opinion. Where the rows of the validation are unknown, they are the fewest.
         """
         limits, reward = self.limits.raising, self.reward
-        rose, gained, alike = validation.gains(reward)
-        least, rows = limits["warn.rows"], self.setup.validation_rows or limits["warn.rows"]
-        error = 0.5 * reward.span / math.sqrt(max(rows, 1))
+        self._rose, self._gained, alike = validation.gains(reward)
+        rose, gained, least = self._rose, self._gained, limits["warn.rows"]
+        rows = self.setup.validation_rows or least
+        error = reward.error(rows)
         rise = max(reward.distance(limits["warn.training_span"], limits["warn.training_sigmas"]), 3 * error)
         enough = limits["warn.confirmed"] * rose
         accurate = self._audit.smooth - self._audit.start >= enough
@@ -118,12 +124,9 @@ class RewardHacking(Rule):
 
     def _divergence(self, validation: Validation) -> Clause:
         """How far validation has left its best pair for good while the training reward kept rising."""
-        limits, reward = self.limits.raising, self.reward
-        rise = reward.distance(limits["warn.training_span"], limits["warn.training_sigmas"])
-        most = max(
-            limits["warn.validation_span"] * validation.span(reward),
-            limits["warn.validation_sigmas"] * validation.noise,
-        )
+        at, reward = self.limits.raising.at["warn"], self.reward
+        rise = reward.distance(at["training_span"], at["training_sigmas"])
+        most = max(at["validation_span"] * validation.span(reward), at["validation_sigmas"] * validation.noise)
         lasts = validation.count >= 4 and validation.best_index <= validation.count - 4
         counts = lasts and reward.smooth > validation.best_score + rise
         fallen = validation.best - validation.pair() if counts else math.nan
@@ -139,7 +142,6 @@ class AuditedReward(Rule):
 
     id = "HACK-2"
     needs = (keys.AUDIT, keys.SCORE)
-
     reads = ("AUDIT",)
 
     def rate(self, frame: Frame, x: float, score: float) -> Reading:
