@@ -30,6 +30,7 @@ STALLED = 90.0
 """Seconds without a line after which a start-up that waits for CPUs counts as stalled."""
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
+_SAYS = re.compile(r": |\(")  # between the type of an exception and its message
 _PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
 _OWN = (
     Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
@@ -244,7 +245,8 @@ def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
     """The exception that ended the run, if one that said something else is shown as its cause."""
     raised = [error for error in log.final_errors if error.raised]
     ended = raised[-1:] if shown in raised else []
-    return [error.quote for error in ended if error.said not in f"{shown.message} {shown.told}"]
+    said = f"{shown.message} {shown.told}"
+    return [error.quote for error in ended if _SAYS.split(error.message, 1)[-1].strip("'\")")[:80] not in said]
 
 
 def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]) -> list[Quote]:

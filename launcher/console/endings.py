@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from launcher.console.causes import Cause, cause_of
 from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
+from launcher.console.entry import of_entry
 from launcher.console.error_line import Candidate, likeliest
 from launcher.console.evidence import Evidence
 from launcher.console.tracebacks import Quote
@@ -34,15 +35,9 @@ def finished(log: Evidence) -> Diagnosis:
         fixes = [Fix(changes=(MORE_EPOCHS,), why="(or trainer.total_training_steps) to continue training")]
         if log.resumed is not None and log.resumed < (log.total or 0):
             title = f"Finished without training: resumed at step {log.resumed} of {log.total}"
-            meaning = (
-                "No batch was left: the state of the data loader in the checkpoint (data.pt) is at the end of an epoch."
-            )
-            again = Fix(
-                "remove data.pt from the checkpoint",
-                alternative=True,
-                why=": the next epoch then begins from its first batch",
-            )
-            fixes = [Fix(changes=(MORE_EPOCHS,)), again]
+            meaning = "No batch was left: the loader's state in the checkpoint (data.pt) is at the end of an epoch."
+            again = Fix("remove data.pt from the checkpoint", why=", so that this epoch begins again")
+            fixes = [Fix(changes=(MORE_EPOCHS,)), replace(again, alternative=True)]
     if log.failed_prompts:
         meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
         fixes.append(Fix("run `ppo-tui check --reward FILE` to find what the reward function cannot read"))
@@ -66,16 +61,12 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         cause, error = hangs
         quotes.append(error.quote)
         meaning += f" The run hung before that: {cause.title[0].lower()}{cause.title[1:]}."
-        fixes.extend(cause.fixes)
+        fixes.extend(of_entry(log, cause, [error.quote], error.message, error).fixes)
     if log.failed_prompts and not log.step:
         quotes.append(log.quote("prompt_error"))
         meaning += f" {counted(log.failed_prompts, 'prompt').capitalize()} failed before the first step ended."
-        fixes.append(
-            Fix(
-                "run `ppo-tui check --reward FILE`",
-                why=": with a reward function that always raises, no step ever ends",
-            )
-        )
+        why = ": with a reward function that always raises, no step ever ends"
+        fixes.append(Fix("run `ppo-tui check --reward FILE`", why=why))
     if (repeated := log.facts.repeated) is not None:
         first, count = repeated
         quotes.insert(0, first)
@@ -191,11 +182,9 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
     if (reward := log.facts.only_reward) is None:
         return ended
     meaning = f"{ended.meaning} Every response got the reward {reward:g}."
-    prompt = Fix("read a prompt as the model got it, with its response: is the chat template the model's?")
-    score = Fix("run `ppo-tui check --reward FILE` to score rows of your data")
+    prompt = Fix("read a prompt as the model got it (its chat template?), and try rows: `ppo-tui check --reward FILE`")
     quotes = shorten([*ended.evidence, log.quote("step")])
-    fixes = (prompt, score, *ended.fixes)
-    return replace(ended, meaning=meaning, evidence=quotes, fixes=fixes, confidence="likely")
+    return replace(ended, meaning=meaning, evidence=quotes, fixes=(prompt, *ended.fixes), confidence="likely")
 
 
 def complete(log: Evidence) -> bool:

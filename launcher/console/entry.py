@@ -34,21 +34,11 @@ def of_entry(
 
     quotes = shorten(quotes)
     fixes, certain = _fixes(log, cause, "\n".join((message, *(quote.text for quote in quotes))), error)
-    return Diagnosis(
-        cause.id,
-        fill(cause.title),
-        fill(cause.meaning),
-        quotes,
-        tuple(fix.filled(fill) for fix in fixes),
-        confidence=_confidence(cause, certain),
-    )
-
-
-def _confidence(cause: Cause, certain: bool) -> Confidence:
-    """`certain`: whether a fix needs nothing that the run does not show."""
+    confidence: Confidence = "likely" if cause.level <= Level.BREAKDOWN else "unknown"
     if cause.level is Level.ROOT and not cause.several and certain:
-        return "exact"
-    return "likely" if cause.level <= Level.BREAKDOWN else "unknown"
+        confidence = "exact"
+    fixes = [fix.filled(fill) for fix in fixes]
+    return Diagnosis(cause.id, fill(cause.title), fill(cause.meaning), quotes, tuple(fixes), confidence=confidence)
 
 
 def _fixes(log: Evidence, cause: Cause, shown: str, error: ErrorLine | None) -> tuple[list[Fix], bool]:
@@ -63,11 +53,9 @@ def _fixes(log: Evidence, cause: Cause, shown: str, error: ErrorLine | None) -> 
     text = "\n".join((shown, device, *frames, *(f"{key}={value}" for key, value in given.items())))
     useful = [fix for fix in cause.fixes if not (fix.changes and all(_idle(each, given) for each in fix.changes))]
     first = [fix for fix in useful if re.search(fix.needs, text)]
-    found = [*first, *(fix for fix in useful if fix not in first and fix.when)]
-    if not found:
-        found = [_GUIDE if log.facts.device else cause.fixes[0]]
-    found = [replace(fix, needs="") for fix in found]
-    return [replace(found[0], alternative=False), *found[1:]], bool(first)
+    later = [fix for fix in useful if fix not in first and fix.when]
+    found = first + later or [_GUIDE if log.facts.device else cause.fixes[0]]
+    return [replace(fix, needs="", alternative=fix.alternative and fix is not found[0]) for fix in found], bool(first)
 
 
 def _idle(change: Change, given: Mapping[str, str]) -> bool:

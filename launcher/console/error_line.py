@@ -41,11 +41,6 @@ class ErrorLine:
         first = self.calls[0] if self.calls else ""
         return first if first.endswith((":<module>", ":_run_module_as_main")) else ""
 
-    @property
-    def said(self) -> str:
-        """The beginning of the message, without the exception's type."""
-        return re.split(r"(?:: |\()", self.message, maxsplit=1)[-1].strip("'\")")[:80]
-
     def fits(self, cause: Cause) -> bool:
         """Whether its context matches the `where` of this cause, and contradicts it nowhere."""
         whole = f"{self.context}\n{self.message}"

@@ -174,7 +174,7 @@ def test_rewards_that_never_differ_are_said() -> None:
     interrupted = "^CTraceback (most recent call last):\nKeyboardInterrupt\n"
     found = diagnosis_of(equal + interrupted)
     assert found.cause == "stopped" and "Every response got the reward 0" in found.meaning
-    assert "check --reward" in found.fixes[1].text
+    assert "check --reward" in found.fixes[0].text
     for log in (equal + step.format(4, "1.0"), step.format(1, "0.0")):
         assert "Every response" not in diagnosis_of(log + interrupted).meaning
 
