@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _COMMANDS = Path(__file__).parent / "cli" / "words.toml"
 REFERENCE = Path(__file__).with_name("reference.toml")
-"""Settings, options of `health:`, pages, and words that users look for."""
+"""Settings, pages, and words that users look for."""
 _LISTED = 3  # topics that the list names of each kind
 _FOUND = 10  # topics that a search lists
 _ESSENTIAL, _RULE = 0.08, 0.05  # weights
@@ -80,7 +80,7 @@ def listed() -> list[tuple[str, str, str]]:
 @cache
 def topics() -> tuple[Topic, ...]:
     """Every topic."""
-    kinds = (_fields, _health_options, _rules, _findings, _causes, _metrics, _settings, _pages, _commands, _recipes)
+    kinds = (_fields, _rules, _findings, _causes, _metrics, _settings, _pages, _commands, _recipes)
     return tuple(topic for kind in kinds for topic in kind())
 
 
@@ -101,11 +101,6 @@ def _settings() -> Iterator[Topic]:
         parts = [f"{word}: {row[key]}" for word, key in (("Set by", "by"), ("Default", "default")) if key in row]
         topic = _plain(name, "setting of config.yaml", "\n".join([f"{row['about']}.", *parts]))
         yield topic._replace(meaning=topic.meaning.partition("\n")[0])
-
-
-def _health_options() -> Iterator[Topic]:
-    for name, about in read_tables(REFERENCE)["health"].items():
-        yield _plain(f"health.{name}", "preset setting", about)
 
 
 def _pages() -> Iterator[Topic]:
@@ -197,7 +192,7 @@ def _causes() -> Iterator[Topic]:
 
 def _fields() -> Iterator[Topic]:
     from launcher.preset.fields import Spec
-    from launcher.preset.schema import FIELDS
+    from launcher.preset.schema import FIELDS, SETTINGS
     from launcher.preset.usual import BY_VERL_KEY
 
     def text(spec: Spec) -> str:
@@ -207,8 +202,9 @@ def _fields() -> Iterator[Topic]:
         usual = "".join(f"\nUsual: {each.words} ({each.source})" for each in BY_VERL_KEY.get(spec.key, ()))
         return f"{spec.help}\n\nValues: {spec.allowed}{unit}{key}{default}{usual}"
 
-    for name, spec in FIELDS.items():
-        yield Topic("preset field", name, "", spec.help, partial(text, spec), _ESSENTIAL if spec.essential else 0)
+    for name, spec in SETTINGS.items():
+        kind = "preset field" if name in FIELDS else "preset setting"
+        yield Topic(kind, name, "", spec.help, partial(text, spec), _ESSENTIAL if spec.essential else 0)
 
 
 def _recipes() -> Iterator[Topic]:

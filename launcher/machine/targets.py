@@ -53,7 +53,8 @@ def message(events: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     first, worst = events[0], max(events, key=_weight)
     lines = [_line(event) for event in events]
     where = f"ppo-tui attach {first['run']}"
-    headline = worst["state"] if worst["kind"] == "exit" else f"{worst['to']} {worst['rule']}"
+    kind = worst["kind"]
+    headline = worst["state"] if kind == "exit" else "hang" if kind == "stall" else f"{worst['to']} {worst['rule']}"
     title = f"{headline} · {first['name']}"
     return clean(title)[:_TITLE], "\n".join(map(clean, lines))[:_BODY] + f"\n{where}"
 
@@ -68,6 +69,8 @@ def _line(event: Mapping[str, Any]) -> str:
     if event["kind"] == "exit":
         flags = f", {event['verdict']}" if event.get("verdict") else ""
         return f"{event['state']} at step {event['step']}{flags}" + (f": {event['error']}" if event["error"] else "")
+    if event["kind"] == "stall":
+        return f"{event['stage']}: {event['title']}"
     cause = f" (from {event['cause']})" if event.get("cause") else ""
     return f"step {event['step']}: {event['rule']} {event['to']}{cause}: {event['message']}"
 

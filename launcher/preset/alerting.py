@@ -1,87 +1,44 @@
 """The options of a preset's `health:` block that are about acting on a flag; `launcher.health` has those about limits.
 
-health:
-  on_alert: [curl, -sd, "@-", https://ntfy.sh/my-runs]   # an argument list; the event comes as JSON on stdin
-  alert_to: [phone]           # names under alerts: in config.yaml; all of them unless it is given, none with []
-  stop_on: [NUM-1, KL-1]      # off unless named
-  stop_at: checkpoint         # or now, the default
-  checkpoint_on: [REW-1]      # rules that have veRL save a checkpoint when they become WARN or CRITICAL
-  grace_steps: 3              # steps that a rule must stay CRITICAL; none for NUM-1 and ERR-1
-  retry: 2                    # how often a failed run is continued when its cause may be gone; never by default
-  notify: [toast, bell, osc9] # what an open screen may do; bell and osc9 only when CRITICAL or at the end
+They are described in fields.toml.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
 from launcher.health.catalogue import rules
 from launcher.health.settings import read
+from launcher.preset.schema import SETTINGS
 from launcher.settings import read_alerts
 
-STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
+OPTIONS = {spec.path[1]: spec for spec in SETTINGS.values() if spec.path[0] == "health" and len(spec.path) > 1}
+del OPTIONS["preset"]  # of the limits
+STOPPERS = OPTIONS["stop_on"].choices
 """Rules for which a run may be ended: they are seldom wrong."""
-NOTICES = ("toast", "bell", "osc9")
-
-
-def _words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
-
-
-def _whole(most: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and 0 <= value <= most
-
-
-class _Option(NamedTuple):
-    """The values that `fits`, how they are kept, and the hint for others; of a list that is kept as a set, the words
-    that it may have.
-    """
-
-    hint: str
-    fits: Callable[[Any], bool]
-    kept: Callable[[Any], Any] = lambda value: value
-    known: Sequence[str] = ()
-
-
-def _some_of(known: Sequence[str]) -> _Option:
-    return _Option(f"use a list of {', '.join(known)}", lambda value: isinstance(value, list), frozenset, known)
-
-
-OPTIONS = {
-    "on_alert": _Option("use a list of words, such as [notify-send, ppo-tui]", _words, tuple),
-    "alert_to": _Option("use a list of names under alerts: in config.yaml", _words, tuple),
-    "stop_on": _some_of(STOPPERS),
-    "stop_at": _Option("use now or checkpoint", lambda value: value in ("now", "checkpoint")),
-    "checkpoint_on": _some_of(tuple(rules())),
-    "grace_steps": _Option("use a number of steps from 0 to 1000", _whole(1000)),
-    "retry": _Option("use a number of retries from 0 to 100", _whole(100)),
-    "notify": _some_of(NOTICES),
-}
-_NULL = ("on_alert", "alert_to", "stop_on", "checkpoint_on")  # may be null, which is the default
 
 
 @dataclass(frozen=True)
 class AlertSettings:
     """The options of a preset's `health:` block that are about acting."""
 
-    on_alert: tuple[str, ...] = ()
-    alert_to: tuple[str, ...] | None = None
-    stop_on: frozenset[str] = frozenset()
-    stop_at: str = "now"
-    checkpoint_on: frozenset[str] = frozenset()
-    grace_steps: int = 3
-    retry: int = 0
-    notify: frozenset[str] = frozenset(NOTICES)
+    on_alert: tuple[str, ...]
+    alert_to: list[str] | None
+    stop_on: frozenset[str]
+    stop_at: str
+    checkpoint_on: frozenset[str]
+    grace_steps: int
+    retry: int
+    notify: frozenset[str]
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> "AlertSettings":
         """Checks and takes the options. Raises UserError."""
-        given = {name: settings[name] for name in OPTIONS if name in settings}
-        return cls(
-            **{name: _read(name, value) for name, value in given.items() if value is not None or name not in _NULL}
-        )
+        found = {name: _checked(name, settings.get(name, spec.default)) for name, spec in OPTIONS.items()}
+        found |= {name: frozenset(found[name] or ()) for name in ("stop_on", "checkpoint_on", "notify")}
+        return cls(**found | {"on_alert": tuple(found["on_alert"] or ())})
 
     def targets(self) -> list[str]:
         """The names of the targets in config.yaml that get the alerts. Raises UserError for one that is not there."""
@@ -104,11 +61,13 @@ def check_health(settings: Mapping[str, Any]) -> None:
     AlertSettings.read(settings).targets()
 
 
-def _read(name: str, value: Any) -> Any:
-    option = OPTIONS[name]
-    if not option.fits(value):
-        raise UserError(f"health.{name} is {value!r}", option.hint)
-    for each in value if option.known else ():
-        if each not in option.known:
-            raise UserError(f"health.{name}: {each!r} is not allowed", near_hint(str(each), option.known, option.hint))
-    return option.kept(value)
+def _checked(name: str, value: Any) -> Any:
+    spec = OPTIONS[name]
+    known = tuple(rules()) if name == "checkpoint_on" else spec.choices
+    if not spec.allows(value):
+        raise UserError(f"health.{name} is {value!r}", f"use {spec.allowed}")
+    for each in value if known and isinstance(value, list) else ():
+        if each not in known:
+            hint = near_hint(each, known, f"use a list of {', '.join(known)}")
+            raise UserError(f"health.{name}: {each!r} is not allowed", hint)
+    return value

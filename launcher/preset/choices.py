@@ -8,10 +8,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
+from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
 from launcher.preset.layers import Where, declarable
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import SETTINGS
+from launcher.settings import read_alerts
 from launcher.verl.config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
 from launcher.verl.defaults import NEWEST, leaves, tree
 
@@ -24,9 +26,12 @@ def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, fo
 
     Files are those of the folder that the text names, relative ones from `folder`; folders end in `/`.
     """
-    spec = FIELDS.get(".".join(where))
+    spec = SETTINGS.get(".".join(where))
     if spec is None:
         return []
+    if list[str] in spec.types and (words := _listed(where, spec)):
+        before, comma, last = text.strip("[]").rpartition(",")
+        return [f"{before}{comma}{' ' * len(comma)}{name}" for name in _fitting(words, last, fresh)]
     if spec.choices:
         return _fitting(spec.choices, text, fresh)
     if bool in spec.types:
@@ -46,6 +51,16 @@ def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, fo
     if spec.kind == "path" or where == ("extends",) or (spec.kind and text.startswith(("/", "~", ".", "$"))):
         named += files(text, folder, fresh=fresh)
     return named
+
+
+def _listed(where: Where, spec: Spec) -> Sequence[str]:
+    """The words of which a list is made; empty for any words."""
+    from launcher.health.catalogue import rules
+
+    if where == ("health", "alert_to"):
+        with contextlib.suppress(UserError):
+            return list(read_alerts())
+    return list(rules()) if where == ("health", "checkpoint_on") else spec.choices
 
 
 def files(text: str, folder: Path, *, fresh: bool = False) -> list[str]:

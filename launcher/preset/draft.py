@@ -330,7 +330,9 @@ def _read(path: Path, text: str) -> DraftReading:
     found = layers.read(raw, place, path.parent)
     errors = {where: str(error) for where, error in found.refused.items()} | values_errors(found.layer)
     if why := unhealthy(raw.get("health")):
-        errors["health",] = why
+        parts = ((str(name), unhealthy({name: value})) for name, value in raw["health"].items())
+        named: dict[Where, str] = {("health", name): said for name, said in parts if said}
+        errors |= named or {("health",): why}
     parent: Layer = {}
     recipe: Layer = {}
     try:

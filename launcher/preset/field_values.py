@@ -8,7 +8,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean, hint_of
 from launcher.preset import layers, yaml_text
 from launcher.preset.layers import Layer, Where
-from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.schema import BY_KEY, FIELDS, SETTINGS
 from launcher.verl import hydra, versions
 
 _NULLS = ("null", "~")
@@ -47,7 +47,7 @@ def field_named(key: str) -> str:
 
 def typed(where: Where, text: str) -> Any:
     """The value of a typed text; a field for text needs no quotes."""
-    text, spec = text.strip(), FIELDS.get(".".join(where))
+    text, spec = text.strip(), SETTINGS.get(".".join(where))
     if where[0] == "env":
         return text
     if spec is None:
@@ -56,6 +56,8 @@ def typed(where: Where, text: str) -> Any:
         return None if text in _NULLS and spec.nullable else text
     lists = any(get_origin(kind) is list for kind in spec.types)
     value = yaml_text.value_of(text)
+    if spec.kind == "command" and isinstance(value, str):
+        return text.split()
     if lists and isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
@@ -66,6 +68,8 @@ def check(where: Where, value: Any, folder: Path) -> str | None:
     nested: Any = value
     for name in reversed(where):
         nested = {name: nested}
+    if where[0] == "health":
+        return unhealthy(nested["health"])
     reading = layers.read(nested, lambda _: ".".join(where), folder)
     return next((str(error) for error in reading.refused.values()), None) or next(
         iter(errors(reading.layer).values()), None

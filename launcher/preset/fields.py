@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from launcher.core.tables import record
 from launcher.verl.algorithms import estimators, losses
 
-Kind = Literal["", "path", "path or name"]
+Kind = Literal["", "path", "path or name", "command"]
 Scale = Literal["", "125", "double", "divisor", "step"]
 """How a stepper reaches the next value: 1-2-5 of each power of ten, times two, the divisors that the batch allows,
 a fixed step. "" has no next value: text, switches, choices.
@@ -66,6 +66,8 @@ class Spec:
         """The allowed values in words: `a number of at least 0 and at most 1, or null`."""
         if self.offers:
             return f"{', '.join(self.offers)}, or a name registered in veRL"
+        if list[str] in self.types and (self.choices or self.kind == "command"):
+            return f"a list of {', '.join(self.choices) or 'words'}" + (", or null" if self.nullable else "")
         words = [_WORDS[get_origin(kind) or kind] for kind in self.types] or ["one of " + ", ".join(self.choices)]
         named = (("above", self.gt), ("of at least", self.ge), ("below", self.lt), ("at most", self.le))
         limits = " and ".join(f"{word} {limit}" for word, limit in named if limit is not None)
@@ -119,6 +121,12 @@ def rows(tables: Mapping[str, Any]) -> Iterator[Spec]:
         for name, row in table["fields"].items():
             path = (name,) if group in UNGROUPED else (group, name)
             yield _spec(path, table.get("prefix", ""), dict(row), tables["choices"], offers)
+
+
+def options(tables: Mapping[str, Any]) -> Iterator[Spec]:
+    """The options of `health:` in fields.toml."""
+    for name, row in tables["health"].items():
+        yield _spec(("health", name), "", dict(row), {}, {})
 
 
 def _spec(

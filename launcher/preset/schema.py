@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from launcher.core.tables import read_tables
-from launcher.preset.fields import UNGROUPED, Spec, rows
+from launcher.preset.fields import UNGROUPED, Spec, options, rows
 from launcher.verl import programs
 from launcher.verl.defaults import PPO, is_verl
 
@@ -14,6 +14,9 @@ TABLES = read_tables(Path(__file__).with_name("fields.toml"))
 
 FIELDS: dict[str, Spec] = {spec.name: spec for spec in rows(TABLES)}
 """Every field by its dotted name, in the order of the command line."""
+
+SETTINGS: dict[str, Spec] = {**FIELDS, **{spec.name: spec for spec in options(TABLES)}}
+"""The fields, and the options of `health:` by names such as `health.stop_on`."""
 
 BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
 """The field that covers a veRL key (as the newest version calls it, without `+`)."""

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from editing import HOME, LARGE, MINE, checked, chosen, editor, head, text_of
 from pilots import assert_fits, message, until
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
@@ -305,3 +306,26 @@ async def test_a_filter_is_shown_and_esc_keeps_the_field(mine: Path) -> None:
         await pilot.press("escape")
         await until(pilot, lambda: "/kl.coef" not in head(pilot))
         assert chosen(pilot) == "kl.coef" and "model.path" in pilot.app.screen.query_one(FormLines).keys
+
+
+async def test_alerts_are_found_edited_with_checks_and_tested(mine: Path, home: Path) -> None:
+    got = home / "got.json"
+    async with editor().run_test(size=HOME) as pilot:
+        draft, lines = pilot.app.screen.draft, pilot.app.screen.query_one(FormLines)
+        await pilot.press("slash", *"alert", "enter")
+        await until(pilot, lambda: chosen(pilot) == "health.on_alert")
+        assert {"health.alert_to", "health.notify"} <= set(lines.keys)
+        await pilot.press("enter", *f"tee {got}", "enter")
+        await until(pilot, lambda: draft.value(("health", "on_alert")) == ["tee", str(got)])
+        await pilot.press("slash", *"stop_on", "enter", "enter", *"KL-1, NUM9", "enter")
+        await until(pilot, lambda: "health.stop_on: 'NUM9' is not allowed" in text_of(pilot, "#value-note"))
+        await pilot.press("backspace", "backspace", "tab", "enter")
+        await until(pilot, lambda: draft.value(("health", "stop_on")) == ["KL-1", "NUM-1"])
+        await pilot.press("a", "t")
+        await until(pilot, lambda: "on_alert: sent to tee" in "".join(map(str, said(pilot))))
+        assert '"rule":"KL-1"' in got.read_text()
+
+
+def said(pilot: Any) -> list[object]:
+    """The texts of the page on top."""
+    return [each.content for each in pilot.app.screen.query(Static)]

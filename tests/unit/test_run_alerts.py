@@ -19,7 +19,7 @@ from launcher.record.events import Alert, EventLog
 from launcher.record.layout import create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.runs.supervise.alerts import AlertCommand, StopRule
+from launcher.runs.supervise.alerts import AlertCommand, StopRule, send_test
 
 CRITICAL, OK = Level.CRITICAL, Level.OK
 
@@ -27,14 +27,14 @@ CRITICAL, OK = Level.CRITICAL, Level.OK
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"on_alert": "notify-send x"}, "use a list of words"),
-        ({"on_alert": ["x", 1]}, "use a list of words"),
+        ({"on_alert": "notify-send x"}, "use a list of words, or null"),
+        ({"on_alert": ["x", 1]}, "use a list of words, or null"),
         ({"stop_on": ["NUM1"]}, "did you mean 'NUM-1'"),
         ({"stop_on": "NUM-1"}, "a list of"),
         ({"stop_on": ["LEN-1"]}, "a list of"),
-        ({"stop_at": "later"}, "now or checkpoint"),
-        ({"grace_steps": -1}, "0 to 1000"),
-        ({"grace_steps": True}, "0 to 1000"),
+        ({"stop_at": "later"}, "one of now, checkpoint"),
+        ({"grace_steps": -1}, "at least 0 and at most 1000"),
+        ({"grace_steps": True}, "at least 0 and at most 1000"),
     ],
 )
 def test_wrong_options_are_one_sentence(settings: dict[str, Any], sentence: str) -> None:
@@ -44,8 +44,8 @@ def test_wrong_options_are_one_sentence(settings: dict[str, Any], sentence: str)
 
 
 def test_nothing_acts_unless_it_is_asked_for() -> None:
-    assert AlertSettings.read({"preset": "sensitive"}) == AlertSettings()
-    assert StopRule(AlertSettings(), 20).due({"NUM-1": CRITICAL}, 1) is None
+    assert AlertSettings.read({"preset": "sensitive"}) == AlertSettings.read({})
+    assert StopRule(AlertSettings.read({}), 20).due({"NUM-1": CRITICAL}, 1) is None
 
 
 def test_the_command_gets_the_event_on_stdin_and_never_through_a_shell(tmp_path: Path) -> None:
@@ -230,6 +230,26 @@ def test_targets_get_the_run_the_verdict_the_value_and_the_command(inbox: list[d
         "finished at step 30, CRITICAL",
         "ppo-tui attach 7f3a1c",
     ]
+
+
+def test_a_hang_has_a_message_of_its_own() -> None:
+    hang = {"reason": "reward", "title": "The reward function does not return", "stage": "reward"}
+    title, body = targets.message([{"run": "7f3a1c", "name": "toy", "dir": "/", "kind": "stall", "t": 3.0, **hang}])
+    assert title == "hang · toy"
+    assert body.splitlines() == ["reward: The reward function does not return", "ppo-tui attach 7f3a1c"]
+
+
+@pytest.mark.slow
+def test_a_test_shows_what_the_command_and_each_target_got(inbox: list[dict[str, Any]], tmp_path: Path) -> None:
+    got = tmp_path / "got.json"
+    settings = AlertSettings.read({"on_alert": ["tee", str(got)]})
+    command, told, phone, gone = send_test(settings, "toy")
+    assert command == "on_alert: sent to tee" and json.loads(told) == json.loads(got.read_text())
+    assert json.loads(told)["to"] == "CRITICAL" and json.loads(told)["name"] == "toy"
+    assert inbox[0]["title"] in phone and inbox[0]["message"] in phone and phone.startswith("phone: sent to ntfy")
+    assert gone.startswith("gone: the service did not take the message") and "hush" not in gone
+    missing = AlertSettings.read({"on_alert": ["/no/such"], "alert_to": []})
+    assert next(send_test(missing, "toy")) == "on_alert: cannot run /no/such: No such file or directory"
 
 
 def test_alerts_that_wait_are_sent_when_the_run_ends(inbox: list[dict[str, Any]]) -> None:

@@ -50,5 +50,5 @@ def test_without_a_checkpoint_there_is_nothing_to_continue_from(run: RunDir) -> 
 
 def test_a_number_of_retries_is_a_number() -> None:
     assert AlertSettings.read({"retry": 2}).retry == 2
-    with pytest.raises(UserError, match="is -1; use a number"):
+    with pytest.raises(UserError, match="is -1; use a whole number"):
         AlertSettings.read({"retry": -1})

@@ -3,15 +3,21 @@
 import contextlib
 import queue
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from subprocess import DEVNULL, PIPE
 
 import orjson
 
+from launcher.core.errors import UserError
 from launcher.core.text import clean
+from launcher.machine import targets
 from launcher.preset.alerting import AlertSettings
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
+from launcher.settings import read_alerts
 
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
@@ -59,31 +65,9 @@ class AlertCommand:
 
     def _work(self) -> None:
         while events := self._next():
-            try:
-                failure = self._run(events)
-            except Exception as error:  # an argument with a null byte, a full process table: the next alert may pass
-                failure = f"cannot run {self._argv[0]}: {getattr(error, 'strerror', None) or error}"
-            if failure:
+            if failure := _call(self._argv, events if self._pause else events[0]):
                 with contextlib.suppress(Exception):  # the disk may be full
                     self._report(f"{self._name}: {failure}")
-
-    def _run(self, events: list[Mapping[str, object]]) -> str:
-        """Calls the command; returns why it failed. Raises whatever prevents the call."""
-        try:
-            done = subprocess.run(
-                self._argv,
-                input=orjson.dumps(events if self._pause else events[0]),
-                timeout=TIME_LIMIT,
-                check=False,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
-        except subprocess.TimeoutExpired:
-            return f"{self._argv[0]} was killed after {TIME_LIMIT:.0f} s"
-        if not done.returncode:
-            return ""
-        errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
-        return f"{self._argv[0]} failed with exit code {done.returncode}" + (f": {errors[-1]}" if errors else "")
 
     def _next(self) -> list[Mapping[str, object]]:
         """The alerts for one call of the command; empty at the end."""
@@ -103,6 +87,41 @@ class AlertCommand:
                 self._queue.put(None)  # the end, for the next call
         self._due = time.monotonic() + self._pause
         return events
+
+
+def _call(argv: Sequence[str], told: object, folder: str | None = None) -> str:
+    """Calls a command with JSON on its stdin; returns why it failed."""
+    try:
+        given = orjson.dumps(told)
+        done = subprocess.run(
+            argv, input=given, timeout=TIME_LIMIT, check=False, stdout=DEVNULL, stderr=PIPE, cwd=folder
+        )
+        errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
+        failed = f"{argv[0]} failed with exit code {done.returncode}" + (f": {errors[-1]}" if errors else "")
+        return failed if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        return f"{argv[0]} was killed after {TIME_LIMIT:.0f} s"
+    except Exception as error:  # an argument with a null byte, a full process table: the next alert may pass
+        return f"cannot run {argv[0]}: {getattr(error, 'strerror', None) or error}"
+
+
+def send_test(alerts: AlertSettings, name: str) -> Iterator[str]:
+    """Sends a test to the command and the targets of a preset, and yields what each got. Raises UserError."""
+    folder = tempfile.gettempdir()
+    change = LevelChange(27, "KL-1", Level.WARN, Level.CRITICAL, "a test of the alerts: no run is in trouble")
+    event = {"run": "test", "name": name, "dir": folder, "kind": change.kind, **change.to_json()}
+    title, body = targets.message([event])
+    if alerts.on_alert:
+        yield f"on_alert: {_call(alerts.on_alert, event, folder) or f'sent to {alerts.on_alert[0]}'}"
+        yield orjson.dumps(event).decode()
+    known = read_alerts()
+    for each in alerts.targets():
+        try:
+            targets.send(each, known[each], title, body)
+        except UserError as error:
+            yield str(error)
+        else:
+            yield f"{each}: sent to {targets.service(known[each])}\n{title}\n{body}"
 
 
 class StopRule:

@@ -75,7 +75,7 @@ def notify_ways(info: RunInfo) -> frozenset[str]:
     try:
         return AlertSettings.read(info.health).notify
     except UserError:  # a run of a version that allowed other settings
-        return AlertSettings().notify
+        return AlertSettings.read({}).notify
 
 
 def _flag(change: LevelChange) -> Notice:

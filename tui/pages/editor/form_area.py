@@ -14,7 +14,7 @@ from launcher.preset.choices import choices, new_keys, step, verl_keys
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import check, typed, where_of
 from launcher.preset.layers import Where
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import SETTINGS
 from launcher.verl.defaults import NEWEST
 from launcher.verl.versions import newest
 from tui.kit.drawing.glyphs import DASH
@@ -114,7 +114,7 @@ class FormArea(Container):
             self.edit(partial(self.draft.unset, self.form.where(name)))
 
     def on_form_lines_stepped(self, event: FormLines.Stepped) -> None:
-        spec = FIELDS.get(self.lines.cursor or "")
+        spec = SETTINGS.get(self.lines.cursor or "")
         if spec is None or self.refused():
             return
         value = step(spec, self.draft.value(spec.path), event.up, self.form.config)
@@ -135,7 +135,7 @@ class FormArea(Container):
         where, text = self.form.where(name), self.form.text(name)
         self._place_at(name)
         self.call_after_refresh(self._place_at, name)  # a form that was hidden has a size then
-        spec = FIELDS.get(name)
+        spec = SETTINGS.get(name)
         self.box.open(
             "" if text == DASH else text,
             lambda text, fresh: choices(

@@ -14,7 +14,7 @@ from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
 from launcher.preset.layers import Where
-from launcher.preset.schema import FIELDS, TITLES, fields_of
+from launcher.preset.schema import SETTINGS, TITLES, fields_of
 from launcher.preset.settle import shown_name
 from launcher.preset.usual import usual_of
 from launcher.preset.yaml_text import shown
@@ -28,7 +28,7 @@ from tui.kit.run_words import reference
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
 FREE = {
     "env": "Environment of veRL",
-    "health": "Health rules",
+    "health": "Alerts, stop rules, limits of health rules",
     "usual": "Usual ranges",
     "sweep": "Sweep",
     "overrides": "Other veRL keys",
@@ -59,7 +59,8 @@ class Form:
             specs = [spec for spec in fields_of(group) if spec.name not in FREE]
             found += self._block(title, [s.path for s in specs if everything or self._is_shown(s)], query)
         for group, title in FREE.items():
-            known = dict.fromkeys((*self.reading.places, *self.reading.base, *self.reading.errors))
+            options = (spec.path for spec in SETTINGS.values() if everything and len(spec.path) > 1)
+            known = dict.fromkeys((*options, *self.reading.places, *self.reading.base, *self.reading.errors))
             found += self._block(title, [where for where in known if where[0] == group], query)
         strange = [where for where in self.reading.errors if where[0] not in FREE and not _is_field(where)]
         return found + self._block("Unknown", strange, query)
@@ -90,7 +91,7 @@ class Form:
 
     def where(self, name: str) -> Where:
         """The value that a line is about."""
-        spec = FIELDS.get(name)
+        spec = SETTINGS.get(name)
         if spec is not None:
             return spec.path
         known = [*self.reading.places, *self.reading.base, *self.reading.errors, *self.changed]
@@ -106,9 +107,9 @@ class Form:
 
     def default(self, name: str) -> Any:
         """veRL's own value of an unset field."""
-        spec = FIELDS.get(name)
+        spec = SETTINGS.get(name)
         if spec is None or not spec.key:
-            return None
+            return spec and spec.default
         return spec.from_verl(self.config.get(spec.key))
 
     def line(self, name: str, columns: int) -> Row:
@@ -124,7 +125,7 @@ class Form:
         label = where[-1] if _is_field(where) else name
         at = value_column(columns)
         row: Row = [(" ", "text"), (sign, role), (" ", "text"), *crop([(label, "text")], at - 4)]
-        spec = FIELDS.get(name)
+        spec = SETTINGS.get(name)
         text = clean(self.text(name))
         unit = f" {spec.unit}" if spec and spec.unit else ""
         if text == "1":  # "1 response", "1 process"
@@ -160,7 +161,7 @@ class Form:
 
     def about(self, name: str, columns: int, rows: int) -> list[Row]:
         """Meaning, allowed values and other values of the chosen field, in so many rows."""
-        where, spec = self.where(name), FIELDS.get(name)
+        where, spec = self.where(name), SETTINGS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
         said = [spec.help if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, a o to open the file.")]
@@ -193,7 +194,7 @@ class Form:
 
 _FREE_ABOUT = {
     "env": "An environment variable for veRL; export secrets in the shell instead.",
-    "health": "A limit of a health rule or an action on alerts.",
+    "health": "A limit of a health rule.",
     "usual": "The lowest and highest usual value of a field in this preset.",
     "sweep": "Values of a setting that 'ppo-tui sweep' combines.",
     "overrides": "A veRL key without a preset field, passed unchanged.",
@@ -201,7 +202,7 @@ _FREE_ABOUT = {
 
 
 def _is_field(where: Where) -> bool:
-    return ".".join(where) in FIELDS
+    return ".".join(where) in SETTINGS
 
 
 def flag_advice(key: str) -> list[str]:
@@ -229,7 +230,7 @@ def value_column(columns: int) -> int:
 
 def fits(name: str, query: str) -> bool:
     """Whether the typed text fits a field: its name, its veRL key or its meaning."""
-    spec: Spec | None = FIELDS.get(name)
+    spec: Spec | None = SETTINGS.get(name)
     texts = [name, spec.key, spec.help] if spec else [name]
     return all(
         letters(name.lower(), word) >= _NEAR or any(word in text.lower() for text in texts)
@@ -241,7 +242,7 @@ def best(names: Sequence[str], query: str) -> str | None:
     """The field that fits best: by its words, then by letters."""
 
     def fit(name: str) -> tuple[float, int]:
-        about = FIELDS[name].help if name in FIELDS else ""
+        about = SETTINGS[name].help if name in SETTINGS else ""
         return score(query, Words(name, meaning=about)), letters(name.lower(), query.lower().strip() or name)
 
     return max((name for name in names if not name.startswith((HEADING, NOTE, TEXT))), key=fit, default=None)

@@ -16,9 +16,9 @@ from launcher.core.text import clean
 from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import SETTINGS
 from launcher.record.layout import RunDir
-from tui.kit.actions.background import reported
+from tui.kit.actions.background import in_background, reported
 from tui.kit.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
@@ -69,6 +69,7 @@ def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
 
 POLL = 2.0  # seconds between looks at the file
 FORM = "form"
+_ACTING = ("undo", "redo", "recipe", "outside", "save", "save_as", "launch", "test_alerts")  # not where read-only
 ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
@@ -206,7 +207,7 @@ class EditorScreen(Page[None]):
         self._show_page()
 
     def refusal(self, action: str) -> str | None:
-        if self.read_only and action in ("undo", "redo", "recipe", "outside", "save", "save_as", "launch"):
+        if self.read_only and action in _ACTING:
             return READ_ONLY
         if action in ("undo", "redo") and not (self.draft.undoable if action == "undo" else self.draft.redoable):
             return f"nothing to {action}"
@@ -240,7 +241,7 @@ class EditorScreen(Page[None]):
         if self.page == "findings":
             finding = self.query_one(Findings).chosen
             return finding.id if finding else None
-        return name if (name := self._area.lines.cursor) in FIELDS else None
+        return name if (name := self._area.lines.cursor) in SETTINGS else None
 
     def action_to_field(self) -> None:
         """The first field that the chosen finding is about."""
@@ -278,6 +279,20 @@ class EditorScreen(Page[None]):
         self._show_page()
         side.compare(*found) if found else side.compare(None)
         self._head()
+
+    @work(exclusive=True, group="alerts")
+    async def action_test_alerts(self) -> None:
+        from launcher.preset.alerting import AlertSettings
+        from launcher.runs.supervise.alerts import send_test
+
+        def send() -> str:
+            alerts = AlertSettings.read(self.draft.loaded().preset.health)
+            return clean("\n\n".join(send_test(alerts, self.draft.name)))
+
+        with reported(self.app, "No test was sent"):
+            said = await in_background(send)
+            nobody = f"Set health.on_alert, or add a target under alerts: in {paths.settings_file()}."
+            await self.app.push_screen_wait(ChooseScreen("Test of the alerts", said or nobody, [("c", "close")]))
 
     # ---- the draft
 
