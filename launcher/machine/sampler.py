@@ -99,7 +99,10 @@ class Sampler:
         detailed = now - self._detailed >= _DETAILS
         if detailed:
             self._detailed = now
-            self._owners.clear()
+            # a worker that outlives the driver is still of the run
+            self._owners = {
+                pid: who for pid, who in self._owners.items() if who.whose == "run" and psutil.pid_exists(pid)
+            }
             self._counted_twice = _shared_by_forks(pids)
         return MachineSample(
             t=round(now, 2),

@@ -98,6 +98,16 @@ def test_what_is_not_known_is_said_so() -> None:
     assert "does not report" in " ".join(texts(holder_rows(GpuSample(0), 100, 5)))
 
 
+def test_other_processes_are_named_and_alone_there_is_only_the_driver() -> None:
+    named = (("run", "python"), ("others", "ray::WorkerDict"), ("others", "VLLM::EngineCor"), ("others", "blender"))
+    holders = tuple(Holder(pid, whose, name, "x", 9 * GIB - pid) for pid, (whose, name) in enumerate(named))
+    gpu = GpuSample(0, used=40 * GIB, total=80 * GIB, run_used=9 * GIB, holders=holders)
+    assert [row.split()[0] for row in texts(holder_rows(gpu, 80, 4))] == ["this", "ray", "engine", "other"]
+    assert "other programs, driver 31.0" in " ".join(texts(detail_rows(gpu, 100, 9, None)))
+    alone = dataclasses.replace(gpu, holders=holders[:1])
+    assert "▒ driver 31.0" in " ".join(texts(detail_rows(alone, 100, 9, None)))
+
+
 def test_many_holders_are_counted_and_their_names_are_harmless() -> None:
     holders = tuple(Holder(n, "others", f"\x1b[31mp{n}", "x", n * GIB) for n in range(9))
     rows = texts(holder_rows(GpuSample(0, used=40 * GIB, holders=holders), 80, 4))

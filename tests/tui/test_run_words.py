@@ -84,13 +84,15 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     assert notice(make.running(stalled=True, stall="No output for 5m")) == ("warn", "No output for 5m")
     told = "failed at step 30 of 80: out of memory"
     assert said("failed", step=30, error="out of memory", cause="gpu-oom") == told
-    assert said("failed", step=None) == "failed before the first step; press l for the log"
-    assert said("stopped", exit=Exit(requested_by="screen")) == "stopped at step 62 of 80 from the screen"
+    assert said("failed", step=None) == "failed before the first step: press l for the log"
+    assert said("stopped", exit=Exit(requested_by="screen")) == "stopped at step 62 of 80: requested from the screen"
     assert said("finished", step=80) == "finished at step 80 of 80"
+    assert notice(make.ended("finished", step=80), place=False) is None, "the head has state and step"
+    assert notice(make.ended("failed", error="no GPU"), place=False) == ("critical", "no GPU")
     assert said("imported", outcome="failed", error="no GPU") == ("imported run, failed at step 62 of 80: no GPU")
     assert "press x to stop it" in said("lost", driver_alive=True)
     assert "press x to stop it" not in said("lost", driver_alive=False)
-    assert said("lost", error="its folder was removed") == "lost: its folder was removed"
+    assert said("lost", error="its folder was removed") == "lost at step 62 of 80: its folder was removed"
 
 
 def test_a_slow_phase_says_how_long_of_how_long() -> None:

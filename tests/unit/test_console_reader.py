@@ -27,6 +27,7 @@ from launcher.console.reader import (
 RUNS = ["learning", "kl-blowup", "grpo", "resume", "nan", "two-gpus", "cpu-toy", "sglang"]
 FAILURES = ["no-flash-attn", "kv-cache", "oom", "missing-parquet", "missing-model", "broken-reward"]
 EVERY = [*RUNS, *(f"fail-{name}" for name in FAILURES)]
+START = ["config", "ray", "trainer", "data", "workers", "model", "engine", "checkpoint-load"]
 
 
 def phases_of(data: bytes | str) -> list[str]:
@@ -81,19 +82,7 @@ def test_chunks_of_any_size_give_the_same_events(name: str, size: int) -> None:
 def test_the_phases_of_a_first_run_and_a_save() -> None:
     events = only(PhaseChange, events_of(stored("learning")))
     names = [event.phase for event in events]
-    assert names[:11] == [
-        "config",
-        "ray",
-        "trainer",
-        "data",
-        "workers",
-        "model",
-        "engine",
-        "checkpoint-load",
-        "validate-first",
-        "rollout",
-        "update",
-    ]
+    assert names[:11] == [*START, "validate-first", "rollout", "update"]
     save = names.index("save")
     assert (names[save - 1], names[save + 1]) == ("update", "rollout")
     assert set(names) <= set(phases.ORDER)
@@ -108,8 +97,7 @@ def test_a_run_that_does_not_validate_first() -> None:
 def test_the_phases_of_a_run_with_sglang() -> None:
     """veRL sets SGLang's log level to error, so that nothing tells when a step goes on to its updates."""
     names = phases_of(stored("sglang"))
-    start = ["config", "ray", "trainer", "data", "workers", "model", "engine", "checkpoint-load"]
-    assert names == [*start, "rollout", "final"]
+    assert names == [*START, "rollout", "final"]
 
 
 def test_a_resumed_run() -> None:

@@ -65,6 +65,14 @@ def test_the_run_is_told_from_others_by_its_session_before_its_pids_are_known(
     assert holders[other].user == psutil.Process().username() and holders[other].used == 3 * GIB
 
 
+def test_a_worker_that_outlives_the_driver_is_still_of_the_run(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
+    monkeypatch.setattr("launcher.machine.sampler._DETAILS", 0.0)
+    FakeNvml([FakeGpu(used=9 * GIB, processes=[(other, 8 * GIB)])]).install(monkeypatch)
+    sampler = Sampler()
+    whose = [holders_of(sampler.sample(pids).gpus[0])[other].whose for pids in ((), (other,), ())]
+    assert whose == ["others", "run", "run"]
+
+
 def test_of_a_process_only_its_short_name_is_written_down(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
     (found,) = sampled(monkeypatch, FakeGpu(used=GIB, processes=[(other, GIB)]))
     assert "hunter2" not in repr(found)

@@ -14,7 +14,8 @@ _BAR, _LEAST_BAR = 30, 6  # cells
 _NAME = 16  # cells of a name
 _ROOMY = 70  # columns from which the processes have all of their names
 _HIDDEN = 1 << 30  # bytes in use from which an empty list of processes cannot be true
-_WHOSE = {"run": ("this run", "live"), "others": ("others", "warn"), "unknown": ("unknown", "dim")}
+_WHOSE = {"run": ("this run", "live"), "others": ("other", "warn"), "unknown": ("unknown", "dim")}
+_KINDS = {"ray::": "ray", "VLLM::": "engine", "sglang::": "engine"}  # beginnings of the names of other processes
 
 
 def devices(sample: MachineSample | None) -> list[Device]:
@@ -103,14 +104,15 @@ def share_bar(device: Device, room: int) -> Row:
 
 
 def split_parts(device: Device) -> list[Row]:
-    """`▓ run 17.2`, `▒ others 1.1`, `░ free 5.7 of 24.0 GiB`."""
+    """`▓ run 17.2`, `▒ driver 1.1`, `░ free 5.7 of 24.0 GiB`."""
     used, total, run = device.used, device.total, device.run_used
     if used is None or not total:
         return [[("memory not reported", "dim")]]
     free: Row = [(f"{FILL_REST} ", "bar-rest"), (f"free {gib(total - used)} of {gib(total)} GiB", "text")]
     if run is None:
         return [[(f"{FILL} ", "bar"), (f"used {gib(used)}", "text")], free]
-    others = "others and shared" if is_host(device) else "others and driver"
+    alone = device.holders and all(each.whose == "run" for each in device.holders)
+    others = "others and shared" if is_host(device) else "driver" if alone else "other programs, driver"
     return [
         [(f"{FILL} ", "bar"), (f"run {gib(min(run, used))}", "text")],
         [(f"{FILL_OTHERS} ", "notice"), (f"{others} {gib(max(used - run, 0))}", "text")],
@@ -148,6 +150,8 @@ def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     for each in shown:
         whose, role = _WHOSE.get(each.whose, _WHOSE["unknown"])
         name = clean(each.name or "not visible")
+        if each.whose == "others":
+            whose = next((kind for begin, kind in _KINDS.items() if name.startswith(begin)), whose)
         user = clean(each.user or "")
         row: Row = [(f"  {whose:<9}", role), (f"{gib(each.used):>6} GiB ", "text")]
         if roomy:

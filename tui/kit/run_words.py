@@ -17,6 +17,7 @@ from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, put
 
 STATES = glyphs.signs("state")
+_ENDS = {"failed": "critical", "lost": "critical", "stopped": "dim", "finished": "ok", "imported": "dim"}  # roles
 LEVELS = {level.words: (level.sign, "dim" if level < Level.OK else level.name.lower()) for level in Level}
 """Sign and role of a level by its word."""
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
@@ -99,12 +100,12 @@ def by_whom(by: str | None) -> str:
     return "from the screen" if by == "screen" else f"by {by}"
 
 
-def notice(state: RunState) -> tuple[str, str] | None:
+def notice(state: RunState, *, place: bool = True) -> tuple[str, str] | None:
     """Role and sentence of the banner: why a run stands still, or how it ended, and whether its files are damaged.
 
-    None while the run continues.
+    None while the run continues. Without `place` it leaves out state and step, which the head of the dashboard has.
     """
-    said = _end_or_stall(state)
+    said = _end_or_stall(state, place)
     if not (marks := [*filter(None, [damage_words(state), state.later])]):
         return said
     return (said[0] if said and said[0] == "critical" else "warn", "; ".join([*([said[1]] if said else []), *marks]))
@@ -127,29 +128,29 @@ def damage_words(state: RunState) -> str:
     return f"damaged: {state.damaged[0]}{more}" if state.damaged else ""
 
 
-def _end_or_stall(state: RunState) -> tuple[str, str] | None:
-    name, error, step, total = state.state, state.error, state.step, state.total
+def _end_or_stall(state: RunState, place: bool) -> tuple[str, str] | None:
+    name, step, total = state.state, state.step, state.total
     if state.live:
         if minutes := state.silent_minutes:
             return "warn", f"no update from the supervisor for {minutes} min; the values shown are old"
         return ("warn", state.stall) if state.stall else None
+    if name not in _ENDS:
+        return None
     at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before the first step"
-    if name == "failed":
-        return "critical", f"failed{at}: {error}" if error else f"failed{at}; press l for the log"
-    if name == "lost" and error:
-        return "critical", f"lost: {error}"
-    if name == "lost":
+    word = f"imported run, {state.outcome or 'outcome unknown'}" if name == "imported" else name
+    said = ": ".join(filter(None, [word + at if place else "", _reason(state)]))
+    return (_ENDS[name], said) if said else None
+
+
+def _reason(state: RunState) -> str:
+    """Why the run ended; empty if nothing more is known than that."""
+    if state.state == "failed":
+        return state.error or "press l for the log"
+    if state.state == "lost":
         alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
-        return "critical", f"lost{at}: the supervisor died; {alive}"
-    if name == "stopped":
-        by = state.exit and state.exit.requested_by
-        return "dim", f"stopped{at}" + (f" {by_whom(by)}" if by else "") + (f": {error}" if error else "")
-    if name == "finished":
-        return "ok", f"finished{at}"
-    if name == "imported":
-        outcome = state.outcome or "outcome unknown"
-        return "dim", f"imported run, {outcome}{at}" + (f": {error}" if error else "")
-    return None
+        return state.error or f"the supervisor died; {alive}"
+    by = state.exit and state.exit.requested_by if state.state == "stopped" else None
+    return ": ".join(filter(None, [f"requested {by_whom(by)}" if by else "", state.error]))
 
 
 def strictest(bounds: Iterable[Bound]) -> list[Bound]:

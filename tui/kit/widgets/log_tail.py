@@ -25,11 +25,12 @@ class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
     Left out are blank lines, metrics of steps and validations (the charts show them), veRL's own progress (the line
-    above shows it), older states of other progress bars, all but the last of lines that differ only in numbers, the
-    addresses that Ray prints when a signal ends a process, the underlines in tracebacks, and lines without a word, such
-    as `rc=134`.
+    above shows it), other progress bars that are full and older states of others, all but the last of lines that differ
+    only in numbers, the addresses that Ray prints when a signal ends a process, the underlines in tracebacks, and lines
+    without a word, such as `rc=134`.
     """
 
+    BORDER_TITLE = "log"
     lines: Sequence[str] = ()
     said: Said | None = None
 
@@ -70,7 +71,7 @@ def _telling(lines: Sequence[str]) -> Iterator[str]:
             continue
         shape_below = shape
         if bar := _BAR.match(line):
-            if bar[1] in bars:
+            if bar[1] in bars or " 100%|" in line:
                 continue
             bars.add(bar[1])
         yield line

@@ -146,11 +146,11 @@ class Banner(Grown):
 
     def show(self, state: RunState) -> None:
         self.state = state
-        self.set_class(notice(state) is None, HIDDEN)
+        self.set_class(notice(state, place=False) is None, HIDDEN)
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        closing = notice(self.state) if self.state else None
+        closing = notice(self.state, place=False) if self.state else None
         if closing is None or self.state is None:
             return []
         role, sentence = closing

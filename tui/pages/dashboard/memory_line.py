@@ -18,7 +18,7 @@ _BAR, _LEAST_BAR = 24, 4  # cells
 class Memory(Grown):
     """One line per GPU and one for the host while there is room, otherwise one line for all."""
 
-    LEAST = 1
+    BORDER_TITLE, LEAST = "machine", 1
     sample: MachineSample | None = None
     on_cpu = False
 

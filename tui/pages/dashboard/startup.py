@@ -89,7 +89,8 @@ def _doing(stage: Stage, rollout: Rollout | None) -> str:
 
 
 def _stage(stage: Stage, found: Startup, columns: int) -> Row:
-    sign, role = (glyphs.NOTICE, "notice") if stage.slow else SIGNS[stage.state]
+    late = stage.slow and stage.state in (RUNNING, DONE)
+    sign, role = (glyphs.NOTICE, "notice") if late else SIGNS[stage.state]
     word = _SLOW if stage.slow and stage.state == RUNNING else stage.state
     seconds = duration(stage.seconds) if stage.seconds is not None else ""
     plain = "dim" if stage.begun is None else "text"

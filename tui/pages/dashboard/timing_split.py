@@ -18,6 +18,7 @@ class TimingSplit(Painted):
     The bars have the same scale. Hidden while no step has times.
     """
 
+    BORDER_TITLE = "time"
     last: Split | None = None
     usual: Split | None = None
 
