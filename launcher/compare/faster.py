@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from launcher.compare.trial_runs import POLL, end, enqueue_fork, skipped
 from launcher.core.errors import UserError
 from launcher.core.format import counted
-from launcher.core.text import allowed_steps
 from launcher.metrics.intervals import FEWEST, of_blocks
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
@@ -89,12 +88,7 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Fas
     advice = next((each for each in timing.advice(store) if each.settings), None)
     if advice is None:
         raise UserError(f"no setting is known that could make run {run.id} faster", f"'ppo-tui time {run.id}' has more")
-    kept = [0, *fork_steps(run)]
-    step = kept[-1] if at is None else at
-    if step not in kept:
-        raise UserError(
-            f"--checkpoint {at}: run {run.id} has no checkpoint of this step", allowed_steps(kept, "--checkpoint")
-        )
+    step = [0, *fork_steps(run)][-1] if at is None else at
     planned_fork(run, list(advice.settings), step=step)
     return FasterPlan(run, advice, step, step + max(count or STEPS, STEPS))
 

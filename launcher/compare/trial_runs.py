@@ -18,7 +18,7 @@ from launcher.compare.proposals import proposals
 from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled, waiting_trials
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration
-from launcher.core.text import allowed_steps, near_hint
+from launcher.core.text import near_hint
 from launcher.health.catalogue import rules
 from launcher.machine.sampler import visible
 from launcher.metrics.timing import seconds_of
@@ -92,9 +92,9 @@ class TrialPlan:
     def cost(self) -> str:
         """The cost of the trials in words."""
         time_ = "unknown" if self.wall is None else f"about {duration(self.wall)}"
-        how = f"{self.side} at a time" if self.side > 1 else "one after another"
+        how = f", {self.side} at a time" if self.side > 1 else ", one after another" if len(self.arms) > 1 else ""
         used = f", {self.gpu_minutes:.0f} GPU minutes" if self.gpu_minutes else "" if self.gpus else ", no GPU"
-        return f"{time_}, {how}{used}"
+        return f"{time_}{how}{used}"
 
     @property
     def gpu_minutes(self) -> float | None:
@@ -118,15 +118,12 @@ def plan(
     if not changes and (waiting := waiting_trials(run.id)):
         raise UserError(f"{counted(len(waiting), 'trial')} of run {run.id} already in the queue", "see 'ppo-tui queue'")
     onset, changes = _subject(run, rule, changes)
-    isolated, kept = onset.rule == ISOLATION, [0, *fork_steps(run)]
-    before = max(each for each in kept if each < onset.rose)
+    isolated = onset.rule == ISOLATION
+    before = max((each for each in fork_steps(run) if each < onset.rose), default=0)
     step = at if at is not None else before if isolated else fork_step(run, onset)
-    if at and at not in kept:
-        missing = f"--checkpoint {at}: run {run.id} has no checkpoint of this step"
-        raise UserError(missing, allowed_steps(kept, "--checkpoint"))
     config, change = configuration(info.preset or {}), None
     reasons: dict[tuple[str, ...], str] = {}
-    for arm in changes:  # a mistyped key is told before any trial begins
+    for arm in ((), *changes):  # a missing checkpoint or a mistyped key is told before any trial begins
         planned_fork(run, arm, step=step)
     if not changes:
         proposed = proposals(run, onset, step, config)
