@@ -28,7 +28,7 @@ BANK = ROOT / "tests" / "data" / "bank"
 DOCUMENT = ROOT / "docs" / "evidence" / "health.md"
 MARKS = ("<!-- bank -->", "<!-- end of bank -->")
 HOST_GB, VOCABULARY = 251.6, 296  # of the lent host, without GPUs; of the toy's tokenizer
-OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2"})  # thirty runs share the host: these rules do not concern the run
+OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2", "DISK-1"})  # thirty runs share the host
 FIRST = 20  # steps within which a fault should be found
 CUT, FELL = 0.5, 0.15  # of a run that went wrong: mean share of cut responses in ten steps, loss of reward at the end
 

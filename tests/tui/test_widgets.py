@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from launcher.core.format import GIB
 from launcher.record.check import Check
 from launcher.record.levels import Level
-from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample
 from launcher.record.state import Rollout, RunState
 from launcher.runs.watch.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
 from tui.kit.drawing.glyphs import to_ascii
@@ -166,6 +168,10 @@ def test_memory_of_one_gpu_of_several_and_of_more_than_fit(make: SimpleNamespace
         " 8 × RTX 4090  19.4–21.5/24.0 GiB  90–97 %  312–319 W  64–71 °C  ▓▓▓▓▓▓▓▓▓▓▓▓▓░"
     ]
     assert memory(make.gpus(1), 1, columns=40) == [" GPU 0 RTX 4090   19.4/24.0 GiB   97 %"]
+    host, disk = HostSample(9 * GIB, 31 * GIB, load=9.3, cores=16), DiskSpace("/", 41 * GIB, 99 * GIB)
+    found = memory(replace(make.gpus(1), host=host, disk=disk), 1)
+    assert found == [" GPU 0 RTX 4090   19.4/24.0 GiB   97 %  load 9.3/16  disk 41.0 GiB free  ▓▓▓▓▓░"]
+    assert "GiB  load 9.3/16  disk" in memory(replace(make.gpus(2), host=host, disk=disk), 9)[2]
 
 
 def test_without_a_gpu_the_host_and_one_sentence_stand_there(make: SimpleNamespace) -> None:

@@ -48,9 +48,9 @@ class Memory(Grown):
 
 
 def _host_figures(sample: MachineSample) -> list[str]:
-    """`load 3.8/2 cores`, `disk 41.0 GiB free`, as far as they are known."""
+    """`load 3.8/2` of 2 cores, `disk 41.0 GiB free`, as far as they are known."""
     host, disk = sample.host, sample.disk
-    load = [f"load {number(host.load, 2)}/{host.cores} cores"] if host.load is not None and host.cores else []
+    load = [f"load {number(host.load, 2)}/{host.cores}"] if host.load is not None and host.cores else []
     return load + ([f"disk {amount(disk.free)} free"] if disk is not None else [])
 
 
@@ -65,8 +65,9 @@ def _gpu(gpus: Sequence[GpuSample], columns: int, host: Sequence[str] = ()) -> R
     words = f" {which} {short_name(fullest)}  {used:>5}/{gib(fullest.total)} GiB"
     values = {"%": [gpu.util for gpu in gpus], "W": [gpu.power for gpu in gpus], "°C": [gpu.temp for gpu in gpus]}
     busy, *others = [f"{figure:>3} {unit}" if (figure := _range(of, str)) else "" for unit, of in values.items()]
+    room = columns - (_LEAST_BAR + 3 if host else 0)  # for words
     for figure in (busy, *host, *others):
-        if figure and len(words) + len(figure) + 2 <= columns:
+        if figure and len(words) + len(figure) + 2 <= room:
             words += f"  {figure}"
     return [(words, "text"), *_bar(fullest, columns - len(words) - 3)]
 
