@@ -140,7 +140,7 @@ corpus-answers: setup  # ask the real veRL about the corpus again, after a chang
 	@$(SCRIPT) campaigns/corpus_answers.py
 
 pictures: setup  # draw pictures and animations of the docs, and every page into .pictures/; ARGS="queue --size 80x24" selects
-	@PPO_TUI_HOME=$$(mktemp -d) tools/pictures.sh
+	@$(SCRIPT) tools/screenshot.py docs/pictures
 	@$(SCRIPT) tools/casts.py docs/casts
 	@$(SCRIPT) tools/page_pictures.py .pictures $(ARGS)
 

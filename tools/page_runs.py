@@ -71,7 +71,7 @@ def causes() -> str:
 
 
 def stalls() -> str:
-    """The catalog of reasons why a run stands still."""
+    """The catalog of reasons why a run hangs."""
     lines = []
     for id, reason in reasons().items():
         title = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), reason.title)

@@ -1,14 +1,20 @@
-"""Pictures of the dashboard for the README: screenshot.py RUN_DIR OUT.png --size 100x30 --theme light
+"""Pictures of the dashboard for the README and docs/start/dashboard.md: screenshot.py docs/pictures
 
 The cells of Textual's own SVG, painted on a grid: renderers that ignore `textLength` squeeze an SVG's curves, and
 few fonts have braille. Needs Pillow and DejaVu Sans Mono.
 """
 
-import argparse
 import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
-from PIL import Image, ImageDraw, ImageFont
+from every_screen import settled
+from PIL import Image, ImageDraw, ImageFont, PngImagePlugin
 from PIL.ImageFont import FreeTypeFont
 from terminal_cells import BLOCKS, DOTS, cells
 
@@ -18,12 +24,16 @@ from tui.app import PpoTui
 
 FONTS = Path("/usr/share/fonts/truetype/dejavu")
 WIDTH, HEIGHT = 12, 24  # of a cell, in pixels
+COLUMNS, ROWS = 100, 30
+DATA = Path(__file__).parents[1] / "tests" / "data"
+LAYER = "Text"  # the name of the text layer of a PNG
 
 
-async def drawn(run: Path, columns: int, rows: int, theme: str) -> str:
+async def drawn(run: Path, theme: str) -> str:
     """The dashboard of a run as Textual's SVG."""
     app = PpoTui(ScreenRequest(run=str(run.absolute()), read_only=False, settings=Settings(theme=theme)))
-    async with app.run_test(size=(columns, rows)) as pilot:
+    async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
+        await settled(pilot)
         await pilot.pause(3)
         return app.export_screenshot()
 
@@ -56,16 +66,40 @@ def _sign(draw: ImageDraw.ImageDraw, sign: str, place: tuple[int, int], colour: 
         draw.text((x, y), sign, colour, font)
 
 
+def text_of(svg: str, columns: int, rows: int) -> str:
+    """Its lines; they go into the picture as its text layer, which a test compares."""
+    return "\n".join("".join(sign for sign, *_ in row).rstrip() for row in cells(svg, columns, rows))
+
+
+def pictures(home: Path) -> dict[str, str]:
+    """The pictures of docs/pictures as SVG, of recorded runs that are put into PPO_TUI_HOME, which is `home`."""
+    with tarfile.open(DATA / "gpu" / "list-numbers.tar.xz") as tar:
+        tar.extractall(home, filter="data")
+    command = [
+        sys.executable,
+        "-m",
+        "launcher.cli.main",
+        "import",
+        *sorted((DATA / "logs").glob("kl-blowup.*"), reverse=True),
+    ]
+    flagged = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    learning = home / "runs" / "6c844c-list-numbers"
+    asyncio.run(drawn(learning, "dark"))  # the first look also lists what rose before it
+    return {
+        "dashboard-dark": asyncio.run(drawn(learning, "dark")),
+        "dashboard-light": asyncio.run(drawn(learning, "light")),
+        "dashboard-flagged": asyncio.run(drawn(home / "runs" / flagged, "dark")),
+    }
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("run", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--size", default="100x30")
-    parser.add_argument("--theme", default="dark")
-    arguments = parser.parse_args()
-    columns, rows = map(int, arguments.size.split("x"))
-    svg = asyncio.run(drawn(arguments.run, columns, rows, arguments.theme))
-    painted(svg, columns, rows).save(arguments.out, optimize=True)
+    home = Path(tempfile.mkdtemp())
+    os.environ["PPO_TUI_HOME"] = str(home)
+    for name, svg in pictures(home).items():
+        layer = PngImagePlugin.PngInfo()
+        layer.add_itxt(LAYER, text_of(svg, COLUMNS, ROWS))
+        painted(svg, COLUMNS, ROWS).save(Path(sys.argv[1], f"{name}.png"), optimize=True, pnginfo=layer)
+    shutil.rmtree(home)
 
 
 if __name__ == "__main__":

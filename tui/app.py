@@ -277,7 +277,7 @@ class PpoTui(App[None]):
         if (topic := self.screen.topic if isinstance(self.screen, Page) else None) is not None:
             self.routes.explain(topic)
         else:
-            self.notify("Select a check, finding, cause, field or metric first")
+            self.notify("Select a rule, finding, cause, field or metric first")
 
     def action_help(self) -> None:
         from tui.pages.help.screen import HelpScreen

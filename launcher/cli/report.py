@@ -173,7 +173,7 @@ def status(
     if state.error:
         put(f"error    {state.error}")
     if state.stall and state.standstill is None:
-        put(f"stalled  {state.stall}")
+        put(f"hang     {state.stall}")
     for index, line in enumerate(stage_lines(start, on_cpu=info.on_cpu) if start else ()):
         put(f"{'' if index else 'start':<9}{line}")
     if state.step is not None:
@@ -376,7 +376,7 @@ def diagnose(
     if isinstance(origin, RunDir) and (last := origin.last_attempt()):
         put(f"  log: {last.console}")
     if stalled and standstill is None:
-        put(f"  when it stalled: {stalled[0]}")
+        put(f"  when it hung: {stalled[0]}")
         for line in stalled[1]:
             put(f"    {line}")
 

@@ -156,7 +156,7 @@ def _subject(run: RunDir, rule: str | None, changes: Sequence[Sequence[str]]) ->
         return onset, changes
     never = f"{rule or 'no check'} {'never' if rule else 'ever'} rose to WARN or CRITICAL in run {run.id}"
     if failure is None:
-        raise UserError(never, f"'ppo-tui health {run.id}' shows its checks")
+        raise UserError(never, f"'ppo-tui health {run.id}' shows its rules")
     unknown = "no setting is known without which the failing code does not run"
     raise UserError(f"{never}, and {unknown}", f"name one to isolate: ppo-tui try {run.id} KEY=VALUE")
 

@@ -54,7 +54,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     waits = waiting(log)
     if waits is not None and not log.step:
         quotes.append(waits[1])
-        meaning += f" Startup got no further than: {waits[0].title}. It may have stalled."
+        meaning += f" Startup got no further than: {waits[0].title}. It may hang."
         fixes.append(replace(waits[0].fixes[0], when="if the start-up takes minutes at this point again"))
     hangs = hung(log)
     if hangs is not None:

@@ -1,4 +1,4 @@
-"""The parts of a step's time: generation, log-probabilities, critic, actor, and the rest."""
+"""The parts of a step's time by the names of its stages (launcher/timing/stages.toml), and the rest."""
 
 import math
 import statistics
@@ -11,10 +11,11 @@ ROLLOUT = ("gen", "gen_max", "switch_wait", "wait_for_enough_samples")
 PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # In veRL 0.9 with the rewards. Asynchronous trainers log the time that they wait for responses as `gen`,
     # and apart from it that in which their own GPUs help to generate; ReMax has greedy responses as well.
-    ("gen", ROLLOUT),
-    ("log-probs", ("old_log_prob", "ref")),
+    ("rollout", ROLLOUT),
+    ("log-prob", ("old_log_prob",)),
+    ("reference", ("ref",)),
     ("critic", ("values", "update_critic")),
-    ("actor", ("update_actor",)),
+    ("update", ("update_actor",)),
 )
 OTHER = "other"  # rewards of their own, advantages, weights to the engine, checkpoints
 STEP = ("timing_s/step", "perf/time_per_step")

@@ -1,4 +1,4 @@
-"""Why a run stands still, and what was seen of its processes: stall.json and stall-facts.json of an attempt.
+"""Why a run hangs, and what was seen of its processes: stall.json and stall-facts.json of an attempt.
 
 The facts are written so that a reason can be judged again, and become the data of tests. startup.json has the work of
 the processes in each stage of the start.
@@ -12,7 +12,7 @@ from launcher.record.json import RARE, Record
 
 @dataclass(frozen=True, slots=True)
 class Standstill(Record):
-    """A run stands still for a reason of `launcher.runs.watch.stalls`. Times are unix seconds.
+    """A run hangs for a reason of `launcher.runs.watch.stalls`. Times are unix seconds.
 
     `since` is when it last moved, `noticed` when that was noticed, in `stage`, which usually takes `usual` seconds
     (None in a stage that it never passed), `until` when it moved again. `command` would show what cannot be seen

@@ -120,7 +120,7 @@ async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespa
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show and b.enabled}
-        assert footer == {"events", "checks", "metrics", "log", "stop", "back", "quit", "actions", "help", "palette"}
+        assert footer == {"events", "rules", "metrics", "log", "stop", "back", "quit", "actions", "help", "palette"}
         titles = {command.title.lower().partition(" (")[0] for command in app.get_system_commands(app.screen)}
         assert footer <= titles
         await pilot.press("question_mark")
@@ -179,4 +179,4 @@ async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace,
         for columns, more in ((80, False), (160, True), (80, False)):
             await pilot.resize_terminal(columns, 48)
             await until(pilot, lambda more=more: ({"machine", "samples", "compare"} <= words()) is more)
-            assert {"checks", "metrics", "log", "help"} <= words()
+            assert {"rules", "metrics", "log", "help"} <= words()

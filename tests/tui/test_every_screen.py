@@ -22,7 +22,7 @@ from launcher.record.state import RunState
 SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
-    "OpenedDashboard": ("KL to reference", "WARN", "h checks"),
+    "OpenedDashboard": ("KL to reference", "WARN", "h rules"),
     "ChecksScreen": ("Unrewarded drift", "esc back"),
     "CheckDetailScreen": ("Unrewarded drift", "esc back"),
     "EventsScreen": ("KL-4", "esc back"),
@@ -38,7 +38,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "DeviceScreen": ("GPU 0 memory", "esc back"),
     "TimeScreen": ("Step 62", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
-    "HelpScreen": ("Keys", "Health checks with their values"),
+    "HelpScreen": ("Keys", "Health rules with their values"),
     "ReferenceScreen": ("What to try", "KL-4 (rule)"),
     "QueueScreen": ("Queue", "esc back"),
     "ConfirmScreen": ("Stop toy-cpu?", "y  stop", "n  cancel"),

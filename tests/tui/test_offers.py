@@ -77,7 +77,7 @@ async def test_an_empty_queue_says_what_it_is_for(make: SimpleNamespace) -> None
 
 
 @pytest.mark.parametrize(
-    ("key", "sections"), [("", ["Checks", "Charts"]), ("s", ["Samples"]), ("b", ["Memory", "Charts"])]
+    ("key", "sections"), [("", ["Rules", "Charts"]), ("s", ["Samples"]), ("b", ["Memory", "Charts"])]
 )
 async def test_the_help_explains_the_signs_of_its_page_alone(
     make: SimpleNamespace, warned: Path, key: str, sections: list[str]

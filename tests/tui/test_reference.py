@@ -68,7 +68,7 @@ async def test_a_page_without_a_selection_says_what_to_select(make: SimpleNamesp
         await settled(pilot)
         await walk(pilot, "MachineScreen")
         await pilot.press("K")
-        await until(pilot, lambda: app.said is not None and "Select a check" in app.said.text)
+        await until(pilot, lambda: app.said is not None and "Select a rule" in app.said.text)
 
 
 @pytest.mark.parametrize(

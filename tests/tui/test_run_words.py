@@ -27,7 +27,7 @@ def test_a_running_run_says_what_it_does(make: SimpleNamespace) -> None:
     assert text(state_words(make.running())) == "● running · rollout 24/32"
     assert text(state_words(make.running(phase="save", rollout=None))) == "● running · save"
     assert text(state_words(make.running(phase="log-prob"))) == "● running · log-prob", "the counts are the rollout's"
-    assert text(state_words(make.running(stalled=True))) == "▲ stalled · rollout 24/32"
+    assert text(state_words(make.running(stalled=True))) == "▲ hangs · rollout 24/32"
     assert text(state_words(make.running(phase="unheard-of", rollout=None))) == "● running · unheard-of"
 
 

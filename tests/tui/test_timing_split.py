@@ -10,6 +10,7 @@ import pytest
 from launcher.metrics.records import StepRecord, read_metrics
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import last_split, usual_split
+from launcher.timing.stages import STAGES
 from tui.kit.drawing.rows import width
 from tui.pages.dashboard.timing_split import TimingSplit
 
@@ -48,12 +49,13 @@ def test_bars_share_a_scale_and_parts_are_told_apart_without_colour() -> None:
     legend, last, usual = drawn(store_of("learning"), 150, 3)
     split = last_split(store_of("learning"))
     assert split is not None
-    for part in ("gen", "log-probs", "critic", "actor", "other"):
+    for part in ("rollout", "log-prob", "reference", "critic", "update", "other"):
+        assert part in STAGES
         assert part in legend and f"{split.share(part):.0%}"[:-1] in legend
     room = 60  # cells at most
-    assert last.count("▒") == pytest.approx(split.share("gen") * room * split.seconds / split.seconds, abs=2)
+    assert last.count("▒") == pytest.approx(split.share("rollout") * room * split.seconds / split.seconds, abs=2)
     assert max(len(last.rstrip()), len(usual.rstrip())) == pytest.approx(len(" last step  17.8 s ") + room, abs=2)
-    assert {"▒", "▌", "━", "▓", "·"} <= set(last)
+    assert {"▒", "▌", "╌", "━", "▓", "·"} <= set(last)
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 60, 80, 160])
@@ -71,7 +73,7 @@ def test_without_times_there_is_nothing_and_odd_ones_do_no_harm() -> None:
     odd = SeriesStore()
     odd.add(StepRecord(2, 3.0, None, {"perf/time_per_step": 1.0, "timing_s/gen": 4.0, "timing_s/ref": math.inf}))
     split = last_split(odd)
-    assert split is not None and split.parts["other"] == 0 and split.share("gen") == 1
+    assert split is not None and split.parts["other"] == 0 and split.share("rollout") == 1
 
 
 def test_waiting_with_lent_gpus_is_generation() -> None:
@@ -79,4 +81,4 @@ def test_waiting_with_lent_gpus_is_generation() -> None:
     data = {"timing_s/step": 10.0, "timing_s/gen": 1.0, "timing_s/switch_wait": 4.0, "timing_s/update_actor": 2.0}
     store.add(StepRecord(1, 1.0, None, data))
     split = last_split(store)
-    assert split is not None and split.parts["gen"] == 5.0 and split.parts["other"] == 3.0
+    assert split is not None and split.parts["rollout"] == 5.0 and split.parts["other"] == 3.0

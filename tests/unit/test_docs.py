@@ -8,13 +8,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import screenshot
 import yaml
 from cast_svg import Frame, animated
+from casts import recorded
 from doc_pages import ALL, DOCS, PAGES, ROOT, anchors, blocks, commands, links, name, prose
-from page_outputs import follow, shown, with_commands
+from page_outputs import follow, normal, shown, with_commands
 from page_program import tree
 from page_wrong import measured
 from pages import PARTS, filled, parts
+from PIL import Image
 from terminal_cells import Cell
 
 from launcher.check.finding import variants
@@ -147,6 +150,32 @@ def test_every_tutorial_has_its_recording() -> None:
         assert len(svg.encode()) < 200_000, which
         assert {each.tag.rpartition("}")[2] for each in ElementTree.fromstring(svg).iter()} <= DRAWN, which
         assert f"casts/{which}.svg)" in pages[which], which
+
+
+def layer(svg: str) -> set[str]:
+    """The text of a recording, without what differs from run to run."""
+    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("text")]
+    return set(normal(texts, numbers=True))
+
+
+@pytest.mark.nightly("tools/", "tui/", "launcher/", "docs/casts/")
+@pytest.mark.parametrize("cast", sorted(set(read_tables(ROOT / "tools/casts.toml")) - {"readme"}))
+def test_a_recording_shows_what_is_printed_today(cast: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of all but that of the README, which is recorded while a run moves: make pictures."""
+    monkeypatch.setenv("PPO_TUI_HOME", "")  # the recording sets another one
+    drawn = recorded(cast, read_tables(ROOT / "tools/casts.toml")[cast])
+    assert layer(drawn) == layer((DOCS / f"casts/{cast}.svg").read_text("utf-8"))
+
+
+@pytest.mark.nightly("tools/", "tui/", "launcher/", "docs/pictures/")
+def test_the_pictures_show_the_screen_of_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text layer of each: make pictures."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    for which, svg in screenshot.pictures(tmp_path).items():
+        text = screenshot.text_of(svg, screenshot.COLUMNS, screenshot.ROWS)
+        with Image.open(DOCS / f"pictures/{which}.png") as picture:
+            before = str(picture.info[screenshot.LAYER])
+        assert normal(before.splitlines(), numbers=True) == normal(text.splitlines(), numbers=True), which
 
 
 def test_a_recording_draws_a_row_once_and_shows_it_while_its_frames_last() -> None:

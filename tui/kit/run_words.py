@@ -29,9 +29,9 @@ def state_words(state: RunState, now: float | None = None) -> Row:
     ended = state.outcome if state.outcome != "running" else None  # a log that breaks off tells no end
     sign, role = STATES.get(ended or name, (glyphs.LOST, "dim"))
     if state.stalled and name in ("starting", "running"):
-        sign, role, name = glyphs.WARN, "warn", "stalled"
+        sign, role, name = glyphs.WARN, "warn", "hangs"
     word = f"{ended or 'unfinished'} · imported" if name == "imported" else name
-    if name in ("running", "stalled") and (doing := _doing(state, now)):
+    if name in ("running", "hangs") and (doing := _doing(state, now)):
         return [(f"{sign} {word}", role), (f" · {doing}", "dim")]
     return [(f"{sign} {word}", role)]
 
@@ -101,7 +101,7 @@ def by_whom(by: str | None) -> str:
 
 
 def notice(state: RunState, *, place: bool = True) -> tuple[str, str] | None:
-    """Role and sentence of the banner: why a run stands still, or how it ended, and whether its files are damaged.
+    """Role and sentence of the banner: why a run hangs, or how it ended, and whether its files are damaged.
 
     None while the run continues. Without `place` it leaves out state and step, which the head of the dashboard has.
     """

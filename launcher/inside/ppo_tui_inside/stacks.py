@@ -1,4 +1,4 @@
-"""What each process of a run waits for, on request of the supervisor, which looks when the run stands still.
+"""What each process of a run waits for, on request of the supervisor, which looks when the run hangs.
 
 Each process with the plugin has files in the folder `stacks` next to the metrics of its attempt. A thread that waits at
 the pipe `PID.ask` writes `PID.json`: the stacks of all threads, waiting coroutines, which no stack shows, rank, and the

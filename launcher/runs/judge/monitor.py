@@ -336,7 +336,7 @@ class Monitor:
         return records
 
     def _measure(self, record: StepRecord) -> None:
-        """Notes how long a step took, and its phases as veRL timed them, unless the run stood still in it."""
+        """Notes how long a step took, and its phases as veRL timed them, unless the run hung in it."""
         before, self._last_t, self.step = self._last_t, record.t, record.step
         if (before or 0.0) < self.stood_still <= record.t:
             return

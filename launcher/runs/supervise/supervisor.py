@@ -223,13 +223,13 @@ class Supervisor:
                     self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _tell_standstill(self) -> None:
-        """Records that the run stands still for a known reason, or moves again."""
+        """Records that the run hangs for a known reason, or moves again."""
         before, now = self.standstill, self.feed.stalls.found
         self.standstill = now
         if now is None and before is not None:
             self.events.add(Note(f"the run moves again: {before.title}, for {duration(clock.now() - before.since)}"))
         elif now is not None and (before is None or before.reason != now.reason):
-            self.events.add(Note(f"the run stands still: {now.title}; see {self.attempt.stall.absolute()}"))
+            self.events.add(Note(f"the run hangs: {now.title}; see {self.attempt.stall.absolute()}"))
             self._tell({"kind": "stall", "t": now.noticed, **now.to_json()})
 
     def _tell(self, event: dict[str, object]) -> None:

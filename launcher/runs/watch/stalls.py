@@ -1,4 +1,4 @@
-"""The catalog of the reasons why a run stands still (stalls.toml), and the words for one that was found."""
+"""The catalog of the reasons why a run hangs (stalls.toml), and the words for one that was found."""
 
 from __future__ import annotations
 

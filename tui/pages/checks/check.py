@@ -103,8 +103,8 @@ class FlagPage(RunPage):
 class CheckDetailScreen(FlagPage, ChartScreen):
     """Follows the run; brackets show its other checks."""
 
-    PAGE_NAME = "Check"
-    LEGENDS = ("Checks", "Charts")
+    PAGE_NAME = "Rule"
+    LEGENDS = ("Rules", "Charts")
     BINDINGS = KEYS["check"]
 
     def __init__(self, run: RunView, rule: str) -> None:
@@ -121,7 +121,7 @@ class CheckDetailScreen(FlagPage, ChartScreen):
 
     def refusal(self, action: str) -> str | None:
         if action == "diagnosis" and self.rule != ERRORS:
-            return f"only of the check {ERRORS}"
+            return f"only of the rule {ERRORS}"
         return super().refusal(action)
 
     def poll(self) -> None:

@@ -20,11 +20,11 @@ _REST = 2  # rows of the page around the list
 class ChecksScreen(ItemsPage, FlagPage):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
-    PAGE_NAME = "Checks"
-    LEGENDS = ("Checks",)
+    PAGE_NAME = "Rules"
+    LEGENDS = ("Rules",)
     BINDINGS = KEYS["checks"]
     LIST = Items
-    EMPTY = "Health checks judge each step; the worst comes first here. None has judged yet: they begin with step 1."
+    EMPTY = "Health rules judge each step; the worst comes first here. None has judged yet: they begin with step 1."
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)

@@ -33,7 +33,7 @@ class CompareScreen(ChartScreen):
     """Follows the runs. If charts and tables do not fit together, `tab` changes between them."""
 
     VERTICAL_BREAKPOINTS = HEIGHTS
-    LEGENDS = ("Runs", "Checks", "Charts")
+    LEGENDS = ("Runs", "Rules", "Charts")
     BINDINGS = KEYS["compare"]
 
     def __init__(self, runs: Sequence[Path]) -> None:

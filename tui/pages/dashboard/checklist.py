@@ -68,7 +68,7 @@ class Checklist(Painted):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if not self.checks:
-            return [[(" · no check judged yet", "dim")]] if self.known else []
+            return [[(" · no rule has judged yet", "dim")]] if self.known else []
         judged = [check for check in self.checks if _judged(check)]
         room = len(judged) if len(self.checks) <= rows else max(rows - 1, 1)
         at = next((i for i, check in enumerate(judged) if check.rule == self.cursor), 0)

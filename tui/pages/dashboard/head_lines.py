@@ -1,4 +1,4 @@
-"""How a run ended, or why it stands still, in a sentence over its charts."""
+"""How a run ended, or why it hangs, in a sentence over its charts."""
 
 import math
 
@@ -140,7 +140,7 @@ MOST = 3  # lines
 
 
 class Banner(Grown):
-    """How the run ended or why it stands still, in up to three lines. Hidden while the run continues."""
+    """How the run ended or why it hangs, in up to three lines. Hidden while the run continues."""
 
     state: RunState | None = None  # until it is read
 

@@ -50,7 +50,7 @@ class DashboardScreen(RunPages):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    LEGENDS = ("Checks", "Charts")
+    LEGENDS = ("Rules", "Charts")
     BINDINGS = KEYS["dashboard"]
     PARTS = (
         *(HeaderLine, ProgressLine, Banner, TrackerLine, AwayPanel, ViewLine, Figures, PinnedCharts, StartupList),

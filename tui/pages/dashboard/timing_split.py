@@ -4,7 +4,7 @@ from launcher.core.format import number
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import Split, last_split, usual_split
 from tui.kit.drawing.glyphs import signs
-from tui.kit.drawing.rows import Row, width
+from tui.kit.drawing.rows import Row, crop, width
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.painted import Painted
 
@@ -41,7 +41,7 @@ class TimingSplit(Painted):
 
 
 def _legend(split: Split, columns: int) -> Row:
-    """`▓ gen 6.1s 46 %`, with fewer words where there is less room."""
+    """`▒ rollout 6.1 s 46 %`, with fewer words where there is less room."""
     parts = [part for part in split.parts if split.parts[part] > 0]
     for seconds, shares in ((True, True), (False, True), (False, False)):
         row: Row = []
@@ -52,7 +52,7 @@ def _legend(split: Split, columns: int) -> Row:
             row += [(f" {sign}", role), (f"{said} ", "text")]
         if width(row) <= columns:
             break
-    return row
+    return crop(row, columns)
 
 
 def _bar_row(name: str, split: Split, longest: float, columns: int) -> Row:

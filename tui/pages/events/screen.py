@@ -19,7 +19,7 @@ class EventsScreen(ItemsPage):
     """States, phases, flags, requests and exits with local times. Enter explains the check of a flag."""
 
     PAGE_NAME, ENTRY_NAME = "Events", "Event"
-    LEGENDS = ("Checks", "Runs")
+    LEGENDS = ("Rules", "Runs")
     BINDINGS = KEYS["events"]
     LIST = Items
     EMPTY = "States, phases, flags, requests and exits come here. No event of this kind yet; ← and → show other kinds."

@@ -21,7 +21,7 @@ LegendEntry = tuple[str, str, str]
 """A sign or word, its role, its meaning."""
 _LEGEND = glyphs.SIGNS["legend"]
 LEGENDS: Mapping[str, Sequence[LegendEntry]] = {
-    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEGEND["Checks"].items()],
+    "Rules": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEGEND["Rules"].items()],
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
     "Samples": [(word, "text", meaning) for word, meaning in legend()],
     "Stages": [(f"{sign} {name}", role, STAGES[name].words) for name, (sign, role) in glyphs.signs("stage").items()],

@@ -51,7 +51,7 @@ POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 class RunsScreen(ListPage[None]):
     """Enter opens a run or the launch of a preset. The cursor starts on the current run, or else the newest live."""
 
-    LEGENDS = ("Runs", "Checks")
+    LEGENDS = ("Runs", "Rules")
     BINDINGS = KEYS["runs"]
     TABLE = RunTable
     PARTS = (RunTable, "#about")

@@ -129,7 +129,7 @@ class Stage:
 
     @property
     def patience(self) -> float | None:
-        """Seconds after which a quiet run stands still in it."""
+        """Seconds after which a quiet run hangs in it."""
         if self.usual is None:
             return None
         return max(LEAST, UNUSUAL * self.usual, SLOWEST * (self.longest or 0.0))
@@ -157,16 +157,16 @@ class Patience:
             self.moved = moved
 
     def ended(self, reason: str, seconds: float) -> None:
-        """A standstill ended by itself, or somebody ended it: only the same one may last as long again."""
+        """A hang ended by itself, or somebody ended it: only the same one may last as long again."""
         self._lasted[reason] = max(self._lasted.get(reason, 0.0), seconds)
 
     def too_soon(self, now: float, reason: str, since: float) -> bool:
-        """Whether a standstill may still end as an earlier one of this reason did; then the next look is later."""
+        """Whether a hang may still end as an earlier one of this reason did; then the next look is later."""
         self._held = since + min(UNPASSED, SLOWEST * self._lasted.get(reason, 0.0))
         return now < self._held
 
     def stands(self, now: float, stage: Stage) -> bool:
-        """Whether it stands still: quiet, and too long in a stage, or quiet for longer than ever before."""
+        """Whether it hangs: quiet, and too long in a stage, or quiet for longer than ever before."""
         quiet = now - self.moved
         if now < self._held:
             return False

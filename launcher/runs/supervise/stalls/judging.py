@@ -1,4 +1,4 @@
-"""The reason why a run stands still, from what was seen of it. The first reason that fits wins."""
+"""The reason why a run hangs, from what was seen of it. The first reason that fits wins."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

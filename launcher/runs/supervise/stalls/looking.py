@@ -1,4 +1,4 @@
-"""Collects the facts about a run that stands still. It runs in a thread: whatever hangs, the supervisor continues."""
+"""Collects the facts about a run that hangs. It runs in a thread: whatever hangs, the supervisor continues."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Notices that a run stands still and finds out why, in a thread: whatever hangs, the supervisor continues."""
+"""Notices that a run hangs and finds out why, in a thread: whatever hangs, the supervisor continues."""
 
 import contextlib
 import re
@@ -55,7 +55,7 @@ class News:
 
 
 class StallWatch:
-    """The watch over one attempt. `found` is why the run stands still, None while it moves."""
+    """The watch over one attempt. `found` is why the run hangs, None while it moves."""
 
     def __init__(
         self, run: RunDir, attempt: AttemptDir, launch: LaunchRecord, monitor: Monitor, news: News, guard: Guard
