@@ -71,7 +71,7 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         await opened(pilot)
         assert isinstance(app.screen, CheckDetailScreen)
         assert "✖ CRITICAL   Unrewarded drift" in head(app)
-        assert "since step 17 · KL-4 · 1/48" in head(app)
+        assert "since step 17 · KL-4 · 1/49" in head(app)
         assert "e lower actor.lr from 1e-4 to 2e-5" in page(app)
         assert "The reward is only reliable" in " ".join(page(app).split())
         assert "step 11     ▲ WARN" in page(app) and "step 17     ✖ CRITICAL" in page(app)
@@ -123,7 +123,7 @@ async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blow
         assert "CRITICAL > 0.300 " in text(chart) and "WARN > 0.076 ╌" in text(chart)  # where they rose
         assert "✖ CRITICAL > 0.300, clears at 0.240" in page(app)
         await pilot.press("left_square_bracket", "left_square_bracket")  # from the first to the last
-        assert "48/48" in head(app)
+        assert "49/49" in head(app)
 
 
 async def test_a_check_is_chosen_on_the_dashboard(make: SimpleNamespace, warned: Path) -> None:
