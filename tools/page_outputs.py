@@ -90,7 +90,7 @@ class Shown:
 
 
 def normal(lines: list[str], *, numbers: bool) -> list[str]:
-    """Lines without ids, dates and times, and without all other numbers if these differ, too."""
+    """Lines without ids, dates and times, and, with `numbers`, without all others."""
     found = [" ".join(line.split()) for line in lines]
     for pattern, word in [*_CHANGES, *[_NUMBERS] * numbers]:
         found = [re.sub(pattern, word, line) for line in found]
