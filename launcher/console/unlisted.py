@@ -114,6 +114,7 @@ def isolation(place: Place) -> Iterator[Fix]:
         change = Change(place.setting.key, "set", (place.setting.without,))
         why = "in a short fresh run: this is not a fix, but shows whether it decides"
         yield Fix("isolate", (change,), why=why, isolates=True)
+        yield Fix("start this short run with `ppo-tui try RUN`", fits="own run")
 
 
 def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, str]:
