@@ -1,6 +1,6 @@
 """Asks the preflight and veRL about the settings of tests/data/preflight/held_out*.yaml: precision and recall.
 
-PYTHONPATH=tests/support .venv/bin/python campaigns/held_out.py [--list held_out_2] [--again] [WORD ...]
+PYTHONPATH=tests/support:launcher/inside .venv/bin/python campaigns/held_out.py [--list held_out_2] [--again] [WORD ...]
 
 Asks both about each setting that has no `first` answer yet, or with `--again` the preflight about all, whose name has
 all words, in the order of a hash of their names. Prints a line for each and the totals so far, and writes first answers
@@ -122,7 +122,7 @@ def as_key(word: str) -> str:
 
 
 def ask(
-    _: str, script: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
+    _: str, probe: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
 ) -> Answer:
     """Like `worker.ask`, in a copy of this process."""
 
@@ -134,9 +134,7 @@ def ask(
             os.dup2(given.fileno(), 0)
             os.dup2(out.fileno(), 1)
             sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
-            path = str(Path(worker.__file__).with_name(script))
-            sys.argv = [path]
-            runpy.run_path(path, run_name="__main__")
+            runpy.run_module(f"ppo_tui_inside.probes.{probe}", run_name="__main__")
             sys.stdout.flush()
 
     return in_a_copy(work) or {"failed": "it ended or hung"}
