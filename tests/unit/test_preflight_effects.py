@@ -172,6 +172,7 @@ def test_those_of_the_corpus_are_these() -> None:
         "actor.min_lr_ratio=0.1": ["min_lr_ratio"],
         "algorithm.rollout_correction.rollout_is_threshold=500": ["rollout_is_threshold"],
         "model.target_modules=[q_proj]": ["target_modules"],
+        "critic.optim.num_cycles=abc": ["num_cycles"],
     }
 
 
