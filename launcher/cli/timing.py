@@ -23,7 +23,7 @@ def time(
     step: Annotated[int | None, typer.Option("--step", help="Step to show [default: the newest].")] = None,
     json: Json = False,
 ) -> None:
-    """Break a step down by stage, and name the settings that may shorten it."""
+    """Break a step and the start of a run down by stage."""
     from launcher.record.layout import RunDir
     from launcher.runs.watch.source import resolve
 
