@@ -17,6 +17,7 @@ from pilots import until as waited
 from textual.geometry import Region
 from textual.pilot import Pilot
 
+from launcher.preset.files import load
 from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
@@ -140,10 +141,12 @@ async def test_nothing_is_painted_while_nothing_changes(
 
 async def test_a_start_shows_its_stages_then_the_charts(make: SimpleNamespace) -> None:
     starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=())
-    run = make.run(state=starting, log=make.log)
+    preset = load("gsm8k-0.5b-24gb", ["rollout.enforce_eager=false"]).snapshot()
+    run = make.run(state=starting, log=make.log, preset=preset)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
+        assert "shorter next time: set rollout.enforce_eager=true (now false)" in drawn(app, StartupList)
         assert "starting the rollout engine  3m 20s" in drawn(app, ProgressLine)
         assert "engine            running                  20s" in drawn(app, StartupList)
         assert not app.screen.query_one("#charts").display
