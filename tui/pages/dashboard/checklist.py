@@ -30,7 +30,7 @@ def check_row(check: Check, name: int, chosen: bool = False) -> Row:
 class Checklist(Painted):
     """As many checks as fit, in the order in which they come, and one line about the rest."""
 
-    BORDER_TITLE = "checks"
+    BORDER_TITLE = "rules"
     checks: Sequence[Check] = ()
     known = False  # whether they have been read
     cursor: str | None = None  # the rule that was chosen; None: nobody chose
