@@ -36,7 +36,7 @@ CUT = "⋮"
 PROGRESS = "checking: "  # lines of a preflight that are out of date when it has ended
 GPU_RUNS = ROOT / "tests" / "data" / "gpu"
 _CHANGES = [  # what differs from run to run
-    (r"\b[0-9a-f]{6}\b", "ID"),
+    (r"\b[0-9a-f]{6}\b|(?<=· )[0-9a-f]{4}\b", "ID"),
     (r"\d{4}-\d\d-\d\d", "DATE"),
     (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
     (r"\b(\d+h )?(\d+m )?\d+(\.\d+)? ?(ms|s|min|m|h)\b", "DURATION"),
