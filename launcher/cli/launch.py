@@ -21,6 +21,7 @@ from launcher.cli.output import (
     Preset,
     Run,
     Settings,
+    left_within,
     pasted_text,
     put,
     put_result,
@@ -106,11 +107,20 @@ def attach(
 def _followed(word: str, settings: dict[str, object], names: str | None) -> RunDir:
     """The run that follows a path. Raises UserError for a word that is also a run."""
     from launcher.metrics.frameworks import user_table
-    from launcher.runs.act.attach_file import attach_file
+    from launcher.runs.act.attach_file import attach_when_begun
 
     if "/" not in word and (run := next((run for run in all_runs() if word in (run.id, run.read_name())), None)):
         raise UserError(f"'{word}' is a run and a file", f"use ./{word} for the file, {run.path.name} for the run")
-    return attach_file(word, settings, user_table(Path(names).expanduser()) if names else None)
+    said = set[str]()
+
+    def wait(missing: str, seconds: float) -> None:
+        if missing not in said:
+            say(f"waiting for a step: {missing}; press q to leave")
+            said.add(missing)
+        if left_within(seconds):
+            raise typer.Exit
+
+    return attach_when_begun(word, settings, user_table(Path(names).expanduser()) if names else None, wait)
 
 
 def logs(

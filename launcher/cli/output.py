@@ -1,9 +1,12 @@
 """Output of commands: data on stdout, narration on stderr."""
 
 import json as plain_json
+import os
+import select
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, TextIO
@@ -100,6 +103,22 @@ def pasted_text(size: int) -> str:
     if sys.stdin.isatty():
         say("paste the text, then press ctrl-d")
     return sys.stdin.buffer.read(4 * size + 4).decode(errors="replace")[: size + 1]
+
+
+def left_within(seconds: float) -> bool:
+    """Waits; whether the user pressed q in a terminal meanwhile."""
+    if not sys.stdin.isatty():
+        time.sleep(seconds)
+        return False
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        return bool(select.select([sys.stdin], [], [], seconds)[0]) and os.read(sys.stdin.fileno(), 1) == b"q"
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def put_run(run: RunDir, json: bool) -> None:

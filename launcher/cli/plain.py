@@ -125,7 +125,10 @@ class _Printer:
     def end(self) -> int:
         state = self._reader.state
         word = state.outcome or state.state
-        self._line(f"{word}: {state.error}" if state.error else word)
+        from launcher.runs.watch.history import log_end
+
+        more = log_end(state) if word == "ended" else state.error
+        self._line(f"{word}: {more}" if more else word)
         if word == "failed" and state.cause:
             self._line(f"see the cause and the fixes with 'ppo-tui diagnose {self._reader.id[:SHORT_ID]}'")
         return 1 if word in ("failed", "lost") else 0

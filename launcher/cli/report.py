@@ -22,7 +22,7 @@ from launcher.cli.output import (
     say,
 )
 from launcher.core.errors import UserError
-from launcher.core.format import counted, duration, number, remaining
+from launcher.core.format import SHORT_ID, counted, duration, number, remaining
 from launcher.core.text import near_hint
 from launcher.record import layout as directory
 from launcher.record import queued
@@ -141,6 +141,7 @@ def status(
     from launcher.preset.settle import configuration
     from launcher.runs.supervise.spawn import kept
     from launcher.runs.watch.checkpoints import checkpoint_sizes, checkpoint_words
+    from launcher.runs.watch.history import log_end
     from launcher.runs.watch.problems import problems
     from launcher.runs.watch.run_settings import lineage
     from launcher.runs.watch.startup import stage_lines, startup_of
@@ -164,6 +165,8 @@ def status(
             "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"
         )
         put(f"         the supervisor has exited; {driver}")
+    if state.state == "ended":
+        put(f"         {log_end(state)}; 'ppo-tui diagnose {target.id[:SHORT_ID]}' shows its last lines")
     if minutes := state.silent_minutes:
         put(f"         no update from the supervisor for {minutes} min; the values below may be outdated")
     for damaged in state.damaged:

@@ -174,7 +174,15 @@ def _looking(log: Evidence) -> Iterator[Fix]:
 def unended(log: Evidence) -> Diagnosis:
     """The log of another framework shows no error. How a run of it ends is not known."""
     meaning = "The log has no error. It does not show whether the run has ended."
-    return Diagnosis("running", "No error in the log", meaning, shorten([log.quote("last")]))
+    if log.step is not None:
+        meaning += f" Its last step is {log.step}{f' of {log.total}' if log.total else ''}."
+    look = Fix(
+        "look at the exit code where the run was started, and for killed processes (`dmesg | tail`)",
+        when="if the run has ended",
+    )
+    return Diagnosis(
+        "running", "No error in the log", meaning, shorten([log.quote("step") or log.quote("last")]), (look,)
+    )
 
 
 def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:

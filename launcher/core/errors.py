@@ -67,5 +67,13 @@ def hint_for(error: Exception) -> str:
     return _HINTS.get(getattr(error, "errno", None) or 0, "")
 
 
+class NoStep(UserError):
+    """A log has no step, and its form is unknown."""
+
+
+class NoStepYet(NoStep):
+    """A log is empty, or of a known form without a step: it may get one."""
+
+
 class SecretValue(UserError):
     """A setting that would store a secret with the run."""

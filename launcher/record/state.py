@@ -3,6 +3,7 @@
 queued -> starting -> running -> stopping -> stopped | finished | failed
 lost: the supervisor is gone without an exit record (derived); written by the next one, which took over, where nothing
       tells how the driver ended
+ended: nothing is added any more to the log that is followed; nobody saw how its program ended
 imported: a log from elsewhere; its `outcome` says how it ended
 """
 
@@ -23,7 +24,7 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, session_members
 from launcher.record.standstill import Standstill
 
-ENDED = frozenset({"stopped", "finished", "failed", "lost", "imported"})
+ENDED = frozenset({"stopped", "finished", "failed", "lost", "ended", "imported"})
 ALIVE = frozenset({"queued", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 _START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor

@@ -86,6 +86,7 @@ def sentence(report: RunReport) -> str:
         "failed": "the run failed",
         "stopped": "the run was stopped",
         "lost": "the supervisor of the run is gone",
+        "ended": "the log of the run ends",
     }.get(facts.outcome or facts.state, "the run continues")
     parts = [f"{shown(facts.state, facts.verdict)}: {went}"]
     if facts.step is not None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,12 @@ from launcher.core.errors import UserError
 from launcher.record.info import Head
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.runs.act.attach_file import attach_file
+from launcher.runs.act.attach_file import attach_file, attach_when_begun
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import kept
+from launcher.runs.watch.history import log_end
 from launcher.runs.watch.possible import Verb, refusal
+from launcher.runs.watch.run_diagnosis import explained
 from launcher.runs.watch.source import log_file
 from launcher.runs.watch.steps import steps
 
@@ -68,6 +71,52 @@ def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
     writer.kill()
     assert wait_for(run, lambda state: not state.live).state == "finished"
     assert logged(run) == list(range(1, 31))
+
+
+def test_a_log_that_ends_before_its_last_step_shows_since_when_it_is_silent(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    writer = begin(log, FORMS["trl"][1](RUN).partition(f"| 20/{len(RUN)}")[0], 30)
+    wait_until(lambda: log.stat().st_size > 3000)
+    run = attach_file(str(log), {})
+    wait_for(run, lambda state: state.step == 19)
+    writer.kill()
+
+    state = wait_for(run, lambda state: not state.live)
+
+    assert (state.state, state.step, state.error) == ("ended", 19, None)
+    silent = f"{datetime.fromtimestamp(log.stat().st_mtime):%H:%M}"
+    assert log_end(state) == f"the log is silent since {silent}; the exit code is unknown"
+    assert "exit code where the run was started" in " ".join(explained(run).problem.lines())
+
+
+def test_a_log_is_attached_before_its_first_step_and_waited_for(tmp_path: Path) -> None:
+    log, seen = tmp_path / "logs" / "run.log", list[str]()
+    log.parent.mkdir()
+    parts = [
+        "",
+        "/opt/slime/slime/utils/http.py:12: UserWarning: x\n",
+        "\x1b[36m(RolloutManager pid=5)\x1b[0m loading weights\n",
+        FORMS["slime"][1](RUN),
+    ]
+
+    def write_more(missing: str, seconds: float) -> None:
+        seen.append(missing)
+        with log.open("a") as out:
+            out.write(parts.pop(0))
+
+    run = attach_when_begun(str(log.parent), {}, None, write_more)
+
+    assert [each.partition(" ")[2] for each in seen] == [
+        "has no log",
+        "is empty",
+        *2 * ["is a log of slime without a step"],
+    ]
+    wait_for(run, lambda state: state.step is not None)
+    stop(run, wait=True)
+    other = tmp_path / "notes.txt"
+    other.write_text("hello\n")
+    with pytest.raises(UserError, match="has no output"):
+        attach_when_begun(str(other), {}, None, lambda missing, seconds: pytest.fail(missing))
 
 
 @pytest.mark.parametrize("form", ["trainer_state", "prime-rl file", "csv"])

@@ -11,13 +11,13 @@ from launcher.record.check import Bound, Check
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.record.state import RunState
+from launcher.record.state import ENDED, RunState
 from launcher.runs.watch.check_words import TOO_SHORT, shown
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, put
 
 STATES = glyphs.signs("state")
-_ENDS = {"failed": "critical", "lost": "critical", "stopped": "dim", "finished": "ok", "imported": "dim"}  # roles
+_ENDS = {name: role for name, (_, role) in STATES.items() if name in ENDED}
 LEVELS = {level.words: (level.sign, "dim" if level < Level.OK else level.name.lower()) for level in Level}
 """Sign and role of a level by its word."""
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
@@ -149,6 +149,10 @@ def _reason(state: RunState) -> str:
     if state.state == "lost":
         alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
         return state.error or f"the supervisor died; {alive}"
+    if state.state == "ended":
+        from launcher.runs.watch.history import log_end  # reads the catalogue of rules
+
+        return log_end(state)
     by = state.exit and state.exit.requested_by if state.state == "stopped" else None
     return ": ".join(filter(None, [f"requested {by_whom(by)}" if by else "", state.error]))
 

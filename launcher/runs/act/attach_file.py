@@ -2,11 +2,11 @@
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from launcher.core.errors import UserError
+from launcher.core.errors import NoStep, NoStepYet, UserError
 from launcher.metrics.frameworks import Settings, described, reference
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Followed
@@ -14,12 +14,31 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing
 from launcher.record.state import current
 from launcher.runs.act.import_logs import stem
+from launcher.runs.supervise.follow import holders
 from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
-from launcher.runs.watch.source import log_file
+from launcher.runs.watch.source import log_file, names_verl
 from launcher.runs.watch.tracker_files import is_tracker, read
 
 _KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # of a log in a folder
 _FOLDERS = ("", "*/", "*/*/")
+_SHARE = 10  # a log without a step is left alone for so many times as long as it took to read
+
+
+def attach_when_begun(
+    word: str, settings: Mapping[str, Any], names: Settings | None, wait: Callable[[str, float], None]
+) -> RunDir:
+    """As `attach_file`, which is tried again while the log has no step; `wait` gets what is missing, and seconds.
+
+    A log of unknown form is waited for while a program has it open.
+    """
+    while True:
+        begun = time.monotonic()
+        try:
+            return attach_file(word, settings, names)
+        except NoStep as error:
+            if not isinstance(error, NoStepYet) and not any(holders(Path(word).expanduser())):
+                raise
+            wait(error.message, max(1.0, _SHARE * (time.monotonic() - begun)))
 
 
 def attach_file(word: str, settings: Mapping[str, Any], names: Settings | None = None) -> RunDir:
@@ -39,6 +58,8 @@ def attach_file(word: str, settings: Mapping[str, Any], names: Settings | None =
     else:
         path = _newest(path) if path.is_dir() else path
         log = log_file(str(path), own)
+        if log.console and log.framework is None and not names_verl(path):
+            raise NoStepYet(f"{path} has lines of Ray, but none of veRL or another known framework")
         kind = "console" if not log.file_logger else "rows" if log.framework else "metrics"
         followed, framework, config, name = Followed(str(path), kind), log.framework, {}, stem(path)
     for run in all_runs():
@@ -66,5 +87,5 @@ def _newest(folder: Path) -> Path:
     """The log in a folder that was written last. Raises UserError without one."""
     logs = {log for kind in _KINDS for depth in _FOLDERS for log in folder.glob(f"{depth}{kind}") if log.is_file()}
     if not logs:
-        raise UserError(f"{folder} has no log", "use the console log of a run, its metrics, or the folder of a tracker")
+        raise NoStepYet(f"{folder} has no log", "use the console log of a run, its metrics, or the folder of a tracker")
     return max(logs, key=lambda log: log.stat().st_mtime)

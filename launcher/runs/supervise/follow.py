@@ -34,8 +34,8 @@ Turns: TypeAlias = Generator[bool, bool | None, None]
 _LOOK = 0.5  # seconds between two looks at the log
 _SHARE = 10  # a log that is read anew is left alone for so many times as long as that took
 _QUIET = 10.0  # seconds without growth after which its writers are looked for
-_FORSAKEN = 86400.0  # seconds without growth after which a log that nobody holds open has ended
-_UNKNOWN = "its log has ended; it does not show how the run ended"
+_FORSAKEN = 86400.0  # seconds without growth after which a log that nobody was seen to hold open has ended
+_DONE = 600.0  # the same where the last step is in it
 
 
 class FileDriver:
@@ -50,7 +50,10 @@ class FileDriver:
         self._framework = described(info.framework)
         self._target = attempt.console if self._kind == "console" else attempt.metrics
         self._over, self._wake = threading.Event(), threading.Event()
-        self.trouble = None if self._kind == "console" else _UNKNOWN
+        self.trouble: str | None = None
+        self.grown = max((each.stat().st_mtime for each in _files(self._path)), default=time.time())
+        self._code: int | None = None
+        self.complete = False  # whether the last step is in it
         threading.Thread(target=self._watch, name="log", daemon=True).start()
 
     def running(self) -> bool:
@@ -59,7 +62,6 @@ class FileDriver:
 
     def terminate(self) -> None:
         """Stops following the log: the program itself is not touched."""
-        self.trouble = None
         self._wake.set()
 
     def kill(self) -> None:
@@ -70,8 +72,8 @@ class FileDriver:
         self._wake.set()
 
     def status(self) -> tuple[int | None, str | None]:
-        """Nothing: the exit code is only known to whoever started the program."""
-        return None, None
+        """The exit code, which only a tracker has."""
+        return self._code, None
 
     def clear(self) -> list[str]:
         """Nothing is left: no process was started."""
@@ -79,17 +81,20 @@ class FileDriver:
 
     def _watch(self) -> None:
         copy = self._copies() if self._kind in ("console", "metrics") else self._translates()
-        grew, held = time.monotonic(), False
+        grew, held, said = time.monotonic(), any(holders(self._path)), False
         try:
             while True:
                 begun = time.monotonic()
                 if next(copy):
-                    grew = time.monotonic()
+                    grew, self.grown = time.monotonic(), time.time()
                 quiet = time.monotonic() - grew
                 pause = max(_LOOK, _SHARE * (time.monotonic() - begun))
                 if quiet >= _QUIET:
                     now = any(holders(self._path))
-                    if (held and not now) or quiet >= _FORSAKEN:
+                    if not (held or now or said):
+                        said = True
+                        self._tell("no program here has the log open; the following ends after a day without growth")
+                    if (held and not now) or quiet >= (_DONE if self.complete else _FORSAKEN):
                         self._tell(f"the log has ended: nothing was added for {duration(quiet)}")
                         break
                     held, pause = held or now, max(pause, _QUIET / 2)
@@ -99,7 +104,7 @@ class FileDriver:
                     break
             copy.send(True)
         except (OSError, UserError) as error:
-            self._tell(f"cannot read {self._path}: {error}")
+            self.trouble = f"cannot read {self._path}: {error}"
         self._over.set()
 
     def _copies(self) -> Turns:
@@ -144,6 +149,7 @@ class FileDriver:
             yield from file_lines(chunks(self._path), self._framework, whole=whole)
             return
         found = read(self._path, self._names())[-1]
+        self._code = found.exit_code
         steps = sorted(found.steps)
         for step in steps if whole else steps[:-1]:
             yield orjson.dumps({"step": step, "data": jsonable(found.steps[step].data)})

@@ -184,6 +184,8 @@ class Supervisor:
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
             self.driver.kill()
+        if isinstance(self.driver, FileDriver):
+            self.driver.complete = self._complete()
         while self.told:
             self.events.add(Note(self.told.popleft()))
         with self._guard("alerts"):
@@ -236,7 +238,7 @@ class Supervisor:
         with contextlib.suppress(OSError):  # the folder was removed
             told = {"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event}
             self.messages.send(told)
-            if event["kind"] != "exit" or event["state"] == "failed":
+            if event["kind"] != "exit" or event["state"] in ("failed", "ended"):
                 self.alert_command.send(told)
 
     def _finish(self) -> None:
@@ -273,11 +275,14 @@ class Supervisor:
             ended = Outcome(record.state)
             with self._guard("diagnosis"), contextlib.suppress(UserError):  # a log that cannot be read
                 framework = described(self.run.read_info().framework)
-                ended = outcome(self.attempt, record, self.feed.monitor.total, framework)
+                followed = self.launch.follow is not None
+                ended = outcome(self.attempt, record, self.feed.monitor.total, framework, followed=followed)
+                if ended.state == "ended" and self._complete():
+                    ended = Outcome("finished", "finished")
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
-        if ended.state in ("failed", "finished"):
+        if ended.state in ("failed", "finished", "ended"):
             # alerts about the end: `on_alert` only after a failure, the targets also after success
             monitor = self.feed.monitor
             verdict = str(monitor.checklist.verdict)
@@ -291,6 +296,11 @@ class Supervisor:
         if ended.state == "failed":
             with self._guard("retry"):
                 self._retry(ended.cause)
+
+    def _complete(self) -> bool:
+        """Whether the last step was logged."""
+        total = self.feed.monitor.total
+        return total is not None and 0 < total <= (self.feed.monitor.step or 0)
 
     def _retry(self, cause: str | None) -> None:
         """Continues the run after a while, unless a user cancels this, continues it, or removes it."""
@@ -312,7 +322,9 @@ class Supervisor:
         retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:
-        """When the driver ended: now, or the last sign of one that ended before this supervisor started."""
+        """When the driver ended: now, or the last sign of one that ended elsewhere, or before this supervisor began."""
+        if isinstance(self.driver, FileDriver):
+            return self.driver.grown
         with contextlib.suppress(OSError):
             if self.late:
                 return clock.now() - max(0.0, time.time() - self.attempt.console.stat().st_mtime)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -130,6 +131,11 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
     rises = sorted(latest.values(), key=lambda change: -change.after)
     end = state.state if state.state in ENDED and _end(state) > since else None
     return Missed(since, tuple(rises), end) if rises or end else None
+
+
+def log_end(state: RunState) -> str:
+    """Since when nothing was added to the log of a run that ended, whose program nobody saw end."""
+    return f"the log is silent since {datetime.fromtimestamp(_end(state)):%H:%M}; the exit code is unknown"
 
 
 def _end(state: RunState) -> float:

@@ -51,10 +51,15 @@ class Explanation:
 
 
 def outcome(
-    attempt: AttemptDir, record: Exit, steps_total: int | None = None, framework: Framework | None = None
+    attempt: AttemptDir,
+    record: Exit,
+    steps_total: int | None = None,
+    framework: Framework | None = None,
+    *,
+    followed: bool = False,
 ) -> Outcome:
     """The outcome of an attempt with this exit record, from the console if the exit code is unknown. A requested stop
-    is never a failure, but earlier errors are still reported.
+    is never a failure, but earlier errors are still reported. Of a `followed` log only the end is known.
     """
     if record.code == 0:
         return Outcome("finished", "finished")
@@ -63,7 +68,7 @@ def outcome(
         chunks(attempt.console),
         exit_code=record.code,
         requested_by=asked,
-        alive=False,
+        alive=None if followed else False,
         steps_total=steps_total,
         machine=record.machine,
         framework=framework,
@@ -71,7 +76,7 @@ def outcome(
     if record.code is None and not asked and result.cause == "finished":
         return Outcome("finished", "finished")
     if record.code is None and not asked and (result.lost or result.cause == "running"):
-        return Outcome("lost", result.cause, result.title)
+        return Outcome("ended", result.cause) if followed else Outcome("lost", result.cause, result.title)
     if result.cause == "stopped" or (asked and result.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
     return Outcome("stopped" if asked else "failed", result.cause, result.title)
@@ -86,8 +91,10 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         return diagnose(())
     info = source.read_info()
     framework = described(info.framework)
-    if state.state == "imported":
-        return diagnose(chunks(attempt.console), framework=framework).of_run(source.id[:SHORT_ID])
+    if state.state in ("imported", "ended"):
+        return diagnose(chunks(attempt.console), steps_total=state.total, framework=framework).of_run(
+            source.id[:SHORT_ID]
+        )
     ended = attempt.read_exit() or Exit()
     result = diagnose(
         chunks(attempt.console),

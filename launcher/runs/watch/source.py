@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from launcher.core import gap
-from launcher.core.errors import UserError, of_file
+from launcher.core.errors import NoStep, NoStepYet, UserError, of_file
 from launcher.core.files import beside
 from launcher.core.text import clean, near_hint
 from launcher.metrics.frameworks import Framework
@@ -77,7 +77,7 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
 
     start = next(chunks(path), b"")
     if not start:
-        raise UserError(f"{path} is empty", _EXPECTED)
+        raise NoStepYet(f"{path} is empty", _EXPECTED)
     if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, records(path))):
         return LogFile(path, file_logger=True)
     if framework := recognize_rows(path, chunks(path), names):
@@ -87,17 +87,22 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
     other = without_steps(start)
     if text and (other is not None or has_errors(chunks(path))):
         return LogFile(path, file_logger=False, framework=other)
-    verls = any(map(_VERLS.search, chunks(path)))  # else the marks of Ray may be of another framework's log
-    unknown = None if verls else unknown_metrics(chunks(path))
-    if names is None and unknown is None and is_verl_output(lambda: chunks(path)):
+    unknown = None if names_verl(path) else unknown_metrics(chunks(path))
+    if names is None and unknown is None:
         if other is not None:
-            raise UserError(
-                f"{path} is a log of {other.title} without a step", "wait for its first step, then try again"
-            )
-        return LogFile(path, file_logger=False)
+            hint = f"'ppo-tui attach {path}' waits for one; 'ppo-tui diagnose {path}' shows its errors"
+            raise NoStepYet(f"{path} is a log of {other.title} without a step", hint)
+        if is_verl_output(lambda: chunks(path)):
+            return LogFile(path, file_logger=False)
     if is_script(start):
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
-    raise UserError(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
+    kind = NoStep if unknown is None else UserError
+    raise kind(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
+
+
+def names_verl(path: Path) -> bool:
+    """Whether a log names veRL. Lines of Ray alone may be of another framework."""
+    return any(map(_VERLS.search, chunks(path)))
 
 
 def _numbers_of(path: Path, found: tuple[int, bytes] | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.core.errors import UserError
+from launcher.core.errors import NoStepYet, UserError
 from launcher.metrics.frameworks import Framework, Settings, of_names
 from launcher.metrics.records import StepRecord, is_step
 from launcher.metrics.timing import seconds_of
@@ -77,7 +77,7 @@ class TrackerClock:
 def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
     """The error of files without a step, and why they have none."""
     why = f" ({'; '.join(notes)})" if notes else ""
-    return UserError(f"{path} has no metrics{why}", "use another run, or the console log of this one")
+    return NoStepYet(f"{path} has no metrics{why}", "use another run, or the console log of this one")
 
 
 def numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:

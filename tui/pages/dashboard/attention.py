@@ -24,7 +24,7 @@ from tui.kit.terminal import notification, send
 EVERY = 60.0  # seconds between two notes that somebody looks
 STAYS = 8.0  # seconds that a message stays; a loud one twice as long
 Severity = Literal["information", "warning", "error"]
-_ENDS: dict[str, Severity] = {"failed": "error", "lost": "error"}
+_ENDS: dict[str, Severity] = {"failed": "error", "lost": "error", "ended": "warning"}
 _MOST = 3  # flags that get a notice each
 
 
