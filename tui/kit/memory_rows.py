@@ -130,7 +130,7 @@ def state_words(device: Device) -> list[tuple[str, str]]:
         said.append((f"{power} of {limit} W" if limit else f"{power} W", "text"))
     if (temp := device.temp) is not None:
         limit = device.slow_at
-        words = f"{temp} °C" + (f", slows down at {limit}" if limit else "")
+        words = f"{temp} °C" + (f", throttles at {limit}" if limit else "")
         said.append((words, "warn" if _hot(device) else "text"))
     if slowed := device.slowed:
         words = f"slowed by {', '.join(clean(word) for word in slowed)}"

@@ -73,7 +73,7 @@ class TrialsScreen(ItemsPage):
     LIST = Items
     EMPTY = (
         "No trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
-        "without it. Of a failed run, it is a short run without the setting that runs the failing code. "
+        "without it. For a failed run it is a short run without the setting that the failing code belongs to. "
         "Press T to start them."
     )
     POLL = 3.0  # all run directories are looked through
