@@ -3,7 +3,7 @@
 .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
-of a model of 135M on GPUs. `--write` puts the tables into docs/evidence/health.md. `git show
+of a model of 135M on GPUs. `--write` puts the false alarms into docs/evidence/health.md. `git show
 f2aff946:campaigns/cpu-host/bank.py` describes the runs.
 """
 
@@ -208,8 +208,8 @@ def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
     ]
 
 
-def faults(faulty: Sequence[BankRun]) -> list[str]:
-    """By fault and strength: how many were found, when, and by which rule first."""
+def faults(faulty: Sequence[BankRun]) -> tuple[list[str], str]:
+    """By fault and strength: how many were found, when, and by which rule first; and a sentence about all of them."""
     groups = defaultdict[tuple[str, str], list[BankRun]](list)
     for run in faulty:
         groups[run.fault, run.strength].append(run)
@@ -230,12 +230,10 @@ def faults(faulty: Sequence[BankRun]) -> list[str]:
             ]
         )
     low, high = interval(warned, len(faulty))
-    return [
-        *table(("fault", "strength", "found", "first WARN", "first CRITICAL", "steps (reward)"), rows),
-        f"Found at WARN or worse: **{warned} of {len(faulty)}** ({100 * warned / len(faulty):.0f} %, 95 % interval "
-        f"{100 * low:.0f} to {100 * high:.0f} %); at CRITICAL: {died}.",
-        "",
-    ]
+    return table(("fault", "strength", "found", "first WARN", "first CRITICAL", "steps (reward)"), rows), (
+        f"Planted faults found at WARN or worse: {warned} of {len(faulty)} ({100 * warned / len(faulty):.0f} %, 95 % "
+        f"interval {100 * low:.0f} to {100 * high:.0f} %); at CRITICAL: {died}."
+    )
 
 
 def main() -> None:
@@ -246,8 +244,9 @@ def main() -> None:
     asked = parser.parse_args()
     found = runs("gpu" if asked.gpu else "calibration" if asked.calibration else "unseen")
     healthy, faulty = [run for run in found if not run.fault], [run for run in found if run.fault]
-    text = "\n".join(["### Healthy runs", "", *false_alarms(healthy), "### Planted faults", "", *faults(faulty)])
-    print(text)
+    rows, found_of = faults(faulty)
+    text = "\n".join(["### Healthy runs", "", *false_alarms(healthy), found_of, ""])
+    print("\n".join([text, *rows]))
     if asked.write and not (asked.calibration or asked.gpu):
         before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]

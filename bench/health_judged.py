@@ -1,10 +1,10 @@
 """The health rules on the runs that a reader had judged before any rule ran: false alarms, share found and delay.
 
-.venv/bin/python bench/health_judged.py [--first] [--write]
+.venv/bin/python bench/health_judged.py [--write]
 
 The runs are those of tests/gpu/judged.py, in the bank as `judged`; campaigns/judged_runs.py describes the verdicts in
-tests/data/bank/verdicts.toml. `--first` shows the usual runs of 2026-11-27, in the bank as `first`, with verdicts
-in first_runs.toml. `--write` puts the tables into docs/evidence/health.md.
+tests/data/bank/verdicts.toml. The first and usual runs of 2026-11-27 are `first`, with verdicts in first_runs.toml.
+`--write` puts the table of both into docs/evidence/health.md.
 
 A *harmful* run has the verdict `harmed` or `meaningless`. In one that is `faulty-harmless`, a flag is neither right nor
 wrong. The delay counts from the step of the verdict, and is negative for a flag before it.
@@ -24,6 +24,16 @@ from launcher.health.verdict import sort
 from launcher.record.levels import Level
 
 VERDICTS = {"judged": "verdicts.toml", "first": "first_runs.toml"}
+MARKS = ("<!-- judged -->", "<!-- end of judged -->")
+HEAD = (
+    "set",
+    "healthy steps",
+    "false CRITICAL",
+    "false WARN or worse",
+    "harmful, in ten steps",
+    "ruined",
+    "cause first",
+)
 SOON = 10  # steps after the verdict within which a harmful run should be found
 Kind = Literal["healthy", "harmed", "meaningless", "faulty-harmless"]
 HARMFUL = ("harmed", "meaningless")
@@ -72,21 +82,29 @@ def named(each: Judgement) -> str:
     return next((check.rule for check in flags), "")
 
 
-def of_causes(all_runs: Sequence[Judgement]) -> list[str]:
-    """Whether the first flag is one of the rules that were said to name the fault, before the run."""
-    rows, hits = [], 0
+def of_causes(all_runs: Sequence[Judgement]) -> list[tuple[str, ...]]:
+    """Of harmful runs with a planted fault: what it is, the rules that were said to name it, and the first flag."""
     planted = [each for each in all_runs if each.harmful and about(each.run.name).get("rules")]
-    for each in planted:
-        rules, first = about(each.run.name)["rules"], named(each)
-        hits += first in rules
-        rows.append((each.run.name, about(each.run.name)["fault"], ", ".join(rules), first or "none"))
-    ruined = [each for each in all_runs if each.ruined]
-    critical = sum(bool(each.flags[Level.CRITICAL]) for each in ruined)
     return [
-        f"The first flag names the fault in {hits} of {len(planted)} harmful runs with a planted one; "
-        f"CRITICAL in {critical} of {len(ruined)} that both readers call ruined.",
-        "",
-        *table(("run", "planted", "rules that name it", "first flag"), rows),
+        (each.run.name, about(each.run.name)["fault"], ", ".join(about(each.run.name)["rules"]), named(each) or "none")
+        for each in planted
+    ]
+
+
+def summary(half: str, all_runs: Sequence[Judgement]) -> list[object]:
+    """Both kinds of error in one row."""
+    healthy, harmful = ([each for each in all_runs if each.verdict in kinds] for kinds in (("healthy",), HARMFUL))
+    steps = sum(len(each.run.steps) for each in healthy)
+    false = (sum(len(each.flags[level]) for each in healthy) for level in (Level.CRITICAL, Level.WARN))
+    soon = sum(delay <= SOON for each in harmful if (delay := each.delay()) is not None)
+    ruined = [bool(each.flags[Level.CRITICAL]) for each in all_runs if each.ruined]
+    causes = [first in rules.split(", ") for _, _, rules, first in of_causes(all_runs)]
+    return [
+        f"`{half}`, after",
+        steps,
+        *(f"{count}: {per_thousand(count, steps)}" for count in false),
+        f"{soon} of {len(harmful)} ({_share(soon, len(harmful))})",
+        *(f"{sum(each)} of {len(each)}" if each else "not asked" for each in (ruined, causes)),
     ]
 
 
@@ -169,19 +187,19 @@ def _first(flags: Sequence[tuple[int, str]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compares the health rules with a reader's verdicts.")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
-    parser.add_argument("--first", action="store_true", help="show the first and usual runs")
+    parser.add_argument("--write", action="store_true", help=f"put the table of both sets into {DOCUMENT.name}")
     asked: Any = parser.parse_args()
-    half = "first" if asked.first else "judged"
-    found = judgements(half)
-    text = "\n".join(
-        [*of_healthy(found), *of_harmful(found), *(of_causes(found) if asked.first else ()), *each_run(found)]
-    )
+    rows = []
+    for half in VERDICTS:
+        found = judgements(half)
+        rows.append(summary(half, found))
+        causes = table(("run", "planted", "rules that name it", "first flag"), of_causes(found))
+        print("\n".join([f"## {half}", "", *of_healthy(found), *of_harmful(found), *causes, *each_run(found)]))
+    text = "\n".join(table(HEAD, rows))
     print(text)
     if asked.write:
-        start, end = f"<!-- {half} -->", f"<!-- end of {half} -->"
-        before, _, rest = DOCUMENT.read_text().partition(start)
-        DOCUMENT.write_text(f"{before}{start}\n\n{text}\n{end}{rest.partition(end)[2]}")
+        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
+        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
 
 
 if __name__ == "__main__":

@@ -80,7 +80,6 @@ def sort(checks: Iterable[Check]) -> list[Check]:
     What follows from a flag is listed below it, and the worst of them decides its place.
     Where nothing is on, those come first that were on earlier, the latest ahead; then the most telling ones.
     """
-
     checks = list(checks)
     worst: dict[str, Level] = {}
     for check in checks:

@@ -96,10 +96,8 @@ class RewardHacking(Rule):
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
         measure = Measure("× usual length while the reward rises > {}", than=rise)
         top = ladder(limits, "top_ratio", ">") if reward.near_top(now) else []
-        rungs = [
-            (NOTICE if self._true and level == WARN else level, side, x)
-            for level, side, x in ladder(limits, "ratio", ">")
-        ]
+        warn = NOTICE if self._true else WARN
+        rungs = [(warn if level == WARN else level, side, x) for level, side, x in ladder(limits, "ratio", ">")]
         return ratio if up > rise else math.nan, rungs + top, measure
 
     def _unconfirmed(self, validation: Validation) -> Clause:
