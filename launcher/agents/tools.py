@@ -135,7 +135,7 @@ class Job:
 
     @property
     def progress(self) -> str:
-        """How long it has run, and the newest lines that it said."""
+        """How long it has run, and the newest lines that it printed."""
         lines = [f"running for {duration(time.monotonic() - self._begun)}", *_text(self._said).splitlines()[-_LINES:]]
         return "\n".join(lines)
 

@@ -39,14 +39,14 @@ class Subject(PlacedConfig):
         return self.loaded.preset.cluster.submit or self.loaded.preset.cluster.address is not None
 
     def below(self, key: str) -> dict[str, object]:
-        """What is set in a block that veRL leaves open: by one mapping, or key by key."""
+        """The settings of a free-form block of veRL's configuration, given as one mapping or key by key."""
         whole, inside = self.get(key), f"{key}."
         named = {str(name): value for name, value in whole.items()} if isinstance(whole, Mapping) else {}
         below = {key: each.value for key, each in self.settings.items() if key.startswith(inside)}
         return named | {key.removeprefix(inside): self.get(key, value) for key, value in below.items()}
 
     def names_below(self, key: str) -> list[str]:
-        """The names that are set in a block that veRL leaves open."""
+        """The names set in a free-form block of veRL's configuration."""
         return list(dict.fromkeys(name.partition(".")[0] for name in self.below(key)))
 
     @property

@@ -13,10 +13,10 @@ _OOM = "host-oom-killed"
 
 
 def proven(cause: Cause, machine: MachineEnd | None) -> Cause:
-    """The cause as far as the records prove it, with them in its meaning.
+    """The cause that the records prove, with these records in its meaning.
 
-    A process that was killed, or is gone without a message, died for lack of memory only where the kernel counted that
-    or, after a signal 9, where the memory was full.
+    A killed or vanished process counts as out of memory only if the kernel counted an OOM kill or, after signal 9,
+    memory was full.
     """
     killed = cause.id == KILLED
     if machine is None or not (killed or cause.level is Level.DEATH):

@@ -81,7 +81,7 @@ _LITERALS = (STEP_HINT, *_INSIDE_HINTS)
 
 
 def marked_places(data: bytes) -> list[int]:
-    """Places in whole lines, in order; every line with a mark, or perhaps with a step, has a place."""
+    """Byte offsets in complete lines, ascending; every line with a mark, or possibly with a step, has at least one."""
     places = [match.start() for match in _STARTS.finditer(b"\n" + data.replace(b"\r", b"\n"))]
     return sorted({*places, *_found(data, _LITERALS)})
 

@@ -100,7 +100,7 @@ class Traceback:
         self._last_line = -LINES
 
     def explains(self, number: int) -> bool:
-        """Whether the frames led to the exception at a line: that is so for the first, and what follows it at once."""
+        """Whether the frames explain an exception at this line: only the first one, or one a line later."""
         return self.raised is None or number - self.raised <= 1
 
     def includes(self, number: int) -> bool:

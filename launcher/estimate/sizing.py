@@ -94,7 +94,7 @@ class MemoryInputs:
 
 
 def plan(subject: PlacedConfig) -> MemoryInputs | None:
-    """Reads the subject; None if its model is unknown, or its engine is not FSDP."""
+    """The memory inputs of a subject; None if its model is unknown or its engine is not FSDP."""
     env = subject.env
     facts = models.facts(str(subject.get(MODEL_PATH)), env=env)
     if facts is None or not subject.is_fsdp:
@@ -157,10 +157,10 @@ def plan(subject: PlacedConfig) -> MemoryInputs | None:
 
 
 def logit_bytes(subject: PlacedConfig) -> tuple[float, float]:
-    """Bytes that the actor's update and its log-probability pass need for each token and word.
+    """Bytes that the actor's update and its log-probability pass need per token and vocabulary entry.
 
-    Measured on an H100 and on real runs (docs/evidence/memory.md). One copy of the logits in bf16 is 2. The backward
-    pass of torch's log-softmax keeps another in fp32, flash-attn's works in place. Without remove-padding
+    Measured on an H100 and on real runs (docs/evidence/memory.md). One copy of the logits in bf16 is 2. torch's
+    log-softmax keeps another copy in fp32 for its backward pass; flash-attn works in place. Without remove-padding
     veRL gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the
     logits, their softmax and the product in fp32.
     """

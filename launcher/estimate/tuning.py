@@ -165,8 +165,8 @@ class Space:
         return sizes
 
     def _limits(self) -> Iterator[tuple[str, int, int | None]]:
-        """The fields of batches that veRL reads from this preset, with the most responses and, if it counts tokens, the
-        present budget. From 0.8 on it counts tokens for the critic whatever the actor does.
+        """The batch-size fields that veRL reads from this preset, each with its largest number of responses and, if
+        batches are sized by tokens, the current budget. From veRL 0.8 on the critic's are always sized by tokens.
         """
         for name in self.names:
             passes = self.flow.critic if name == "critic" and self.flow.critic else self.flow.actor

@@ -29,7 +29,7 @@ Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve wit
 
 
 def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
-    """The picture on white, without external style sheets or scripts: a chart per key, or the main ones without any."""
+    """A picture on white without external style sheets or scripts: one chart per key; without keys, the main charts."""
     charts = [(key, (key,)) for key in keys] or main_charts(store, names.FEW)
     width = _ACROSS * _WIDTH
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT

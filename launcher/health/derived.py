@@ -110,7 +110,7 @@ def _zero_rate(config: RunConfig) -> Source:
 
 
 def _lost_rate(config: RunConfig) -> Source:
-    """Whether no learning rate so far changes the weights, and the policy did not move; that of a warm-up rises."""
+    """A source: 1 while no learning rate so far can change the weights and the policy stays; None in the warm-up."""
     most, least = 0.0, max(config.rounding_rate, _NO_RATE)
 
     def lost(frame: Frame) -> float | None:

@@ -19,7 +19,7 @@ HELD = ", but {}"  # of one that does not clear because of a harm
 class Reading:
     """What a rule says about one step.
 
-    `raw` comes from the clauses with the limits for raising; those for letting go may have looser ones. A `raw` of WARM
+    `raw` comes from the clauses with the limits for raising; the clear limits may be looser. A `raw` of WARM
     or N-A means that the step could not be judged, and `message` says why. It is made when it is asked for: nobody
     reads that of most steps. `usual` is what the figure is compared with, where it is compared with its own past.
     `flag` is the level before the step. `lasts`: what it counts continues, below a limit. A flag does not fall while
@@ -39,7 +39,7 @@ class Reading:
 
     @property
     def hold(self) -> Level:
-        """The level that the limits for letting go leave."""
+        """The level at which the clear limits still hold the flag."""
         return max(self.raw, worst(self.releasing))
 
     @property

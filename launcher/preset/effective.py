@@ -151,7 +151,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def trainer_mode(self) -> str:
-        """How the v1 trainer schedules rollouts; sync with the legacy trainer."""
+        """How the v1 trainer schedules rollouts; `sync` for the legacy trainer."""
         return (self.text(TRAINER_MODE) or "sync") if self.is_v1 else "sync"
 
     @property

@@ -170,7 +170,7 @@ def from_override(text: str, folder: Path) -> Layer:
 
 
 def stack(layers: Iterable[Layer]) -> Layer:
-    """Merges layers, the first on top. They are made in this order."""
+    """Merges layers; an earlier one overrides later ones. Takes them from the iterable in this order."""
     return functools.reduce(lambda base, top: over(top, base), reversed(list(layers)), Layer())
 
 

@@ -33,10 +33,10 @@ class Resolved:
 
 
 def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
-    """The preset whose run resolves to `config` (value by veRL key); relative paths in it are meant from `folder`.
+    """The preset whose run resolves to `config` (value by veRL key); its relative paths start at `folder`.
 
-    It holds the differences from the defaults of the veRL version with these keys, and of ppo-tui; None if `config` is
-    not veRL's.
+    It holds what differs from the defaults of ppo-tui and of the veRL version with these keys. None if `config` is not
+    veRL's.
     """
     if GPUS not in config:
         return Resolved()

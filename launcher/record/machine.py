@@ -102,7 +102,7 @@ class Saved(Record):
 
 @dataclass(frozen=True, slots=True)
 class NodeSample(Record):
-    """Bytes of the memory of a cluster node, `run_used` of them by the run. Its GPUs are `name/0`, `name/1`, ..."""
+    """Memory of a cluster node in bytes; `run_used` is the run's part. Its GPUs are `name/0`, `name/1`, ..."""
 
     name: str
     used: int | None = None

@@ -39,7 +39,7 @@ def script(name: str, version: str | None, below: Path) -> str:
 def launch_of(
     name: str, version: str | None, below: Path, settings: Sequence[str] = ()
 ) -> tuple[LoadedPreset, Launch, str]:
-    """The launch that a script for veRL `version` runs, as in `script`; and the version."""
+    """The preset, the launch that a script for veRL `version` runs (see `script`), and the version."""
     loaded, python = load(name, settings), "python3"
     if version is None:
         env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)

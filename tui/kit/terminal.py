@@ -1,9 +1,9 @@
 """The output to the terminal: inert text of the screen, title, notifications and clipboard; and whether the terminal
 still exists.
 
-Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9, which
-iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane (`set -g set-titles
-on` hands it on) and drops notifications; nothing is wrapped to get past it.
+Title: OSC 2, after a push of the old title and before a pop of it (CSI 22;0t, CSI 23;0t). Notification: OSC 9, which
+iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux uses the title for its pane (`set -g set-titles
+on` hands it on) and drops notifications; ppo-tui sends no tmux passthrough.
 """
 
 import contextlib

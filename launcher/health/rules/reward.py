@@ -23,8 +23,8 @@ _AMONG = Measure("steps without a signal, of the last 10", span=(0, 10))
 class RewardDrop(Rule):
     """Compares the smoothed score with its best (REW-1).
 
-    The loss is measured by the range of the scores, and by how far the best is above the lowest score ever: half of
-    a small reward is much.
+    The allowed drop is a share of the score range or, if smaller, of the rise from the lowest score to the best, so
+    that halving a small reward is flagged too; at least a multiple of the noise.
     """
 
     id = "REW-1"

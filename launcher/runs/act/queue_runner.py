@@ -81,7 +81,7 @@ def add(
 
 
 def begin_now(entry: Queued) -> None:
-    """Starts an entry at the next poll, even if its GPUs are in use, also a skipped one. Raises UserError, OSError."""
+    """Starts an entry, even a skipped one, at the next poll, even on GPUs in use. Raises UserError or OSError."""
     queued.change(entry, paused=False, skipped=None, now=True)
     wake_queue()
 

@@ -18,9 +18,9 @@ _FIRST = 100  # records whose names show the framework
 
 @dataclass
 class TrackerFiles:
-    """One run, or attempt, as a tracker has it. `config` is by veRL key; relative paths in it are meant from `folder`.
+    """One run or attempt as a tracker recorded it. `config` has veRL keys; its relative paths start at `folder`.
 
-    `notes` say what could not be read.
+    `notes` list what could not be read.
     """
 
     path: Path
@@ -81,7 +81,7 @@ def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
 
 
 def numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """The metrics among values; trackers write words for those that JSON cannot."""
+    """The numeric values. Trackers write NaN and infinity as words, because JSON has neither."""
     found = {}
     for key, value in items:
         if value in ("NaN", "Infinity", "-Infinity"):

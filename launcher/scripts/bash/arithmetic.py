@@ -91,7 +91,7 @@ class Arithmetic:
         return ""
 
     def _skipped(self, part: Callable[[], int], skip: bool) -> int:
-        """Reads a part of the expression, which is not evaluated where `skip` says so."""
+        """Parses a part of the expression; does not evaluate it if `skip`."""
         before, self._skipping = self._skipping, self._skipping or skip
         found = part()
         self._skipping = before

@@ -93,7 +93,7 @@ class Budget:
         self._steps, self._letters, self.depth = _STEPS, _LETTERS, 0
 
     def step(self, letters: int = 0) -> None:
-        """Charges one command or expansion that reads so many characters."""
+        """Counts one command or expansion, and the `letters` that it reads, against the limits."""
         self._steps -= 1
         self._letters -= letters
         if self._steps < 0 or self._letters < 0:

@@ -127,7 +127,7 @@ def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
 
 
 def headline(figure: Chart, series: Series, store: SeriesStore, past: float | None = None) -> list[Row]:
-    """`0.412 ↑`, `best 0.431`. `past` is the usual value or the start that the check about the metric compares with."""
+    """The last value and one reference: `0.412 ↑`, `best 0.431`. `past`: the usual value or start of its rule."""
     last = series.last
     if last is None:
         return []

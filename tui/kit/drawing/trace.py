@@ -108,7 +108,7 @@ class Window(NamedTuple):
 
 def trace(points: Points, window: Window, *, positive: bool) -> list[Part]:
     """The unbroken parts of a curve. Few points are drawn one by one, many as columns from lowest to highest.
-    `positive`: only values above 0 are drawn; a column that has others as well starts at the bottom.
+    `positive`: only values above 0 are drawn; a column that also has values at or below 0 starts at the bottom.
     """
     start, stop = window.bounds(points.steps)
     least = 0.0 if positive else -math.inf

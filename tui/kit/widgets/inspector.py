@@ -110,7 +110,7 @@ class Split(Horizontal):
 
 
 class Inspected(Page[ResultT]):
-    """A page with a list. `inspect` makes the inspection of an entry, for its `Split`."""
+    """A page with a list. `inspect` returns the details of an entry for the page's `Split`."""
 
     KEPT: ClassVar[int] = 50  # entries of which the page keeps what it read
 

@@ -44,7 +44,7 @@ class Painted(Widget):
         return self.app.get_component_styles(*names)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        """What to show in `columns` × `rows` cells; shorter rows and fewer of them are filled up."""
+        """Rows to show in `columns` × `rows` cells; missing rows and cells are padded."""
         raise NotImplementedError
 
     def redraw(self) -> None:

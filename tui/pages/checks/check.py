@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FlagPage(RunPage):
-    """Shows a check; from its flag, keys start trials or open the editor with the first value to try."""
+    """Shows one rule. While it flags the run, keys start trials or open the editor at the first value to try."""
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)

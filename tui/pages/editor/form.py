@@ -39,7 +39,7 @@ class FormLines(LineTable):
     _room = 0
 
     def make_room(self, rows: int) -> None:
-        """Keeps so many rows in sight from the chosen line on, so that a box can cover them."""
+        """Keeps `rows` rows visible, from the chosen line down, for a box that covers them."""
         self._room = min(rows, self.size.height)
         self.redraw()
 

@@ -1,13 +1,13 @@
 """Spans: what each process of a run does from when to when, one JSON line each in the run's folder `spans`.
 
 veRL times its work for rl-insight (`utils/tracking.py: RLInsightLogger.trace_state`, since 0.9), which needs three
-services. The spans are taken at that place: a real rl-insight still gets its own. It need not be turned on, which
-would end a run with `rollout.disable_log_stats=True`. The trainer's timers (`marked_timer`) are taken as well, and what
-veRL does not time: data, agent loops, reward functions, weights, the critic's values, and micro-batches
+services. The spans are taken at that place: a real rl-insight still gets its own. rl-insight may stay off; turning it
+on would end a run with `rollout.disable_log_stats=True`. The trainer's timers (`marked_timer`) are taken as well, and
+what veRL does not time: data, agent loops, reward functions, weights, the critic's values, and micro-batches
 with their tokens.
 
-A process appends to its own file, which cannot grow beyond 8 MiB with the one before it. What takes long is also noted
-when it begins. A folder that is missing, or cannot be written to, turns the spans of a process off; nothing raises.
+A process appends to its own file; this one and the one before it together stay below 8 MiB. What takes long is also
+noted when it begins. A missing or unwritable folder turns the spans of a process off; nothing raises.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ def install() -> None:
 class _File:
     """The file of this process; a forked worker gets its own.
 
-    Threads take turns at its lock: veRL calls reward functions in several.
+    A lock lets one thread write at a time, because veRL calls reward functions in several threads.
     """
 
     pid = 0
