@@ -139,7 +139,7 @@ def _as_job(cluster: Cluster, argv: Sequence[str], env: Mapping[str, str]) -> st
                 time.sleep(1.0)
         while (job := cluster.job(id)) is not None and not job.ended:
             if time.monotonic() > deadline:
-                raise UserError(f"a job of {cluster.url} had no result after {_LIMIT:.0f} s ({job.status.lower()})")
+                raise UserError(f"a job on {cluster.url} returned no result in {_LIMIT:.0f} s ({job.status.lower()})")
             time.sleep(0.3)
         said = b"".join(cluster.log(job, follow=False)).decode(errors="replace") if job is not None else ""
         return said or (job.message if job is not None else "")

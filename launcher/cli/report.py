@@ -50,7 +50,7 @@ Config = Annotated[
 
 
 def list_runs(
-    hosts: Annotated[bool, typer.Option("--hosts", help="List those of hosts and clusters in config.yaml.")] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="List the runs of hosts and clusters in config.yaml.")] = False,
     json: Json = False,
 ) -> None:
     """List the runs of this machine, newest first."""
@@ -287,7 +287,7 @@ def health(
     config: Config = None,
     names: Names = None,
     every: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
-    events: Annotated[bool, typer.Option("--events", help="Print every change of a rule as well.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Also print every change of a rule's level.")] = False,
     json: Json = False,
 ) -> None:
     """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""

@@ -116,7 +116,7 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
         )
     if "seeds" in over:
         few = min(of_run.count(group) for group in of_run) < 3
-        alone = "; one or two runs are taken to vary as those of the other group" if few else ""
+        alone = "; a group of one or two runs is assumed to vary like the other group" if few else ""
         lines.append(f"groups of several runs: assumes independent, roughly normal seeds{alone}")
     if results:
         together = f" of all {compared} groups together" if compared > 1 else ""

@@ -47,7 +47,7 @@ def limit(console: Path, most: int) -> None:
             end = _line_end(file, tail, tail + _LINE)
             _punch(file, begin, end - 1)
             removed = f"{(end - begin) / (1 << 20):,.1f} MiB"
-            note = f"\nppo-tui: {removed} of this log were removed here (max_console_size in config.yaml)"
+            note = f"\nppo-tui: removed {removed} of this log here (max_console_size in config.yaml)"
             os.pwrite(file, note.encode(), begin - 1)
             os.pwrite(file, b"\n", end - 1)
     finally:

@@ -151,7 +151,7 @@ def _origin(preset: Preset) -> str:
     """Where the program of a preset gets its configuration from."""
     name, found = preset.program.own or MAIN, preset.configuration(interpreter(preset.python), None)
     if found is None:
-        return f"the configuration of {name} was not found here; check compares the keys with those of veRL"
+        return f"the configuration of {name} was not found here; check compares the keys with veRL's"
     other = found.main.stem != name.removesuffix(".py").rpartition(".")[2]
     return f"{name} {f'runs {found.main}, which ' if other else ''}starts from {found.folder / found.name}.yaml"
 

@@ -214,7 +214,7 @@ def _prefix(words: Sequence[str], script: Script) -> dict[str, str]:
     if starter in (*_RUNNERS, "torchrun", "accelerate", "deepspeed"):
         script.notes.append(f"{starter} is left out: veRL starts its own processes, one driver is enough")
     if name in CONTAINERS:
-        script.notes.append(f"run by {_short(words)}; paths and variables are those of the container or host there")
+        script.notes.append(f"run by {_short(words)}; its paths and variables apply to that container or host")
     found: dict[str, str] = {}
     for before, word in zip(("", *words), words, strict=False):
         option, equals, value = word.partition("=")

@@ -27,7 +27,7 @@ RECENT = 20  # steps that are "usual", and that the advice is made from
 FEWEST = 2  # recent steps that advice needs
 _KEPT = 60  # steps whose spans stay in memory
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
-NO_SPANS = "no trace of this step: the times are those of the log"
+NO_SPANS = "no trace of this step: the times come from the log"
 SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
 
 

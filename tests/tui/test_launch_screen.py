@@ -181,7 +181,7 @@ async def test_f_makes_the_fix_a_setting_of_this_launch(make: SimpleNamespace, h
         await until(pilot, lambda: screen.plan.command != before and not screen.doing)
         assert screen.settings and fixable[0] not in screen.findings
         assert screen.settings[0] in said(screen, "#essentials")
-        assert Path(file).read_text() == BROKEN and "press e to edit the preset with them" in said(
+        assert Path(file).read_text() == BROKEN and "press e to edit the preset with these fixes" in said(
             screen, "#essentials"
         )
         await pilot.press("e")

@@ -124,7 +124,7 @@ def preset_text(
     """The text of the new preset: its parent, the settings, and the measurements as comments."""
     base = loaded.name if loaded.path is None or loaded.origin == "shipped" else str(loaded.path)
     gpus = space.subject.machine.gpus[: space.subject.gpus]
-    card = "no GPU: memory is that of the run's processes" if space.subject.on_cpu or not gpus else gpus[0].name
+    card = "no GPU: memory of the run's processes" if space.subject.on_cpu or not gpus else gpus[0].name
     lines = [
         f"# ppo-tui tune {loaded.name}, {time.strftime('%Y-%m-%d')}; {card}",
         "# All responses had their full length.",

@@ -59,7 +59,7 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     if (target / "lora_adapter").is_dir():
-        narrate(f"the weights are those of the base model; the trained adapter is in {target / 'lora_adapter'}")
+        narrate(f"these are the base model's weights; the trained adapter is in {target / 'lora_adapter'}")
     return target
 
 

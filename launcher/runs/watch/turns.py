@@ -73,7 +73,7 @@ def turns() -> list[Turn]:
         elif entry.paused or stopped:
             turn = Turn(entry, "paused" if entry.paused else "the queue is paused")
         elif entry.host != socket.gethostname():
-            turn = Turn(entry, f"added on {entry.host}, which starts it")
+            turn = Turn(entry, f"waits for host {entry.host}, which added it")
         elif entry.starting:
             turn = dataclasses.replace(machine.place(entry), waits="its start")
         elif check.refused is not None:

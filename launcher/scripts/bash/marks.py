@@ -103,7 +103,7 @@ class Budget:
         """Counts a new value against the limit, and returns it."""
         self._letters -= len(text)
         if len(text) > _LONGEST or self._letters < 0:
-            raise UserError(f"the script makes a value of more than {_LONGEST:,} letters")
+            raise UserError(f"the script builds a value of more than {_LONGEST:,} characters")
         return text
 
     def __enter__(self) -> None:

@@ -43,7 +43,7 @@ async def start_again(page: Page[Any], run: RunDir) -> None:
     def act(step: int, settings: Sequence[str], force: bool) -> RunDir:
         return fork(run, settings, narrator(page.app), step=step, force=force)
 
-    note = "0 is the start. Press enter for the same settings."
+    note = "Step 0 is the beginning. Press enter to keep the settings."
     await _from_step(page, f"Start {run.id} again", "0 ", note, [0], act)
 
 

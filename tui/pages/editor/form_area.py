@@ -102,7 +102,7 @@ class FormArea(Container):
         if self.read_only:
             self.notify("Read-only: use `ppo-tui preset edit` to change presets", severity="warning")
         elif self.form.reading.problem is not None:
-            self.notify("Cannot read the file; press a o to open it in your editor", severity="warning")
+            self.notify("Cannot read the file; press a, then o, to open it in your editor", severity="warning")
         return self.read_only or self.form.reading.problem is not None
 
     def action_everything(self) -> None:

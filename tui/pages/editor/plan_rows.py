@@ -60,7 +60,7 @@ def _ahead(flow: Flow) -> list[Row]:
     batches = counted(flow.ahead, "batch", "g")
     rows = [_line("rollout", "", f"on {own}, {batches} ahead{old}")]
     if flow.portion != flow.prompts:
-        rows.append(_line("", "", f"trained on in portions of {counted(flow.portion, 'prompt')} as they finish"))
+        rows.append(_line("", "", f"training takes {counted(flow.portion, 'prompt')} at a time, as they finish"))
     return rows
 
 

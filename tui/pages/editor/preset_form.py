@@ -53,7 +53,7 @@ class Form:
         Without `everything`, only essential fields and those set in the file.
         """
         if self.reading.problem is not None:
-            return [HEADING + "Cannot read the file; press a o to open it in your editor", *self._excerpt()]
+            return [HEADING + "Cannot read the file; press a, then o, to open it in your editor", *self._excerpt()]
         found: list[str] = []
         for group, title in TITLES.items():
             specs = [spec for spec in fields_of(group) if spec.name not in FREE]

@@ -317,7 +317,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
         if self.fixes:
-            essentials.append([(" fixes apply to this run only; press e to edit the preset with them", "dim")])
+            essentials.append([(" fixes apply to this run only; press e to edit the preset with these fixes", "dim")])
         self.query_one("#essentials", Lines).show(essentials)
         quiet = "" if self.doing else "no problems found"
         self.query_one(Findings).show(self.findings, quiet, beside=self.inspects)

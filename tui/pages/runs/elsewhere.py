@@ -94,7 +94,7 @@ def _summary(name: str, told: Mapping[str, Any]) -> RunSummary:
 
 _FAILED = {
     255: "ssh cannot reach {}, or has lost the connection",
-    127: "{} has no ppo-tui on its PATH; set where it is in 'hosts' of config.yaml",
+    127: "ppo-tui is not on the PATH of {}; set its path under 'hosts' in config.yaml",
     2: "Could not open it on {0}; list its runs with `ppo-tui --host {0} runs`",
 }
 

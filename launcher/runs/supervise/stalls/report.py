@@ -34,7 +34,7 @@ def report(facts: HangFacts, console: Path, samples: Path, found: Standstill | N
         except Exception as error:
             found_lines = [f"could not be collected: {type(error).__name__}: {error}"]
         text += ["", f"## {title}", "", *found_lines] if found_lines else []
-    text += ["", *(f"without rights to see it: {command}" for command in facts.missing)]
+    text += ["", *(f"not collected, no permission: {command}" for command in facts.missing)]
     return redact("\n".join(clean(line) for line in text)).rstrip()[:_SIZE] + "\n"
 
 
