@@ -225,6 +225,7 @@ def import_(
     json: Json = False,
 ) -> None:
     """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
+    from launcher.core.progress import narrated, unseen
     from launcher.metrics.frameworks import user_table
     from launcher.runs.act.import_logs import import_logs, import_text
     from launcher.scripts import pasted
@@ -236,7 +237,8 @@ def import_(
         put_run(import_text(log), json)
         return
     table = user_table(Path(names).expanduser()) if names else None
-    for run in import_logs(*split_settings(logs), table):
+    progress = narrated(say) if sys.stderr.isatty() else unseen
+    for run in import_logs(*split_settings(logs), table, progress):
         put_run(run, json)
         for note in read_kind(run.events, Note):
             say(f"note: {clean(note.text)}")

@@ -21,7 +21,7 @@ def main(
     check_theme: CheckTheme | None = None,
     serve: ServeScreen | None = None,
 ) -> None:
-    """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
+    """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use, 130 for Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
@@ -42,7 +42,7 @@ def main(
         from launcher.cli.output import say
 
         say("cancelled")
-        code = 1
+        code = 130
     except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         code = 0

@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from typing import Any
 import orjson
 import pytest
 from console_logs import stored
+from terminal import Terminal
+from waiting import PATIENCE
 
 from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.core.errors import UserError
+from launcher.core.progress import narrated
 from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
@@ -288,3 +292,51 @@ def test_a_missing_package_has_its_extra(package: str, tmp_path: Path, monkeypat
 def test_other_folders_and_files_are_not_of_a_tracker(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text("x")
     assert not any(map(is_tracker, (tmp_path, tmp_path / "run.log", tmp_path / "missing", Path("\0"))))
+
+
+@pytest.mark.parametrize("tracker", ["tensorboard", "mlflow", "trackio", pytest.param("wandb", marks=pytest.mark.slow)])
+def test_reading_reports_how_far_it_is(tracker: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if tracker == "wandb":
+        (file,) = request.getfixturevalue("wandb_run").glob("*.wandb")
+    else:
+        file = events_of(tmp_path, 1, 30) if tracker == "tensorboard" else database(tmp_path, tracker)
+    seen: list[tuple[int, int]] = []
+    import_logs([str(file)], progress=lambda done, total: seen.append((done, total)))
+    size = file.stat().st_size
+    read = [done for done, _ in seen]
+    assert {total for _, total in seen} == {size} and read == sorted(read) and len(set(read)) > 2
+    assert 0 < read[0] <= size / 2 and read[-2] >= size - 7 and read[-1] == size  # 7: the head of wandb's log
+
+
+def test_an_interrupt_while_reading_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, temporary = events_of(tmp_path / "a", 1, 30), tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def interrupted(done: int, total: int) -> None:
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_logs([str(file)], progress=interrupted)
+    assert not [*temporary.iterdir()] and not [*(tmp_path / "home").glob("runs/*")]
+
+
+def test_progress_is_printed_after_a_second_and_then_every_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    report = narrated(said.append)
+    for now in (10.0, 10.9, 11.0, 11.1, 15.9, 16.0):
+        monkeypatch.setattr("time.monotonic", lambda now=now: now)
+        report(int(now * 20e6), 399_000_001)
+    monkeypatch.undo()
+    assert said == ["reading: 220 of 400 MB", "reading: 320 of 400 MB"]
+
+
+def test_ctrl_c_ends_an_import_with_130() -> None:
+    terminal = Terminal([sys.executable, "-c", "from tui.entry import main; main()", "import", "-"], os.environ)
+    try:
+        terminal.wait_for(lambda text: "paste the text" in text)
+        terminal.send("\x03")
+        assert terminal.process.wait(PATIENCE) == 130
+    finally:
+        terminal.close()

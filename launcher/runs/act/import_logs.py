@@ -11,6 +11,7 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
+from launcher.core.progress import Progress, unseen
 from launcher.metrics.frameworks import Framework, described, reference
 from launcher.preset.resolved import Resolved, from_config
 from launcher.record.attempt import Exit, LaunchRecord
@@ -63,16 +64,21 @@ class _Attempt:
 
 
 def import_logs(
-    words: Sequence[str], settings: Mapping[str, Any] | None = None, names: Mapping[str, Any] | None = None
+    words: Sequence[str],
+    settings: Mapping[str, Any] | None = None,
+    names: Mapping[str, Any] | None = None,
+    progress: Progress = unseen,
 ) -> list[RunDir]:
     """Makes runs of these logs and files of trackers. `names` is a table of the user, `settings` are veRL keys.
+
+    `progress` gets how far the files of each tracker are read.
 
     Logs whose steps continue each other, or that have the same name, become attempts of one run.
     """
     paths, own = [Path(word).expanduser() for word in words], described(names)
     attempts = _pair([log_file(word, own) for word, path in zip(words, paths, strict=True) if not is_tracker(path)])
     with tempfile.TemporaryDirectory(prefix="ppo-tui-tracker-") as folder:
-        for tracked in (each for path in paths if is_tracker(path) for each in read(path, own)):
+        for tracked in (each for path in paths if is_tracker(path) for each in read(path, own, progress)):
             attempts.append(_of_tracker(tracked, Path(folder) / f"{len(attempts)}.jsonl"))
         return [_import_run(group, names, settings or {}) for group in _group(attempts)]
 

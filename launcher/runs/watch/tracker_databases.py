@@ -10,11 +10,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError
+from launcher.core.progress import Meter
 from launcher.core.text import clean
 from launcher.runs.watch.tracker_run import TrackerFiles, numbers
 
@@ -31,7 +33,7 @@ def files(path: Path) -> list[Path]:
     return [file for each in sorted(path.glob("*.db")) for file in files(each)] if path.is_dir() else []
 
 
-def read(file: Path) -> list[TrackerFiles]:
+def read(file: Path, meter: Meter) -> list[TrackerFiles]:
     """The runs of a database, the oldest first; none for one of another program. Raises UserError for a damaged one."""
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as base:
@@ -40,7 +42,12 @@ def read(file: Path) -> list[TrackerFiles]:
                 ({"runs", "metrics", "params", "experiments"}, _mlflow),
                 ({"metrics", "configs"}, _trackio),
             )
-            return next((list(reader(file, base)) for names, reader in kinds if names <= tables), [])
+            for names, reader in kinds:
+                if names <= tables:
+                    (rows,) = base.execute("SELECT count(*) FROM metrics").fetchone()
+                    share = file.stat().st_size / max(rows, 1)
+                    return list(reader(file, base, partial(meter.add, share)))
+            return []
     except sqlite3.Error as error:
         hint = "copy it while nothing writes to it, and import the copy"
         raise UserError(f"cannot read {file}: {error}", hint) from None
@@ -48,7 +55,7 @@ def read(file: Path) -> list[TrackerFiles]:
         raise UserError(f"{file} has other values than MLflow and Trackio write", "import the console log") from None
 
 
-def _mlflow(file: Path, base: sqlite3.Connection) -> Iterator[TrackerFiles]:
+def _mlflow(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[TrackerFiles]:
     runs = "SELECT run_uuid, name, status, start_time FROM runs WHERE lifecycle_stage = 'active' ORDER BY start_time"
     for id, name, status, start in list(base.execute(runs)):
         found = TrackerFiles(file, clean(name or id), file.absolute().parent, start / 1000 if start else None)
@@ -57,6 +64,7 @@ def _mlflow(file: Path, base: sqlite3.Connection) -> Iterator[TrackerFiles]:
         found.config = _listed({key.replace("/", "."): _meant(value) for key, value in named})
         metrics = "SELECT key, value, is_nan, step, timestamp FROM metrics WHERE run_uuid = ? ORDER BY timestamp"
         for key, value, nan, step, at in base.execute(metrics, (id,)):
+            row()
             value = math.nan if nan else math.copysign(math.inf, value) if abs(value) > _INFINITE else value
             found.add(step, at / 1000, {key.replace("_at_", "@"): value})
         yield found
@@ -78,12 +86,13 @@ def _listed(flat: dict[str, Any]) -> dict[str, Any]:
     return plain | {name: [flat.get(f"{name}.{at}") for at in range(size)] for name, size in lists.items()}
 
 
-def _trackio(file: Path, base: sqlite3.Connection) -> Iterator[TrackerFiles]:
+def _trackio(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[TrackerFiles]:
     columns = {name for _, name, *_ in base.execute("PRAGMA table_info(metrics)")}
     id = "run_id" if "run_id" in columns else "run_name"  # older files have no ids
     runs: dict[str, TrackerFiles] = {}
     rows = base.execute(f"SELECT {id}, run_name, step, timestamp, metrics FROM metrics ORDER BY id")
     for run, name, step, at, values in rows:
+        row()
         if run not in runs:
             runs[run] = TrackerFiles(file, clean(name), file.absolute().parent, _time(at))
         runs[run].add(step, _time(at), numbers(json.loads(values).items()))

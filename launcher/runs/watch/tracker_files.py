@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError, of_file
+from launcher.core.progress import Meter, Progress, unseen
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.record.info import mapping_of
@@ -30,17 +31,21 @@ def is_tracker(path: Path) -> bool:
         return False
 
 
-def read(path: Path, names: Framework | None = None) -> list[TrackerFiles]:
+def read(path: Path, names: Framework | None = None, progress: Progress = unseen) -> list[TrackerFiles]:
     """The runs of a file or folder, the oldest first. `names` is a table of the user.
 
     Raises UserError if there is nothing to read.
     """
     found: list[TrackerFiles] = []
     try:
-        found += map(_wandb, _wandb_folders(path))
-        found += map(_events, _event_files(path))
-        for file in tracker_databases.files(path):
-            found += tracker_databases.read(file)
+        folders, events, bases = _wandb_folders(path), _event_files(path), tracker_databases.files(path)
+        logs = [log for folder in folders for log in folder.glob(_WANDB)]
+        meter = Meter(progress, sum(file.stat().st_size for file in (*logs, *events, *bases)))
+        found += (_wandb(folder, meter) for folder in folders)
+        found += (_events(file, meter) for file in events)
+        for file in bases:
+            found += tracker_databases.read(file, meter)
+        meter.add(meter.total)  # damaged files end early
     except OSError as error:
         raise of_file(f"cannot read {path}", error) from None
     good = [each for each in found if each.steps or each.console]
@@ -68,12 +73,12 @@ def _event_files(path: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def _wandb(folder: Path) -> TrackerFiles:
+def _wandb(folder: Path, meter: Meter) -> TrackerFiles:
     """The records of run-ID.wandb; for missing parts, the other files that wandb writes or offers for download."""
     above = folder.absolute().parent
     found = TrackerFiles(folder, folder.name, above.parent if above.name == "wandb" else above)
     for file in sorted(folder.glob(_WANDB)):
-        _read_wandb(file, found)
+        _read_wandb(file, found, meter)
     files = folder / "files"
     if not found.config:
         document = mapping_of(_text(files / "config.yaml"))
@@ -100,7 +105,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _read_wandb(file: Path, into: TrackerFiles) -> None:
+def _read_wandb(file: Path, into: TrackerFiles, meter: Meter) -> None:
     try:
         from google.protobuf.message import DecodeError
         from wandb.proto import wandb_internal_pb2
@@ -110,7 +115,7 @@ def _read_wandb(file: Path, into: TrackerFiles) -> None:
     config: dict[str, Any] = {}
     damaged: list[str] = []
     with file.open("rb") as stream:
-        for content in _records(stream, damaged.append):
+        for content in _records(stream, damaged.append, meter):
             try:
                 record = reader.FromString(content)
             except DecodeError:
@@ -160,7 +165,7 @@ _BLOCK, _HEAD = 1 << 15, struct.Struct("<IHB")
 _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
-def _records(stream: IO[bytes], damaged: Callable[[str], None]) -> Iterator[bytes]:
+def _records(stream: IO[bytes], damaged: Callable[[str], None], meter: Meter) -> Iterator[bytes]:
     """The records of a log of LevelDB, as which wandb frames them. Records after damage in a block are skipped.
 
     The package of wandb has the types of the records, but no reader of the log: only `wandb-core`, a binary, has one.
@@ -170,6 +175,7 @@ def _records(stream: IO[bytes], damaged: Callable[[str], None]) -> Iterator[byte
     at = len(stream.read(_HEAD.size))  # ":W&B" and a version
     while block := stream.read(_BLOCK - at % _BLOCK):
         at, place = at + len(block), 0
+        meter.add(len(block))
         while place + _HEAD.size <= len(block):
             checksum, size, kind = _HEAD.unpack_from(block, place)
             part = block[place + _HEAD.size : place + _HEAD.size + size]
@@ -191,7 +197,7 @@ def _records(stream: IO[bytes], damaged: Callable[[str], None]) -> Iterator[byte
         damaged("its end is missing")
 
 
-def _events(file: Path) -> TrackerFiles:
+def _events(file: Path, meter: Meter) -> TrackerFiles:
     """The scalars of an event file, those of TensorFlow 2 included, by TensorBoard's reader of records."""
     try:
         from google.protobuf.message import DecodeError
@@ -204,7 +210,9 @@ def _events(file: Path) -> TrackerFiles:
     found = TrackerFiles(file, folder.name or "tensorboard", folder)
     size, damaged = 0, False
     for content in RawEventFileLoader(str(file)).Load():
-        size += len(content) + 16  # length and checksums
+        framed = len(content) + 16  # length and checksums
+        size += framed
+        meter.add(framed)
         try:
             event = Event.FromString(content)
         except DecodeError:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.core.errors import UserError
+from launcher.core.progress import Progress, narrated
 from launcher.core.text import clean
 from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir
 from launcher.runs.watch.tracker_files import is_tracker
-from tui.kit.actions.background import reported
+from tui.kit.actions.background import narrator, reported
 from tui.kit.dialogs.choose import ChooseScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.navigation import navigation
@@ -38,7 +39,7 @@ async def import_anything(page: Page[Any]) -> None:
         typed = text
         log = _log(text)
         if log is not None:
-            if await _import_log(page, log.name, partial(_run_of, log)):
+            if await _import_log(page, log.name, partial(_run_of, log, narrated(narrator(page.app)))):
                 return
             continue
         reading = None if _names_file(text) else _read(text)
@@ -129,10 +130,10 @@ async def _import_log(page: Page[Any], name: str, make: Callable[[], RunDir]) ->
     return False
 
 
-def _run_of(log: Path) -> RunDir:
+def _run_of(log: Path, progress: Progress) -> RunDir:
     from launcher.runs.act.import_logs import import_logs
 
-    return import_logs([str(log)])[0]
+    return import_logs([str(log)], progress=progress)[0]
 
 
 def _run_of_text(log: str) -> RunDir:
