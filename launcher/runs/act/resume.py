@@ -103,5 +103,5 @@ def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunStat
     """Refuses a run without steps left: veRL would go through its whole start and end without a step."""
     total = planned or (None if settings else state.total)  # settings may make the run longer
     if total is not None and (complete := completion(step, total)):
-        hint = f"to continue training, add trainer.steps={2 * total} or more trainer.epochs"
+        hint = f"to continue training, add trainer.steps={step + total} or more trainer.epochs"
         raise UserError(f"run {run.id} is {complete}", hint)
