@@ -19,8 +19,9 @@ _SIZES = "MAX MIN NUM LEN LENGTH COUNT LIMIT SIZE BUDGET PER LEVEL TTL TIMEOUT"
 _PLACES = "PATH FILE DIR NAME PATTERN MODE TYPE"
 _SYMBOLS = "PAD EOS BOS UNK SEP MASK STOP"
 _HARMLESS = frozenset(f"{_SIZES} {_PLACES} {_SYMBOLS}".split())
-_COMPUTED = "".join(rf"(?<!\b{word} )" for word in "backward forward first second third next last each".split())
-_WORD = (  # a backward pass is no password
+_ORDERS = ("backward", "forward", "first", "second", "third", "next", "last", "each")
+_COMPUTED = "".join(rf"(?<!\b{word} )" for word in _ORDERS)  # a backward pass is no password
+_WORD = (
     r"(?:(?:api|access|secret|private|auth|account|license|encryption|signing|ssh|wandb|openai|hf)_?key"
     r"|(?:(?:hf|hub|huggingface|auth|access|api|bearer|wandb|github|gitlab|refresh|session|secret|bot|user)_?)token"
     rf"|passw(?:or)?d|passphrase|{_COMPUTED}pass|pwd|secret|credentials?|bearer|authorization)"

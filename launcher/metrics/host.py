@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from launcher.core.format import number
+from launcher.core.format import counted, number
 
 PREFIX = "machine/"
 _BUSY, _TAKEN, _STOLEN = 0.9, 0.2, 0.1  # of all cores: in use, by other programs, by other guests of the hypervisor
@@ -52,7 +52,7 @@ class HostLoad(NamedTuple):
     @property
     def words(self) -> str:
         """`other processes on the host: load 60 on 2 cores (they use 1.7)`."""
-        on = f"load {number(self.load, 2)} on {number(self.cores)} cores"
+        on = f"load {number(self.load, 2)} on {counted(self.cores, 'core')}"
         if self.stolen >= _STOLEN * self.cores:
             return f"other guests of the hypervisor: {100 * self.stolen / self.cores:.0f} % of the CPU (steal), {on}"
         if not self.crowded:

@@ -149,11 +149,13 @@ def times(past: Past, seconds: str, apart: str | None, times: str, usual: str) -
     return took(past, seconds, apart) and Shown.of(times).ratio_of(Shown.of(seconds), Shown.of(usual))
 
 
-def length_ratio(past: Past, x: str, usual: str, times: str) -> bool:
+def length_ratio(past: Past, x: str, usual: str, times: str, named: str | None) -> bool:
+    """The ratio is to the larger one of the usual and the first length (the median of three)."""
     right = Shown.of(x).is_(past.median(3, *SCORE)) and past.called_usual(usual, *SCORE)
-    known = past.usual.get(LENGTH[0])
+    first = statistics.median(past.values(*LENGTH)[:3])
+    known = [*past.usual.get(LENGTH[0], ())[:1], *([] if named == "usual" else [Shown(first, first)])]
     now = past.value(*LENGTH)
-    return right and (not known or now is None or Shown.of(times).ratio_of(Shown(now, now), known[0]))
+    return right and (not known or now is None or any(Shown.of(times).ratio_of(Shown(now, now), x) for x in known))
 
 
 def non_finite(past: Past, step: str, names: str, now: str | None) -> bool:

@@ -167,7 +167,7 @@ FORMS: Sequence[tuple[str, str, Callable[..., bool]]] = (
     ),
     (
         "HACK-1",
-        rf"reward {_V} vs usual {_V} \(median of 3\) (?:while length grew|at) {_V}×(?: the usual length)?",
+        rf"reward {_V} vs usual {_V} \(median of 3\) (?:while length grew|at) {_V}×(?: the (usual|first) length)?",
         length_ratio,
     ),
     (

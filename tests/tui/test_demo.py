@@ -41,7 +41,7 @@ def played(home: object) -> RunDir:
     lines = out.getvalue().splitlines()
     second = recording()[1][1]
     assert f"resume from step {second.resume_step} {' '.join(second.settings)}" in lines
-    assert lines[-1] == "finished" and any("KL-1 NOTICE -> CRITICAL" in each for each in lines)
+    assert lines[-1] == "finished" and any("KL-1 WARN -> CRITICAL" in each for each in lines)
     return run
 
 

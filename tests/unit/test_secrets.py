@@ -170,7 +170,10 @@ def test_a_secret_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("api_key=${oc.env:KEY}", "api_key=${oc.env:KEY}"),
         ("'pad_token': '<pad>', prompt_key: prompt", "'pad_token': '<pad>', prompt_key: prompt"),
         ("val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on", "val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on"),
-        ("in the backward pass: less memory, second pass: token", "in the backward pass: less memory, second pass: token"),
+        (
+            "in the backward pass: less memory, second pass: token",
+            "in the backward pass: less memory, second pass: token",
+        ),
         ("the smtp pass: hunter2", "the smtp pass: ***"),
         ("the password is wrong, 5 passed", "the password is wrong, 5 passed"),
     ],

@@ -58,7 +58,7 @@ def raising(*errors: Exception) -> Callable[..., None]:
     """A part that raises these one after the other, then the last of them again and again."""
     left: Iterator[Exception] = iter(errors)
 
-    def part(*_: object) -> None:
+    def part(*_: object, **__: object) -> None:
         raise next(left, errors[-1])
 
     return part

@@ -58,8 +58,7 @@ class RewardHacking(Rule):
         self._audit = setup.signals.of("AUDIT")
         self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
         self._flat: Clause = (math.nan, (), Measure())
-        self._gained = 0.0  # by validation, and by the training reward meanwhile
-        self._rose = 0.0
+        self._gained = self._rose = 0.0  # by validation, and by the training reward meanwhile
         self._true = False  # whether validation confirms the reward
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
@@ -70,8 +69,9 @@ class RewardHacking(Rule):
             self._flat = self._unconfirmed(validation)
         if min(reward.known, self._length.known) < 10:
             return warming(11 - min(reward.known, self._length.known))
-        usual, now, usual_length = reward.usual, reward.then(0), max(self._length.usual, self._length.first)
-        ratio = length / usual_length if usual_length > 0 else 1.0
+        usual, now = reward.usual, reward.then(0)
+        known, named = max((self._length.usual, "usual"), (self._length.first, "first"))
+        ratio = length / known if known > 0 else 1.0
 
         def message(reading: Reading) -> str:
             gamed, apart, flat = (worst((clause,)) for clause in reading.clauses)
@@ -80,7 +80,7 @@ class RewardHacking(Rule):
             if flat and gamed <= WARN:
                 gained, rose = number(self._gained), number(self._rose)
                 return f"validation changed by {gained} while the training reward rose by {rose}"
-            grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
+            grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the {named} length"
             return f"reward {' vs usual '.join(distinct(now, usual))} (median of 3) {grew}"
 
         reading = self.compare(

@@ -59,7 +59,7 @@ def attach_file(word: str, settings: Mapping[str, Any], names: Settings | None =
         path = _newest(path) if path.is_dir() else path
         log = log_file(str(path), own)
         if log.console and log.framework is None and not names_verl(path):
-            raise NoStepYet(f"{path} has lines of Ray, but none of veRL or another known framework")
+            raise NoStepYet(f"{path}: lines of Ray, but none of veRL or another known framework")
         kind = "console" if not log.file_logger else "rows" if log.framework else "metrics"
         followed, framework, config, name = Followed(str(path), kind), log.framework, {}, stem(path)
     for run in all_runs():
