@@ -267,21 +267,6 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     return [*filter(None, first), *sorted(filter(is_validation_score, data))]
 
 
-def bundle(
-    run: Run,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.zip", help="File to write [default: RUN-bundle.zip].")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Pack a run for an issue: text, versions, cause, stacks. Secrets and names of people and hosts are replaced."""
-    from launcher.report.bundle import write
-
-    target = directory.find(run)
-    written = str(write(target, output or Path(f"{target.id}-bundle.zip")))
-    put_result(written, {"run": target.id, "file": written}, json)
-
-
 def health(
     source: Source,
     config: Config = None,

@@ -130,7 +130,7 @@ for command in (
     *(launch.run, launch.stop, launch.resume, launch.fork, queueing.sweep, upkeep.delete),
     *(launch.attach, serve, report.status, launch.logs, report.metrics, samples, timing.time),
     *(checking.check, report.health, report.diagnose, comparisons.try_, checking.tune),
-    *(comparisons.compare, upkeep.eval_, comparisons.report, report.bundle, launch.import_, upkeep.export),
+    *(comparisons.compare, upkeep.eval_, comparisons.report, upkeep.bundle, launch.import_, upkeep.export),
     *(checking.doctor, upkeep.clean, completion, launch.demo, help_),
 ):
     app.command(command.__name__.rstrip("_"))(command)

@@ -1,4 +1,4 @@
-"""Commands on existing runs: exports, evaluations, removal."""
+"""Commands on existing runs: exports, bundles, evaluations, removal."""
 
 from __future__ import annotations
 
@@ -78,6 +78,21 @@ def export(
         fail(str(error))
         raise typer.Exit(1) from None
     put_result(str(folder), {"dir": str(folder)}, json)
+
+
+def bundle(
+    run: Run,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.zip", help="File to write [default: RUN-bundle.zip].")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Pack a run for an issue: text, versions, cause, stacks. Secrets and names of people and hosts are replaced."""
+    from launcher.report.bundle import write
+
+    target = find(run)
+    written = str(write(target, output or Path(f"{target.id}-bundle.zip")))
+    put_result(written, {"run": target.id, "file": written}, json)
 
 
 def eval_(

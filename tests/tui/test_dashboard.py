@@ -25,7 +25,7 @@ from launcher.record.state import RunState, current
 from launcher.runs.watch.reader import RunReader
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.drawing.plot import Plot
-from tui.kit.widgets.chart_widgets import MetricChart
+from tui.kit.widgets.chart_widgets import MemoryChart, MetricChart
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.log_tail import LogTail
 from tui.kit.widgets.painted import Painted
@@ -293,6 +293,15 @@ async def test_what_gives_way_in_a_small_terminal(make: SimpleNamespace, warned:
         assert seen == {(160, 48): 6, (80, 24): 4, (80, 12): 2, (50, 24): 2, (50, 12): 1, (80, 8): 0, (20, 5): 0}
         assert "running" in drawn(app, HeaderLine)
         assert "step 62/80" in " ".join(drawn(app, HeaderLine).split())
+
+
+async def test_a_window_that_grows_shows_the_memory_of_a_run_that_rests(make: SimpleNamespace) -> None:
+    app = make.app(make.run(attempts=[make.recorded(50)], state=make.ended("imported", step=50)))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.resize_terminal(120, 36)
+        await pilot.pause()
+        assert app.screen.query_one(MemoryChart).plot.curves
 
 
 async def test_two_thousand_steps_open_and_draw(make: SimpleNamespace) -> None:

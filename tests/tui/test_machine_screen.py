@@ -24,11 +24,10 @@ from launcher.record.machine import (
     Saved,
 )
 from launcher.record.state import RunState
-from launcher.runs.watch.machine_history import MachineHistory
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import ViewLine
 from tui.kit.charts.lens import Lens
-from tui.kit.charts.memory_charts import look, memory_plot, util_plot
+from tui.kit.charts.memory_charts import look, memory_plot
 from tui.kit.charts.view import View
 from tui.kit.drawing.line_chart import draw
 from tui.kit.drawing.plot import Plot
@@ -220,15 +219,6 @@ async def test_any_size_will_do(make: SimpleNamespace, size: tuple[int, int]) ->
         assert app.screen.query_one(DeviceList).region.bottom <= size[1]
 
 
-def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> None:
-    history, store, state = MachineHistory(), SeriesStore(), RunState("running")
-    for t, util in ((0.0, 90), (10.0, 100), (65.0, 10), (75.0, None), (76.0, 20)):
-        history.add(MachineSample(t, gpus=(GpuSample(0, util=util),)))
-    plot: Any = util_plot(history, store, state, GpuSample(0))
-    assert plot.headline == [] or "nan" not in str(plot.headline)
-    assert util_plot(history, store, state, GpuSample(1)) is None
-
-
 @pytest.mark.parametrize(
     ("kind", "size"),
     [("worst", (80, 24)), ("eight", (80, 24)), ("eight", (160, 48)), ("host", (80, 24))],
@@ -297,15 +287,6 @@ async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(m
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert not chart.display and not split.display
-
-
-async def test_a_window_that_grows_shows_the_memory_of_a_run_that_rests(make: SimpleNamespace) -> None:
-    app = make.app(make.run(attempts=[make.recorded(50)], state=make.ended("imported", step=50)))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.resize_terminal(120, 36)
-        await pilot.pause()
-        assert app.screen.query_one(MemoryChart).plot.curves
 
 
 async def test_memory_that_verl_logged_follows_the_view_like_any_figure(make: SimpleNamespace) -> None:

@@ -1,10 +1,14 @@
 """Memory and utilisation over many steps: what goes up and down in each of them is no barcode."""
 
 import math
+from typing import Any
 
-from launcher.metrics.store import Series
+from launcher.metrics.store import Series, SeriesStore
+from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.state import RunState
+from launcher.runs.watch.machine_history import MachineHistory
 from tui.kit.charts.memory_axis import SampleAxis
-from tui.kit.charts.memory_charts import Held, averaged, over_steps
+from tui.kit.charts.memory_charts import Held, averaged, over_steps, util_plot
 from tui.kit.drawing.plot import Curve
 
 
@@ -35,3 +39,12 @@ def test_a_utilization_that_jumps_is_drawn_as_a_moving_mean() -> None:
     mean = averaged(Curve(Held(samples)), 20, 60).points
     assert isinstance(mean, Held) and mean.steps[0] == 20 and len(mean.steps) == 40
     assert all(40 < value < 60 for value in mean.values[14:])
+
+
+def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> None:
+    history, store, state = MachineHistory(), SeriesStore(), RunState("running")
+    for t, util in ((0.0, 90), (10.0, 100), (65.0, 10), (75.0, None), (76.0, 20)):
+        history.add(MachineSample(t, gpus=(GpuSample(0, util=util),)))
+    plot: Any = util_plot(history, store, state, GpuSample(0))
+    assert plot.headline == [] or "nan" not in str(plot.headline)
+    assert util_plot(history, store, state, GpuSample(1)) is None
