@@ -124,13 +124,18 @@ def _run(run: RunDir) -> dict[str, Any]:
         "info": [info.name, info.preset, info.overrides, bool(info.after), info.imported_from],
         "note": str(read_note(run.note)),
         "looked": last_look(run.id) is not None,
-        "steps": [[number, record.step, record.data] for number, record in steps(run)],
+        "steps": [[number, record.step, _measured(record.data)] for number, record in steps(run)],
         "events": [*dict.fromkeys(map(_told, read_events(run.events)))],  # an action that is repeated counts once
         "attempts": [_name(str(launch.argv)) for launch in launches if launch],
         "checkpoints": [checkpoint_steps(run), newest and newest[0]],
         "kept": kept,
         "requests": len([*run.control.glob("[0-9]*.json")]),
     }
+
+
+def _measured(data: dict[str, float]) -> dict[str, float]:
+    """What the driver reports; the supervisor's samples of the machine depend on the second."""
+    return {key: value for key, value in data.items() if not key.startswith("machine/")}
 
 
 def _told(event: Event) -> str:

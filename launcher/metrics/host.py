@@ -52,7 +52,7 @@ class HostLoad(NamedTuple):
     @property
     def words(self) -> str:
         """`other processes on the host: load 60 on 2 cores (they use 1.7)`."""
-        on = f"load {number(self.load, 2)} on {counted(self.cores, 'core')}"
+        on = f"load {number(self.load, 2)} on {counted(round(self.cores), 'core')}"
         if self.stolen >= _STOLEN * self.cores:
             return f"other guests of the hypervisor: {100 * self.stolen / self.cores:.0f} % of the CPU (steal), {on}"
         if not self.crowded:

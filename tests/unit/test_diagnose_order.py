@@ -136,8 +136,8 @@ LENGTHS = "RuntimeError: stack expects each tensor to be equal size, but got [4]
         ("", "odd/x.py", SYMBOL, "find the library that should have the symbol", "set_env.sh"),
         ("", "sglang/srt/models/qwen2.py:load_weights", NAMES, "with LoRA: set actor_rollout_ref.model.lora.merge", ""),
         ("", "vllm/model_executor/models/qwen2.py:load_weights", NAMES, "with LoRA: set actor_rollout_ref.rollout", ""),
-        ("", "verl/x.py", WRAP, f"set {WRAPPED} to the layer classes", "remove"),
-        (f"{WRAPPED}=[A]", "verl/x.py", WRAP, f"remove {WRAPPED}", ""),
+        ("", "verl/x.py", WRAP, f"set +{WRAPPED} to the layer classes", "remove"),
+        (f"{WRAPPED}=[A]", "verl/x.py", WRAP, f"remove +{WRAPPED}", ""),
         ("", "verl/x.py", LENGTHS, "set data.filter_overlong_prompts=true", ""),
         ("data.filter_overlong_prompts=True", "verl/x.py", LENGTHS, "with a data set of your own", "filter_overlong"),
         (

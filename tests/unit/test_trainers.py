@@ -81,7 +81,7 @@ def test_the_way_of_a_batch_with_engines_of_their_own() -> None:
     assert apart.actor.steps == together.actor.steps
     said = "\n".join("".join(text for text, _ in row) for row in flow_rows(apart, 100))
     assert "on 1 GPU of the engine, 2 batches ahead, at most 8 weight versions old" in said
-    assert "in portions of 64 prompts" in said
+    assert "64 prompts at a time" in said
     assert "ahead" not in str(flow_rows(together, 100))
 
 
