@@ -119,7 +119,7 @@ def test_a_run_of_another_machine_is_opened_there_and_the_way_back_is_here(termi
     terminal.send("g")
     terminal.wait_for(lambda text: "enter opens ppo-tui on bare through ssh" in text)
     terminal.send("\r")
-    terminal.wait_for(lambda text: "bare has no ppo-tui on its PATH" in text)
+    terminal.wait_for(lambda text: "is not on the PATH of bare" in text)
     terminal.send("/grpo\r")
     terminal.wait_for(lambda text: "away" not in text and "grpo" in text)
     terminal.send("gj")
