@@ -59,21 +59,23 @@ FEW = 5  # of each kind before anything is typed
 class _Places(Provider):
     """Finds places by the words of `ppo-tui help`; `places` lists them, in a thread."""
 
-    _found: tuple[_Place, ...] = ()
-
     async def startup(self) -> None:
-        self._found = tuple(await asyncio.to_thread(lambda: list(self.places())))
+        self._listing = asyncio.create_task(asyncio.to_thread(lambda: list(self.places())))
+
+    async def listed(self) -> list[_Place]:
+        """Waits for the places; a key that cancels the search that waits does not cancel the listing."""
+        return await asyncio.shield(self._listing)
 
     def places(self) -> Iterator[_Place]:
         raise NotImplementedError
 
     async def discover(self) -> Hits:
-        for place in self._found[:FEW]:
+        for place in (await self.listed())[:FEW]:
             yield DiscoveryHit(Content(clean(place.words)), place.go, place.words, clean(place.help))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for place in self._found:
+        for place in await self.listed():
             if (fit := score(query, place.finds or Words(place.words, meaning=place.help))) > 0:
                 yield Hit(fit, matcher.highlight(clean(place.words)), place.go, help=clean(place.help))
 
@@ -154,7 +156,7 @@ class TopicPlaces(_Places):
             yield _Place(f"Reference {each.name}", each.about, partial(explain, each.name), words)
 
     async def discover(self) -> Hits:
-        for place in self._found[:0]:
+        for place in (await self.listed())[:0]:
             yield DiscoveryHit(place.words, place.go)
 
 

@@ -1,6 +1,7 @@
 """Pages and dialogs are left once: keys, clicks and late work that come meanwhile change nothing else."""
 
 import ast
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from textual.widgets import Button, Input, Static, TextArea
 
 import tui
 from launcher.record.layout import RunDir
+from tui import palette
 from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
 from tui.kit.dialogs.paste import PasteScreen
 from tui.kit.page import Dialog, Page
@@ -192,14 +194,18 @@ async def test_a_log_and_a_pasted_script_are_imported_by_the_same_question(
 
 
 async def test_the_palette_in_the_list_finds_the_metrics_of_the_selected_run(
-    make: SimpleNamespace, warned: Path
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # each key cancels the search of the key before, while the run is still being read
+    read, typed = palette._read, threading.Event()
+    monkeypatch.setattr(palette, "_read", lambda run: read(run) if typed.wait(60) else None)
     app = make.app()
     async with app.run_test(size=SIZE) as pilot:
         await in_list(pilot)
         at_once(pilot, ["colon"])
         await until(pilot, lambda: isinstance(app.screen, Palette) and app.screen.is_mounted)
         await pilot.press(*"actor/entropy")
+        typed.set()
         await until(pilot, lambda: "Metric actor/entropy" in "\n".join(picture(app)))
         await pilot.press("down", "down", "up")
         at_once(pilot, ["enter"] * 3)
