@@ -131,7 +131,9 @@ def _open(log: Evidence, alive: bool | None, idle: float | None) -> Diagnosis:
         return _explained(log, *late)
     if log.end is not None or _broken(log) is not None or log.quote("closed") is not None:
         return _unexplained(log, None)
-    return endings.running(log, alive) if alive is None else endings.lost(log)
+    if alive is None:
+        return endings.running(log, alive)
+    return endings.lost(log) if log.machine is None else endings.vanished(log)
 
 
 def _failed(log: Evidence, code: int | None) -> Diagnosis:

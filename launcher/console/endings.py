@@ -9,6 +9,7 @@ from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.entry import of_entry
 from launcher.console.error_line import Candidate, likeliest
 from launcher.console.evidence import Evidence
+from launcher.console.machine_end import KILLED, full_disk, proven
 from launcher.console.tracebacks import Quote
 from launcher.core.format import counted
 from launcher.record.fix import Change, Fix
@@ -78,6 +79,21 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         lower = Change("actor_rollout_ref.actor.optim.lr", "lower")
         fixes.append(Fix("resume from a checkpoint before the first NaN", (lower,)))
     return Diagnosis("stopped", "Stopped", meaning, shorten(quotes), (*fixes, _resuming(log)))
+
+
+def vanished(log: Evidence) -> Diagnosis:
+    """A supervisor watched the end of the driver that it had adopted: neither an exit code nor the log shows it."""
+    reason = full_disk(None, log.machine)
+    if reason is not None:
+        return of_entry(log, reason, [log.quote("last")])
+    found = of_entry(log, proven(cause_of(KILLED), log.machine), [log.quote("last")])
+    return replace(
+        found,
+        title="The driver vanished while its supervisor watched: probably killed (SIGKILL); exit code unknown",
+        meaning="Only its parent, a supervisor that was killed before, could have got the exit code. "
+        f"Probably, {found.meaning[0].lower()}{found.meaning[1:]}",
+        confidence="likely",
+    )
 
 
 def lost(log: Evidence) -> Diagnosis:

@@ -128,6 +128,17 @@ def test_of_many_that_adopt_a_run_one_wins(run: RunDir) -> None:
     assert [e for e in read_events(run.events) if isinstance(e.what, Note)][1:] == []
 
 
+def test_a_driver_that_vanishes_while_the_next_supervisor_watches_has_failed(run: RunDir) -> None:
+    kill(run)
+    kept(run)
+    os.kill(known(current(run).driver).pid, signal.SIGKILL)
+    state = wait_for(run, lambda state: not state.live)
+    found = diagnosis(run)
+    assert (state.state, state.error, state.cause) == ("failed", found.title, found.cause)
+    assert found.title.startswith("The driver vanished while its supervisor watched: probably killed (SIGKILL)")
+    assert "OOM" in found.meaning, "what is recorded of the memory"
+
+
 def test_a_stop_that_the_killed_supervisor_had_begun_is_carried_out(run: RunDir) -> None:
     supervisor = known(current(run).supervisor)
     os.kill(supervisor.pid, signal.SIGSTOP)

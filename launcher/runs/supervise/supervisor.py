@@ -68,7 +68,7 @@ class Supervisor:
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
         self.retried = False
-        self.late = False  # the driver had ended before this supervisor came
+        self.late = False  # the driver had ended before this supervisor came, or was never started
         self.told: deque[str] = deque()  # by the threads that follow a job or a log
 
     def _alert_failed(self, text: str) -> None:
@@ -145,12 +145,12 @@ class Supervisor:
             self._continue_stop()
             return True
         leader = driver_of(self.before, self.id, self.attempt)
+        self.late = leader is None or not leader.alive()
         if leader is None and not self.attempt.console.exists():
             unstarted = Outcome("failed", None, "the supervisor was killed before it started the driver")
             self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # else it was stopped
             return False
         self._follow(driver.Driver(leader or ProcessId(0, boot="none"), self.id))
-        self.late = not (self.driver and self.driver.running())
         goes = "has ended" if self.late else "continues"
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
         self._continue_stop()

@@ -101,7 +101,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         exit_code=ended.code,
         requested_by=ended.requested_by,
         alive=state.going,
-        stalled_for=_age(attempt.console),
+        stalled_for=_age(attempt.console) if state.going else None,
         steps_total=state.total,
         machine=ended.machine,
         framework=framework,
