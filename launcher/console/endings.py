@@ -111,7 +111,7 @@ def lost(log: Evidence) -> Diagnosis:
 
 def _resuming(log: Evidence) -> Fix:
     place = f"from {log.saved}" if log.saved else "from its newest checkpoint; without a checkpoint, start a new run"
-    return Fix(f"continue with `ppo-tui resume RUN` {place}", fits="own run")
+    return Fix(f"continue with `ppo-tui resume RUN` {place}", fits="steps left")
 
 
 def running(log: Evidence, alive: bool | None) -> Diagnosis:

@@ -62,9 +62,12 @@ def shown_name(key: str) -> str:
         return key
 
 
-def offers(fixes: Sequence[Fix], config: EffectiveConfig | None, *, imported: bool = False) -> tuple[Offer, ...]:
+def offers(
+    fixes: Sequence[Fix], config: EffectiveConfig | None, *, imported: bool = False, complete: bool = False
+) -> tuple[Offer, ...]:
     """The fixes that a run can use and that change something in `config`; without values where it is unknown."""
-    fixes = [fix for fix in fixes if not (imported and fix.fits == "own run")]
+    unfit = {"own run": imported, "steps left": imported or complete}
+    fixes = [fix for fix in fixes if not unfit.get(fix.fits)]
     if config is None:
         return tuple(Offer(fix, fix.sentence(shown_name)) for fix in fixes)
     fits = {

@@ -9,8 +9,8 @@ from launcher.record.info import Edit
 from launcher.record.json import RARE, Record
 
 OPERATIONS = ("set", "lower", "raise", "remove", "rename", "choose", "check")
-FITS = ("any", "critic", "kl in reward", "kl in loss", "groups", "gpu", "own run")
-"""The runs for which a fix can make sense; "own run" is one that ppo-tui started."""
+FITS = ("any", "critic", "kl in reward", "kl in loss", "groups", "gpu", "own run", "steps left")
+"""The runs for which a fix can make sense; "own run": ppo-tui started it; "steps left": it can also be resumed."""
 UNSET = "null"
 UNKNOWN = "..."
 """The part of a value that the user has to fill in."""

@@ -8,6 +8,7 @@ import pytest
 
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.record.attempt import Exit
 from launcher.record.events import Event, LevelChange
 from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
@@ -19,6 +20,7 @@ from launcher.runs.act.resume import proposed, resume
 from launcher.runs.act.use_checkpoint import evaluate
 from launcher.runs.watch.checkpoints import TRACKER
 from launcher.runs.watch.possible import Verb, refusals
+from launcher.runs.watch.run_diagnosis import explained
 
 OURS = Head("mine", True, frozenset({"preset"}))
 FLAG = Event(0.0, LevelChange(4, "KL-1", Level.OK, Level.WARN))
@@ -69,7 +71,12 @@ def test_more_steps_are_proposed_for_a_complete_run(
     RunInfo(preset={"trainer": trainer}).write(run.run_yaml)
     for step in kept:
         checkpoint(run, step)
-    ended = RunState("stopped", step=10, total=10)
+    attempt, ended = run.add_attempt(), RunState("stopped", attempt=1, step=10, total=10)
+    attempt.console.write_text("Total training steps: 10\nstep:10 - actor/entropy:0.5\n")
+    Exit(137).write(attempt.exit)
+    ended.write(run.state)
+    advised = any("ppo-tui resume" in offer.text for offer in explained(run).offers)
+    assert advised == (10 not in kept), "as resume refuses it"
     assert Verb.RESUME not in refusals(run, ended, OURS, [])
     words, said = proposed(run, ended)
     assert words == typed and said.startswith(note)

@@ -128,7 +128,8 @@ def test_no_run_is_advised_what_it_has_or_cannot_have(preset: str) -> None:
 def test_a_command_for_the_run_is_for_runs_that_were_started_here() -> None:
     for cause in catalogue():
         for fix in cause.fixes:
-            assert (fix.fits == "own run") == ("RUN`" in fix.text), (cause.id, fix.text)
+            assert (fix.fits == "steps left") == ("ppo-tui resume RUN`" in fix.text), (cause.id, fix.text)
+            assert (fix.fits in ("own run", "steps left")) == ("RUN`" in fix.text), (cause.id, fix.text)
 
 
 @pytest.mark.slow
@@ -164,7 +165,7 @@ def test_fixes_are_settled_on_the_command_of_a_plain_log(tmp_path: Path, given: 
 
 
 def test_a_fix_for_other_runs_is_left_out() -> None:
-    resume = fix_of({"do": "run `ppo-tui resume RUN`", "fits": "own run"})
+    resume = fix_of({"do": "run `ppo-tui resume RUN`", "fits": "steps left"})
     assert not offers([resume], None, imported=True) and offers([resume], None)
     gpu = fix_of({"lower": {f"{ROLLOUT}.gpu_memory_utilization": "0.3"}, "fits": "gpu"})
     assert not offers([gpu], configuration(load("toy-cpu").snapshot())) and offers([gpu], configuration(PRESET))

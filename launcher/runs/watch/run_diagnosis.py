@@ -17,6 +17,8 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.problem import Problem
 from launcher.record.ray_session import RaySession
 from launcher.record.state import current
+from launcher.runs.watch.checkpoints import latest_checkpoint
+from launcher.runs.watch.possible import completion
 from launcher.runs.watch.run_settings import last_settings
 from launcher.runs.watch.source import LogFile, chunks
 
@@ -131,10 +133,12 @@ def explanation(run: RunDir) -> Explanation | None:
 
 
 def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
-    preset = last_settings(source)[0].preset if isinstance(source, RunDir) else None
-    imported = isinstance(source, LogFile) or current(source, checks=False).state == "imported"
+    if isinstance(source, LogFile):
+        return Explanation(found, offers(found.fixes, of_log(found.settings), imported=True))
+    preset, state, kept = last_settings(source)[0].preset, current(source, checks=False), latest_checkpoint(source)
     config = of_log(found.settings) if preset is None else configuration(preset)
-    return Explanation(found, offers(found.fixes, config, imported=imported))
+    complete = kept is not None and completion(kept[0], state.total) is not None
+    return Explanation(found, offers(found.fixes, config, imported=state.state == "imported", complete=complete))
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
