@@ -23,7 +23,10 @@ WORKERS = re.compile(r"TaskRunner|AgentLoop|RewardLoop|WorkerDict")
 def finished(log: Evidence) -> Diagnosis:
     """The driver ended by itself without an error, perhaps before the planned end."""
     title, meaning, fixes = "Finished", "The run reached its last step.", list[Fix]()
-    if log.step is not None and log.total is not None and log.step < log.total:
+    if log.over:
+        title = f"Finished after step {log.step}"
+        meaning = "The log has the line that ends a training, and no step after it."
+    elif log.step is not None and log.total is not None and log.step < log.total:
         title = f"Finished early at step {log.step} of {log.total}: the last epoch ended"
         meaning = "The epochs have fewer steps than trainer.total_training_steps; veRL ends without a last validation."
         fixes = [Fix(changes=(MORE_EPOCHS,))]
@@ -213,7 +216,7 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
 
 def complete(log: Evidence) -> bool:
     """Whether the last step was reached."""
-    if log.only_validates and log.quote("validated_first") is not None:
+    if log.over or (log.only_validates and log.quote("validated_first") is not None):
         return True
     if log.step is None and log.resumed is not None and (log.resumed == log.total or log.quote("closed") is not None):
         return True

@@ -94,6 +94,11 @@ class Evidence:
         """The last exception of a process, after those in whose handling it was raised."""
         self._folders = Folders()
 
+    @property
+    def over(self) -> bool:
+        """Whether another framework has printed that its training is over."""
+        return self._form is not None and self._form.over
+
     def quote(self, mark: str) -> Quote | None:
         """The first line with a mark; for "step" and "progress" the last one; for what is within a step the last
         one since the last step. "last" is the last line of all.
@@ -168,8 +173,10 @@ class Evidence:
             self.step = line.step.step
             self.facts.add_step(line.piece[2])
         elif self._form is not None and (found := self._form.find(line.piece)) is not None:
-            steps = self._form.take(found, line.piece)
+            before, steps = self.over, self._form.take(found, line.piece)
             self.step, self.total = (steps[-1].step if steps else self.step), found.total or self.total
+            if before and self.over:  # an evaluation after the training
+                return True
         else:
             return False
         self._alive("step", line)

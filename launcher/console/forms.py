@@ -49,7 +49,8 @@ class Joiner:
         self._framework = framework
         self._open: dict[int, _Open] = {}
         self._now: int | None = None  # the step that was begun last
-        self._last = -1  # the step that was handed out last
+        self.last = -1
+        """The step that was handed out last."""
         self._always: set[str] | None = None  # metrics of every step so far
         self._seen = 0
 
@@ -63,7 +64,7 @@ class Joiner:
             step = self._now
         if step is None or step > LARGEST_STEP:
             return []
-        if step <= self._last:  # of a step that was handed out, only a validation counts
+        if step <= self.last:  # of a step that was handed out, only a validation counts
             late = {key: value for key, value in self._framework.translate(row).items() if key.startswith("val")}
             return [FormStep(step, late, *place, t)] if late else []
         if step not in self._open:
@@ -98,7 +99,7 @@ class Joiner:
 
     def _made(self, step: int, cut: bool) -> FormStep:
         opened = self._open.pop(step)
-        self._last = max(self._last, step)
+        self.last = max(self.last, step)
         means = {name: sum(values) / len(values) for name, values in opened.updates.items()}
         data = self._framework.translate({**means, **opened.row})
         if self._framework.drops_nan and not cut:
@@ -131,6 +132,7 @@ class FormReader:
         self._join = Joiner(framework)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
         self.settings: Settings = {}
+        self._over = -1  # the last step before the line that ends the training
 
     def find(self, piece: Piece) -> FormLine | None:
         """The content of a piece; None for one of another form."""
@@ -162,7 +164,15 @@ class FormReader:
         if line.setting is not None:
             self.settings[line.setting[0]] = line.setting[1]
             return []
-        return self._join.add(line.row, line.step, line.numbers, piece[:2])
+        steps = self._join.add(line.row, line.step, line.numbers, piece[:2])
+        if not line.row.keys().isdisjoint(self.framework.last):
+            self._over = self._join.last
+        return steps
+
+    @property
+    def over(self) -> bool:
+        """Whether the line that ends the training was read, and no step since."""
+        return -1 < self._over == self._join.last
 
     def close(self) -> list[FormStep]:
         return self._join.close()

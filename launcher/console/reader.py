@@ -114,6 +114,11 @@ class ConsoleReader:
         self._events: list[Event] = []
         self._repeated: Counter[bytes] = Counter()
 
+    @property
+    def over(self) -> bool:
+        """Whether another framework has printed that its training is over."""
+        return self._form is not None and self._form.over
+
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""
         return self._take(self._scanner.feed(data))

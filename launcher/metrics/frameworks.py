@@ -71,7 +71,8 @@ class Framework:
     settings are found, `settings` the veRL key of each. `base`: it has the names of another table, and `marks`
     distinguish its lines. `steps` are names of the number of a step in rows of a file, `mini` those that number
     updates, `prefixes` what trackers put before names. A step is complete with one of the metrics `ends`, or when a
-    line is `lag` steps ahead. `drops_nan`: metrics that are not finite are left out. `own`: its names are ours.
+    line is `lag` steps ahead. The training is over with one of `last`. `drops_nan`: metrics that are not finite are
+    left out. `own`: its names are ours.
     """
 
     title: str
@@ -84,6 +85,7 @@ class Framework:
     steps: tuple[str, ...] = ("step",)
     mini: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
     lag: int = 0
     drops_nan: bool = False
     own: bool = False

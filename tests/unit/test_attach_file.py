@@ -18,6 +18,7 @@ from launcher.record.info import Head
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.attach_file import attach_file, attach_when_begun
+from launcher.runs.act.import_logs import import_logs
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import kept
 from launcher.runs.watch.history import log_end
@@ -87,6 +88,28 @@ def test_a_log_that_ends_before_its_last_step_shows_since_when_it_is_silent(tmp_
     silent = f"{datetime.fromtimestamp(log.stat().st_mtime):%H:%M}"
     assert log_end(state) == f"the log is silent since {silent}; the exit code is unknown"
     assert "exit code where the run was started" in " ".join(explained(run).problem.lines())
+
+
+def test_a_log_with_the_line_that_ends_a_training_is_finished(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    rows = [line.rpartition("\r")[2] for line in FORMS["trl"][1](RUN).split("\n")]  # without bars: no total is known
+    *done, last = [row for row in rows if row.startswith("{")]
+    writer = begin(log, "\n".join([*done[:12], last, "{'eval_loss': '0.2', 'epoch': '0.6'}\n"]), 30)
+    wait_until(lambda: log.stat().st_size > 1000)
+    run = attach_file(str(log), {})
+    wait_for(run, lambda state: state.step == 12)
+    writer.kill()
+
+    assert wait_for(run, lambda state: not state.live).state == "finished"
+    assert current(import_logs([str(log)])[0]).outcome == "finished"
+    found = explained(log_file(str(log))).diagnosis
+    assert (found.cause, found.title, [each.line for each in found.evidence]) == (
+        "finished",
+        "Finished after step 12",
+        [13],
+    )
+    log.write_text("\n".join([*done[:12], last, *done[12:14], ""]))  # it trains again
+    assert current(import_logs([str(log)])[0]).outcome == "running"
 
 
 def test_a_log_is_attached_before_its_first_step_and_waited_for(tmp_path: Path) -> None:

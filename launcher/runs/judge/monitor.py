@@ -164,6 +164,11 @@ class Monitor:
         self._sink.health(self.checklist.tick(now, gpu=gpu, host=host), now)
 
     @property
+    def over(self) -> bool:
+        """Whether the console has the line that ends a training."""
+        return self._reader.over
+
+    @property
     def step_seconds(self) -> float | None:
         """Median duration of the recent steps."""
         return statistics.median(self._durations) if self._durations else None

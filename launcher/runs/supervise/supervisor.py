@@ -298,9 +298,9 @@ class Supervisor:
                 self._retry(ended.cause)
 
     def _complete(self) -> bool:
-        """Whether the last step was logged."""
-        total = self.feed.monitor.total
-        return total is not None and 0 < total <= (self.feed.monitor.step or 0)
+        """Whether the last step was logged, or the end of the training."""
+        monitor = self.feed.monitor
+        return monitor.over or (monitor.total is not None and 0 < monitor.total <= (monitor.step or 0))
 
     def _retry(self, cause: str | None) -> None:
         """Continues the run after a while, unless a user cancels this, continues it, or removes it."""
