@@ -37,6 +37,10 @@ class Merger:
         self._file: dict[int, dict[str, float]] = {}
         self._done: set[int] = set()
 
+    def __contains__(self, step: int) -> bool:
+        """Whether a step waits to be taken."""
+        return step in self._waiting
+
     def console(self, step: int, data: dict[str, float], offset: int, now: float) -> None:
         """A step line of the console, which starts at byte `offset`."""
         if self._fresh(step, data) and is_step(step):

@@ -92,6 +92,7 @@ class Monitor:
         self._printed = -1  # the step of the last one
         self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
         self._before_steps: deque[console.Notable] = deque(maxlen=_ERRORS)
+        self._late: deque[tuple[int, console.Notable]] = deque()  # errors after a step that is not judged yet
         self._mutes: dict[str, bool] = {}
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
@@ -281,6 +282,9 @@ class Monitor:
             case console.Tracked():
                 self._track(event)
             case console.Notable() if not self._trained:
+                if self._printed in self._merger:
+                    self._late.append((self._printed, event))
+                    return
                 if self.step is None:
                     self._before_steps.append(event)
                 self._notice(event, now)
@@ -338,6 +342,8 @@ class Monitor:
             self._measure(record)
             changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)
             self._sink.health(changes, record.t)
+            while self._late and self._late[0][0] <= record.step:
+                self._notice(self._late.popleft()[1], record.t)
         return records
 
     def _measure(self, record: StepRecord) -> None:
