@@ -31,12 +31,12 @@ def _linked(kinds: str) -> str:
 
 
 def _filed(shape: Shape) -> str:
-    """A link to the explanation of fields that a file of the run also has, and the fields that 0.1 lacks."""
+    """A link to the explanation of fields that a file of the run also has, and which fields are newer than 0.1."""
     fields = [each for each in shape.fields if each.filed]
     if not fields:
         return ""
     file = next(file for file, kinds in RECORDS.items() if shape.record in kinds)
     anchor = "".join(letter for letter in file.lower() if letter.isalnum())
-    new = [code(each.name) for each in fields if each.since != "0.1.0"]
-    since = "" if not new else f" Since 0.2.0: {', '.join(new)}."
-    return f" The fields are those of [{shape.record.__name__}](files.md#{anchor}).{since}"
+    new = {each.since: [code(other.name) for other in fields if other.since == each.since] for each in fields}
+    since = [f" Since {release}: {', '.join(names)}." for release, names in sorted(new.items()) if release != "0.1.0"]
+    return f" The fields are those of [{shape.record.__name__}](files.md#{anchor}).{''.join(since)}"

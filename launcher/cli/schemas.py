@@ -115,12 +115,12 @@ def schema_of(command: str, *, closed: bool = False) -> dict[str, Any]:
 
 
 def _shape(table: Mapping[str, Any], meanings: Mapping[str, Any]) -> Shape:
-    first, new = table.get("since", _FIRST), table.get("new", ())
-    rows, fields = dict(table.get("fields", {})), []
+    first, rows, fields = table.get("since", _FIRST), dict(table.get("fields", {})), []
+    since = {name: release for release, names in table.get("new", {}).items() for name in names}
 
     def entry(name: str, kind: str, meaning: str, filed: bool = False) -> SchemaField:
         plain = name.rstrip("?")
-        return SchemaField(plain, kind, meaning, "0.2.0" if plain in new else first, plain == name, filed)
+        return SchemaField(plain, kind, meaning, since.get(plain, first), plain == name, filed)
 
     record = _record(table["record"]) if "record" in table else None
     for each in written(record) if record is not None else ():
