@@ -31,8 +31,8 @@ FAILED_PROMPT = "".join(
 
 
 def stored(name: str) -> bytes:
-    """A log of tests/data: `real-*` are failures on the CPU, the others runs and failures on GPUs."""
-    folder = "failures" if name.startswith("real-") else "logs"
+    """A log of tests/data: `real-*` are failures on the CPU, `*-collapse` of other frameworks, the rest from GPUs."""
+    folder = "failures" if name.startswith("real-") else "frameworks" if name.endswith("-collapse") else "logs"
     return gzip.decompress((DATA / folder / f"{name}.log.gz").read_bytes())
 
 
