@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 
 from launcher.core import paths
-from launcher.core.files import write_atomic
+from launcher.core.files import cache
 from launcher.core.tables import read_tables, record
 from launcher.verl.defaults import NEWEST
 
@@ -107,14 +107,13 @@ def read(version: str, verl: Path | None) -> SourceFacts:
         return SourceFacts(names=known_names().verl if version == NEWEST else {})
     asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_CHECKED} {_NAMES}"
     mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
-    cache = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
+    known = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
     try:
-        return SourceFacts(**orjson.loads(cache.read_bytes()))
+        return SourceFacts(**orjson.loads(known.read_bytes()))
     except (OSError, orjson.JSONDecodeError, TypeError):
         pass
     found = SourceFacts(_classes(verl), _names(verl), _checked(verl))
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(cache, orjson.dumps(dataclasses.asdict(found)))
+    cache(known, orjson.dumps(dataclasses.asdict(found)))
     return found
 
 

@@ -7,6 +7,7 @@ only when none is left.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,8 @@ def try_out(
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
         return _failed("missing", file=file, hint=hint)
+    if not named and not file.endswith(tuple(all_suffixes())):
+        return _failed("not-python", file=file)
     kinds, calls = [], []
     for row in rows:
         source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")

@@ -18,7 +18,7 @@ _SENT = {True: "sent", False: "not sent", None: ""}
 
 @app.command()
 def show(ctx: typer.Context, json: Json = False) -> None:
-    """Print every setting with its value and the source of the value."""
+    """Print every setting with its value and where it is from."""
     rows = [("SETTING", "VALUE", "FROM")]
     for name, (value, place) in in_force(ctx.obj.asked).items():
         if json:

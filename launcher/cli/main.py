@@ -11,6 +11,7 @@ from typing import TextIO, cast
 
 from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, ServeScreen, on_terminal
 from launcher.core.errors import UserError, hint_for
+from launcher.core.paths import home_hint
 from launcher.core.text import TWINS, Inert
 from launcher.record.layout import find
 
@@ -48,7 +49,7 @@ def main(
         code = 0
     except OSError as error:  # a full disk, a folder that is not ours
         place = f"{error.filename}: " if error.filename else ""
-        code = _failed(f"{place}{error.strerror or error}", 1, hint_for(error))
+        code = _failed(f"{place}{error.strerror or error}", 1, home_hint(error) or hint_for(error))
     sys.exit(code)
 
 

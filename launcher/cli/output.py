@@ -25,7 +25,21 @@ _LEAST = 24  # columns in which a sentence can be read; with less it goes below 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 Preset = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of your own, or a file.")]
-Settings = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys to set.")]
+
+
+def _each_once(settings: list[str] | None) -> list[str] | None:
+    """The settings. Raises UserError for a key with two values."""
+    keys = [each.partition("=")[0] for each in settings or ()]
+    for place, key in enumerate(keys):
+        if key in keys[:place]:
+            raise UserError(f"'{key}' is set twice", f"use one {key}=VALUE")
+    return settings
+
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys to set.", callback=_each_once),
+]
 Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; can be repeated.")]
 Names = Annotated[str | None, typer.Option("--names", metavar="FILE", help="Table with the names of a log's metrics.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and return.")]

@@ -11,9 +11,9 @@ from typer.core import TyperGroup
 
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
-from launcher.core.text import near_hint
+from launcher.core.text import hint_of, near_hint, nearest
 
-_NAMES = 14  # columns of the names of commands in a help
+_UNCUT = 1000  # characters of a description in the help, which a narrow terminal wraps
 _BRACES = str.maketrans("", "", "{}")  # which Typer puts around required arguments
 
 # What an option takes, by the kind of pydantic's error
@@ -29,6 +29,12 @@ _ALLOWED = {
 def examples() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """The page and two examples of each command, under the headings of the main help."""
     return read_tables(Path(__file__).with_name("examples.toml"))
+
+
+@functools.cache
+def _of_other_tools() -> Mapping[str, str]:
+    """The command of ours that each command of other tools means."""
+    return dict(read_tables(Path(__file__).with_name("other_tools.toml"))["commands"])
 
 
 def groups_of(path: str) -> dict[str, str]:
@@ -59,8 +65,9 @@ class Commands(TyperGroup):
         """The command that the first word names. Raises UserError."""
         path, name = ctx.command_path, args[0]
         if name not in self.commands:
-            group = f" of '{path}'" if ctx.parent else ""
-            raise UserError(f"no command '{name}'{group}", near_hint(name, self.commands, f"'{path} --help' lists all"))
+            group, meant = (f" of '{path}'", None) if ctx.parent else ("", _of_other_tools().get(name))
+            hint = hint_of(meant or nearest(name, self.commands), f"'{path} --help' lists all")
+            raise UserError(f"no command '{name}'{group}", hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -68,11 +75,7 @@ class Commands(TyperGroup):
         groups = groups_of(ctx.command_path.partition(" ")[2]) or dict.fromkeys(self.commands, "Commands")
         listed = [(name, self.commands[name]) for name in groups if not self.commands[name].hidden]
         for heading in dict.fromkeys(groups[name] for name, _ in listed):
-            rows = [
-                (name, command.get_short_help_str(limit=formatter.width - 2 - _NAMES))
-                for name, command in listed
-                if groups[name] == heading
-            ]
+            rows = [(name, command.get_short_help_str(_UNCUT)) for name, command in listed if groups[name] == heading]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 

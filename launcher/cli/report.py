@@ -23,7 +23,6 @@ from launcher.cli.output import (
 )
 from launcher.core.errors import UserError
 from launcher.core.format import SHORT_ID, counted, duration, number, remaining
-from launcher.core.text import near_hint
 from launcher.record import layout as directory
 from launcher.record import queued
 from launcher.record.check import Check
@@ -217,7 +216,7 @@ def _phase(state: RunState) -> str:
 
 def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = False) -> None:
     """Print the metrics of every step of a run or a log."""
-    from launcher.metrics.glossary import meanings
+    from launcher.export.formats import require_known
     from launcher.metrics.records import jsonable
     from launcher.runs.watch.steps import steps
 
@@ -225,13 +224,8 @@ def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = 
     read = steps(origin)
     if key and (rows := list(read)):
         read = iter(rows)
-        seen = {name for _, record in rows for name in record.data}
-        if unknown := next((name for name in key if name not in seen), None):
-            name = origin.id if isinstance(origin, RunDir) else origin.path.name
-            listed = f"'ppo-tui metrics {source} --json' shows the keys"
-            raise UserError(
-                f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, meanings(seen), listed)
-            )
+        name = origin.id if isinstance(origin, RunDir) else origin.path.name
+        require_known(key, {each for _, record in rows for each in record.data}, name, source)
     for attempt, record in read:
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
         if json:

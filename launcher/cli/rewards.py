@@ -28,7 +28,7 @@ def check_reward(file: Path, data: Path | None, name: str, *, json: bool) -> Non
         reply = Rows.from_json(worker.ask(python, "read_rows", request, timeout=60))
         rows = reply.examples
         if not rows:
-            raise UserError(f"--data: {path} cannot be used: {reply.why or 'it has no rows'}")
+            raise UserError(f"--data: {path}: {reply.why or 'it has no rows'}", "name a file with rows for training")
     require_file(function := file.expanduser().absolute())
     trial = reward.try_out(python, str(function), name, rows, degenerate=True)
     scored = list(zip(trial.kinds, trial.scores, strict=True))

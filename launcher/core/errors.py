@@ -54,11 +54,12 @@ def of_file(doing: str, error: Exception, hint: str = "") -> UserError:
     return UserError(f"{doing}: {reason}", hint or hint_for(error) or "use another file")
 
 
-def of_writing(path: Path, error: OSError, place: str = "") -> UserError:
+def of_writing(path: Path, error: OSError, place: str = "", hint: str = "") -> UserError:
     """The error of a file or folder that cannot be written; without its folder, the command that creates that."""
-    made = f"create the folder: mkdir -p {shlex.quote(str(path.parent))}" if not path.parent.exists() else ""
+    missing = error.errno == errno.ENOENT and not path.parent.exists()
+    made = f"create the folder: mkdir -p {shlex.quote(str(path.parent))}" if missing else ""
     known = "" if error.errno == errno.ENOENT else hint_for(error)  # the path itself is right
-    wrong = of_file(f"cannot write {path}", error, made or known or "choose another folder")
+    wrong = of_file(f"cannot write {path}", error, hint or made or known or "choose another folder")
     return wrong.at(place) if place else wrong
 
 

@@ -34,6 +34,13 @@ def write_atomic(path: Path, content: bytes) -> None:
         raise
 
 
+def cache(path: Path, content: bytes) -> None:
+    """Writes a file that can be made again, unless its folder cannot be written."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, content)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replaces a JSON file atomically."""
     write_atomic(path, orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
@@ -94,16 +101,20 @@ def size(path: Path) -> int:
 
 
 def beside(path: Path) -> list[str]:
-    """The names in the folder of a path; empty if there is no such folder."""
-    return [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
+    """The names in the folder of a path that a misspelled one may mean, which its ending alone does not."""
+    names = [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
+    return [name for name in names if not name.endswith(f".{path.name}")]
 
 
 def require_file(path: Path, place: str = "", hint: str = "") -> None:
     """Raises UserError for a folder, and for a path without a file, with the nearest name there, then `hint`."""
+    if os.path.isfile(path):  # noqa: PTH113 (never raises)
+        return
     if os.path.isdir(path):  # noqa: PTH112 (never raises)
         raise UserError(f"{path} is a folder", "name a file", place)
-    if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-        raise UserError(f"file not found: {path}", near_hint(path.name, beside(path), hint or "check the path"), place)
+    if os.path.exists(path):  # noqa: PTH110 (never raises)
+        raise UserError(f"{path} is a device or pipe, not a file", "save its content as a file", place)
+    raise UserError(f"file not found: {path}", near_hint(path.name, beside(path), hint or "check the path"), place)
 
 
 class Appender:

@@ -1,5 +1,6 @@
 """Folders and files of ppo-tui. Pure functions: none creates a folder."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import platformdirs
 import launcher
 
 _APP = "ppo-tui"
+OTHER_HOME = "set PPO_TUI_HOME to another folder"
 
 
 def _home() -> Path | None:
@@ -47,6 +49,14 @@ def layout_file() -> Path:
 def settings_file() -> Path:
     """The user's config.yaml: theme, mouse, keys."""
     return presets_dir().parent / "config.yaml"
+
+
+def home_hint(error: OSError) -> str:
+    """What to do where one of our own folders, or a folder that leads to it, cannot be written; else empty."""
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
+        return ""
+    place, ours = Path(error.filename), (runs_dir(), cache_dir(), presets_dir())
+    return OTHER_HOME if any(place.is_relative_to(each) or each.is_relative_to(place) for each in ours) else ""
 
 
 def own_command(module: str, *words: str) -> list[str]:

@@ -96,11 +96,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that a wrong one probably means, or None when nothing is near.
 
     A part of a longer name comes first (`lr` of `actor.lr`), then a very similar name, the end of one (`batch_size`),
-    one whose meaning, in a mapping of names to meanings, has the word, and a similar name.
+    its beginning (`gsm8k-`), one whose meaning, in a mapping of names to meanings, has the word, and a similar name.
     """
     names, word = list(known), letters(name)
     parts = [each for each in names if name and (each.endswith((f".{name}", f"/{name}")) or f"/{name}/" in each)]
     ends = [each for each in names if len(word) >= _WORD and each.endswith(f"_{name}")]
+    ends += [each for each in names if len(word) >= _WORD and each.startswith((f"{name}-", f"{name}_"))]
     meanings = known.items() if isinstance(known, Mapping) and len(word) >= _WORD else ()
     meant = [each for each, meaning in meanings if isinstance(meaning, str) and word in letters(meaning)]
     near, similar = (difflib.get_close_matches(name, names, n=1, cutoff=cutoff) for cutoff in (0.8, 0.6))

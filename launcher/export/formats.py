@@ -4,7 +4,7 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +12,20 @@ import orjson
 
 from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import write_atomic
-from launcher.core.text import clean, near_hint
+from launcher.core.text import clean, hint_of
 from launcher.export import svg
 from launcher.metrics.glossary import meanings
+from launcher.metrics.names import charts
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.judge.run_checklist import LogClock
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
+from launcher.search import Words, ranked
 
 _COLUMNS = ("step", "attempt")  # of every table, before the figures
+_NEAR = 3  # metrics that a wrong key may mean
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,16 @@ def _in_folder(folder: Path) -> Path:
     return folder / _IN_FOLDER
 
 
+def require_known(keys: Iterable[str], known: Set[str], name: str, source: str) -> None:
+    """Raises UserError for a key that no step of the run or log `name` has, with the nearest ones that it has."""
+    on_screen = {key: chart.word for chart in charts() for key in chart.keys}
+    for wrong in (key for key in keys if key not in known):
+        words = (Words(f"{key} {on_screen.get(key, '')}", "", meaning) for key, meaning in meanings(known).items())
+        near = [each.name.split()[0] for each in ranked(wrong, words, lambda each: each)[:_NEAR]]
+        hint = hint_of("' or '".join(near), f"'ppo-tui metrics {source} --json' shows the keys")
+        raise UserError(f"--key {wrong}: no step of '{name}' has this key", hint)
+
+
 def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
     """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
     rows = list(steps(source))
@@ -193,8 +206,5 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
         raise UserError(f"'{name}' has no steps to export")
     logged = {key for _, record in rows for key in record.data}
     known = {key for key in logged if key == clean(key) and key not in _COLUMNS}
-    listed = "'ppo-tui metrics SOURCE --json' shows the keys"
-    for key in keys:
-        if key not in known:
-            raise UserError(f"--key {key}: no step of '{name}' has this key", near_hint(key, meanings(known), listed))
+    require_known(keys, known, name, "SOURCE")
     return Table(name, list(dict.fromkeys(keys)) or sorted(known), bool(keys), rows)

@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables, record
+from launcher.core.text import hint_of, nearest
+from launcher.metrics.glossary import UNKNOWN, describe, examples, meanings
 
 _FOLDER = Path(__file__).with_suffix("")
 _PLANS = 256  # sets of names whose translations are kept
@@ -195,9 +197,16 @@ def user_table(path: Path) -> Settings:
             re.compile(pattern)
     except (OSError, ValueError, TypeError, AttributeError, re.error) as error:
         raise UserError(f"--names {path}: {' '.join(str(error).split())}", f"use {_EXAMPLE}") from None
+    known = {row.ours for each in frameworks().values() for row in each.metrics if row.ours[:3] not in ("", "val")}
     for number, row in enumerate(made.metrics, 1):
         if not (row.theirs or row.pattern) or not (row.ours or row.differs):
             raise UserError(f"--names {path}: row {number} of metrics lacks theirs or ours", f"use {_EXAMPLE}")
+        ours = row.ours.replace("{}", "mean")
+        if ours and (f"{ours}/mean" in known or (ours not in known and describe(ours).meaning == UNKNOWN)):
+            mean = f"{ours}/mean" if f"{ours}/mean" in known else None
+            near = mean or nearest(ours, meanings(known)) or nearest(ours, examples())
+            hint = hint_of(near, "docs/reference/metrics.md lists them")
+            raise UserError(f"--names {path}: row {number} of metrics: {row.ours!r} is not a metric of veRL", hint)
     if not made.metrics:
         raise UserError(f"--names {path} has no metrics", f"use {_EXAMPLE}")
     return {"title": path.stem, **table}

@@ -243,7 +243,7 @@ class Draft:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(self.path, self.text.encode())
         except OSError as error:
-            raise of_writing(self.path, error) from None
+            raise of_writing(self.path, error, hint=paths.home_hint(error)) from None
         self.on_disk = self.text
 
     def save_as(self, name: str) -> None:

@@ -37,7 +37,6 @@ from launcher.record.process import locked
 
 _HIDDEN = ".new-"
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')
-_HOME = "set PPO_TUI_HOME to another folder"
 _ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
 
@@ -232,9 +231,9 @@ def require_readable() -> None:
         try:
             paths.runs_dir().mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"cannot create {paths.runs_dir()}: {error.strerror}", _HOME) from None
+            raise UserError(f"cannot create {paths.runs_dir()}: {error.strerror}", paths.OTHER_HOME) from None
     except OSError as error:
-        raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}", _HOME) from None
+        raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}", paths.OTHER_HOME) from None
 
 
 def require_writable() -> None:
@@ -244,7 +243,7 @@ def require_writable() -> None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
-            raise UserError(f"cannot write to {folder}: {error.strerror}", _HOME) from None
+            raise UserError(f"cannot write to {folder}: {error.strerror}", paths.OTHER_HOME) from None
 
 
 def _created(run: RunDir) -> float:

@@ -81,6 +81,8 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     Keys of any veRL version become fields, the rest overrides. Raises UserError if nothing is found, and Lossy if the
     preset would train differently, unless `lossy`: then the notes say so.
     """
+    if not source.text.strip():
+        raise UserError("the text is empty", "give a script, a command, or the end of a log")
     refused: list[tuple[pasted.Command, UserError]] = []
     for command in pasted.commands(source.text):
         try:

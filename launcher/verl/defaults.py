@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from launcher.core import paths
-from launcher.core.files import write_atomic
+from launcher.core.files import cache
 from launcher.verl.hydra import quote
 from launcher.verl.programs import Found
 
@@ -66,8 +66,8 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
     else:
         folder, name, more, stamp = config.folder, config.name, [*config.search, usual], repr(config)
     mark = hashlib.sha256(f"{stamp} {groups}".encode()).hexdigest()[:8]
-    cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
-    if not cache.is_file():
+    known = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
+    if not known.is_file():
         places = [quote(f"file://{each}") for each in more if each != folder]
         search = [f"hydra.searchpath=[{','.join(places)}]"] if places else []  # theirs needs `import verl`
         # Hydra keeps global state and takes 25 MB: it works in a process of its own
@@ -75,9 +75,8 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
         done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
             return None
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(cache, done.stdout)
-    tree: Tree = orjson.loads(cache.read_bytes())
+        cache(known, done.stdout)
+    tree: Tree = orjson.loads(known.read_bytes() if known.is_file() else done.stdout)
     return tree
 
 

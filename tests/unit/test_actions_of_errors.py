@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launcher.check import hardware
-from launcher.core import files
+from launcher.core import files, paths
 from launcher.core.errors import UserError, of_writing
 from launcher.core.format import amount
 from launcher.core.text import allowed_steps
@@ -46,6 +46,23 @@ def test_the_missing_folder_of_a_file_is_to_be_created(tmp_path: Path) -> None:
     assert of_writing(tmp_path / "a b" / "x", missing).hint == f"create the folder: mkdir -p '{tmp_path}/a b'"
     assert of_writing(tmp_path / "x", missing).hint == "choose another folder", "its folder is there"
     assert "free disk space" in of_writing(tmp_path / "x", OSError(errno.ENOSPC, "full")).hint
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "ours"),
+    [
+        (errno.EROFS, "/h/.data", True),
+        (errno.EACCES, "/h/.data/ppo-tui/runs/x", True),
+        (errno.ENOSPC, "/h/.data", False),
+        (errno.EROFS, "/h/other", False),
+    ],
+)
+def test_a_home_that_is_refused_can_be_another_one(
+    number: int, path: str, ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PPO_TUI_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", "/h/.data")
+    assert ("PPO_TUI_HOME" in paths.home_hint(OSError(number, "refused", path))) == ours
 
 
 @pytest.mark.parametrize("wanted", [300 << 10, 20 << 20, 5 << 30])

@@ -35,14 +35,23 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["preset", "show", "--command", "toy-cpu", "actor.ppo_mini_batch_size=-1"], "ppo_mini_batch_size"),
         (["status", "last"], "no runs in "),
         (["attach", "7f3a"], "no runs in "),
-        (["import", "nowhere.log"], "no file named 'nowhere.log'"),
+        (["run", "toy-cpu", "actor.lr=1", "n=2", "actor.lr=2"], "'actor.lr' is set twice"),
+        (["import", "nowhere.log"], "file not found: nowhere.log"),
+        (["diagnose", "/dev/null"], "error: /dev/null is a device or pipe, not a file\nhint: save its content"),
+        (["health", "binary.log"], "error: binary.log is a binary file\n"),
+        (["metrics", "./log"], "hint: use a console log"),  # an ending alone is not near
+        (["check", "gsm8k"], "did you mean 'gsm8k-0.5b-24gb'?"),
+        (["preset", "import", "empty.sh"], "error: the text is empty\nhint: "),
         *((command.split(), "letter.sh has no output of veRL") for command in FOREIGN),
         (["compare", "letter.sh", "last"], "'ppo-tui import letter.sh'"),
-        (["metrics", "nowhere.jsonl"], "no file named 'nowhere.jsonl'"),
+        (["metrics", "nowhere.jsonl"], "file not found: nowhere.jsonl"),
+        (["metrics", str(LOGS / "learning.log.gz"), "--key", "reward"], "'critic/score/mean' or 'critic/rewards/mean'"),
         (["demo", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
         (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
         (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
         (["statsu"], "did you mean 'status'?"),
+        (["ls"], "did you mean 'list'?"),
+        (["tail"], "did you mean 'logs --follow'?"),
         (["queue", "ad"], "no command 'ad' of 'ppo-tui queue'"),
         (["status"], "use 'ppo-tui status RUN'"),
         (["status", "a", "b"], "to set a note: 'ppo-tui status a --note TEXT'"),
@@ -62,6 +71,8 @@ def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
     in_process: Command, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
     (tmp_path / "letter.sh").write_text("#!/bin/sh\necho hello world\n")
+    (tmp_path / "binary.log").write_bytes(bytes(range(256)))
+    (tmp_path / "empty.sh").touch()
     (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
     done = in_process(*words)
     assert done.returncode == 2, done.stderr

@@ -22,7 +22,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["export", NAN, "--output", "there.csv/"], "there.csv"),
         (["export", NAN, "--output", "x.csv", "--key", "actor/entropi"], "did you mean 'actor/entropy'?"),
         (["export", str(LOGS / "fail-oom.log.gz"), "--output", "x.csv"], "no step"),
-        (["export", "nowhere.log", "--output", "x.csv"], "no file named 'nowhere.log'"),
+        (["export", "nowhere.log", "--output", "x.csv"], "file not found: nowhere.log"),
         (["export", "last", "--output", "x.csv"], "no runs in "),
         (["export", NAN], "--output"),
         (["compare", "last"], "2 to 8 runs, not 1"),

@@ -220,6 +220,19 @@ def test_an_unknown_form_is_described(text: str, words: str, tmp_path: Path) -> 
     assert "--names" in raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("ours", "hint"), [("critic/scroe/mean", "critic/score/mean"), ("critic/score", "critic/score/mean"), ("x{", "")]
+)
+def test_a_table_of_the_user_names_metrics_of_verl(ours: str, hint: str, tmp_path: Path) -> None:
+    names = tmp_path / "names.toml"
+    names.write_text(f'[[metrics]]\ntheirs = ["ret"]\nours = "{ours}"\n')
+
+    with pytest.raises(UserError, match=re.escape(f"'{ours}' is not a metric")) as raised:
+        user_table(names)
+
+    assert ("did you mean" in raised.value.hint) == bool(hint) and hint in raised.value.hint
+
+
 def test_a_table_of_the_user_names_unknown_metrics(tmp_path: Path) -> None:
     names, log = tmp_path / "names.toml", tmp_path / "x.csv"
     names.write_text('[[metrics]]\ntheirs = ["ret"]\nours = "critic/score/mean"\nscale = 10\n')

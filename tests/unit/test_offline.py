@@ -120,7 +120,7 @@ def test_a_metrics_file_is_told_from_a_console_log_by_its_content(tmp_path: Path
 
 
 def test_a_missing_file_is_one_sentence() -> None:
-    with pytest.raises(UserError, match=r"no file named 'nowhere\.log'"):
+    with pytest.raises(UserError, match=r"file not found: nowhere\.log"):
         resolve("nowhere.log")
 
 

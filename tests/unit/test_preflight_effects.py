@@ -187,4 +187,5 @@ def test_only_what_the_user_set_is_found(tmp_path: Path) -> None:
     assert look("kl.coef=0.05", "kl.in_reward=true", preset="toy-cpu") == []
     assert [each.level for each in look("kl.coef=0.001", preset="toy-cpu")] == ["info"]  # as veRL's default
     assert look("kl.coef=0", preset="toy-cpu") == []
+    assert look("model.lora_merge=true", preset="toy-cpu") == []  # the hf engine needs it once there is a rank
     assert look("actor.loss_mode=my_own", "actor.clip_ratio_c=5", preset="toy-cpu") == []  # it may read anything

@@ -11,8 +11,8 @@ from typing import IO
 
 from launcher.core import gap
 from launcher.core.errors import NoStep, NoStepYet, UserError, of_file
-from launcher.core.files import beside
-from launcher.core.text import clean, near_hint
+from launcher.core.files import require_file
+from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
@@ -53,8 +53,7 @@ def resolve(word: str, names: Framework | None = None, *, text: bool = False) ->
     if path.is_dir() and "/" in word:
         raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
-        sources = "use a console log, a metrics.jsonl or a run"
-        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), sources))
+        require_file(path, hint="use a console log, a metrics.jsonl or a run")
     return find(word)
 
 
@@ -63,8 +62,7 @@ def log_file(word: str, names: Framework | None = None) -> LogFile:
     path = Path(word).expanduser()
     if path.is_dir():
         raise UserError(f"'{word}' is a folder without a run of wandb or events of TensorBoard", _EXPECTED)
-    if not path.is_file():
-        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), f"{_EXPECTED}, plain or .gz"))
+    require_file(path, hint=f"{_EXPECTED}, plain or .gz")
     return _recognized(path, names)
 
 
@@ -96,6 +94,8 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
             return LogFile(path, file_logger=False)
     if is_script(start):
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
+    if b"\0" in start:
+        raise UserError(f"{path} is a binary file", _EXPECTED)
     kind = NoStep if unknown is None else UserError
     raise kind(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
 
