@@ -32,7 +32,7 @@ from launcher.record.layout import RunDir
 from launcher.record.note import RunNote, read_note
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
-from launcher.runs.watch.check_words import sentence, shown
+from launcher.runs.watch.check_words import coverage, sentence, shown, state_word
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
@@ -137,6 +137,7 @@ def status(
         return
     if text is not None:
         raise UserError("status takes one run", f"to set a note: 'ppo-tui status {run} --note TEXT'")
+    from launcher.metrics.frameworks import described
     from launcher.preset.settle import configuration
     from launcher.runs.supervise.spawn import kept
     from launcher.runs.watch.checkpoints import checkpoint_sizes, checkpoint_words
@@ -182,6 +183,8 @@ def status(
         pace = f", {state.step_seconds:.1f} s per step" if state.step_seconds else ""
         left = f", {remaining(state.eta, state.done)}" if state.live else ""
         put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
+    if (framework := described(info.framework)) is not None:
+        put(f"log      {coverage(framework.title, state.checks)}")
     put(f"verdict  {shown(state.state, state.verdict)}")
     config = None if info.preset is None else configuration(info.preset)
     put_problems(problems(state, config, state.heartbeat), len("verdict  "))
@@ -202,7 +205,7 @@ def _note(run: RunDir, text: str | None, json: bool) -> None:
 
 def _word(state: RunState) -> str:
     """The state (for an imported run, how it ended), and whether files of the run are damaged."""
-    word = f"{state.state} ({state.outcome})" if state.outcome else state.state
+    word = state_word(state.state, state.outcome)
     return f"{word}, damaged" if state.damaged else word
 
 
@@ -303,7 +306,6 @@ def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check], trials: Mapp
     """Prints how much of a log of another framework is judged, then the flags that are up."""
     from launcher.metrics.frameworks import described
     from launcher.preset.settle import configuration
-    from launcher.runs.watch.check_words import coverage
     from launcher.runs.watch.problems import flag
     from launcher.runs.watch.run_settings import last_settings
 

@@ -69,7 +69,7 @@ def _of_log(log: "LogFile") -> "tuple[Timing, SeriesStore, None]":
 
 def _put(report: "Report") -> None:
     from launcher.runs.watch.startup import start_words
-    from launcher.timing.stages import STAGES
+    from launcher.timing.stages import OTHER, STAGES
     from launcher.timing.words import host_words, limit_line, no_advice, problems, start_problems
 
     put(f"step {report.step}: {number(report.seconds)} s" + (", running" if report.running else ""))
@@ -79,7 +79,8 @@ def _put(report: "Report") -> None:
     for name, seconds in sorted(report.stages.items(), key=lambda item: -item[1]):
         usual = report.usual.get(name)
         share = f"{100 * seconds / report.seconds:.0f} %" if report.seconds else "–"
-        rows.append((name, number(seconds), share, number(usual), STAGES[name].words))
+        what = STAGES[name].words if report.of_verl or name != OTHER else "what the log does not time"
+        rows.append((name, number(seconds), share, number(usual), what))
     put_table(rows)
     if report.time:
         put("")

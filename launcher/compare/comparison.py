@@ -154,7 +154,8 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     lines = []
     for each in compared:
         if each.info.preset is None:
-            lines.append(f"run {each.run.id} has no preset; its settings are not compared")
+            none = "shows no settings in its log; they" if each.info.from_log else "has no preset; its settings"
+            lines.append(f"run {each.run.id} {none} are not compared")
         elif foreign(each.info):
             lines.append(f"run {each.run.id} is of another framework; only settings that all runs have are compared")
         elif each.info.from_log:
@@ -171,7 +172,7 @@ def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
     """The facts as rows of words, one column per run."""
     rows = [
         ["RUN", *(fact.run for fact in facts)],
-        ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in facts)],
+        ["state", *(check_words.state_word(fact.state, fact.outcome) for fact in facts)],
         ["verdict", *(check_words.shown(fact.state, fact.verdict) for fact in facts)],
         [
             "step",

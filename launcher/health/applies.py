@@ -30,7 +30,14 @@ def _clipping(config: RunConfig) -> str | None:
 def _tools(config: RunConfig) -> str | None:
     if any(config.text(key) for key in _TOOLS):
         return None
-    return "no tools in this run (actor_rollout_ref.rollout.multi_turn.tool_config_path)"
+    return f"{'whether tools are on is unknown' if config.framework else 'no tools in this run'} ({_TOOLS[0]})"
+
+
+def _separate(config: RunConfig) -> str | None:
+    mode = config.text(_MODE)
+    if mode is None and config.framework:
+        return "whether trainer and rollout share their GPUs is unknown"
+    return None if mode in (None, "separate_async") else "trainer and rollout share their GPUs"
 
 
 def _one_update(config: RunConfig) -> str | None:
@@ -65,9 +72,7 @@ REASONS: dict[str, Callable[[RunConfig], str | None]] = {
         None if config.validates else "no validation in this run (trainer.test_freq, trainer.val_before_train)"
     ),
     "batch": lambda config: None if (config.number(BATCH) or 0) > 0 else f"{BATCH} is unknown",
-    "separate": lambda config: (
-        None if config.text(_MODE) in (None, "separate_async") else "trainer and rollout share their GPUs"
-    ),
+    "separate": _separate,
     "tools": _tools,
     "one update": _one_update,
     "sampling": _sampling,

@@ -135,6 +135,14 @@ class MachineSample(Record):
     disk: DiskSpace | None = field(default=None, metadata=RARE)
     saved: Saved | None = field(default=None, metadata=RARE)
 
+    def of_unknown(self) -> "MachineSample":
+        """The same, where the processes of the run are not known."""
+        gpus = (
+            replace(gpu, run_used=None, holders=gpu.holders and tuple(replace(h, whose="unknown") for h in gpu.holders))
+            for gpu in self.gpus
+        )
+        return replace(self, run=ProcessesSample(), gpus=tuple(gpus))
+
     @property
     def room(self) -> int | None:
         """The number of checkpoints of the newest one's size that the disk still has room for."""

@@ -54,6 +54,7 @@ class Report:
     recent: int = 0
     start: Mapping[str, float] = field(default_factory=dict)
     start_advice: tuple[Advice, ...] = ()
+    of_verl: bool = True
 
     @property
     def crowded(self) -> bool:
@@ -194,6 +195,7 @@ class Timing:
             recent=len(self._recent(series)),
             start=self._start,
             start_advice=advise_start(self._start, config) if self._start else (),
+            of_verl=self._of_verl,
         )
 
     def advice(self, series: SeriesStore) -> tuple[Advice, ...]:

@@ -42,6 +42,8 @@ def host_words(report: Report) -> str:
 
 def no_advice(report: Report) -> str:
     """Why there is no problem."""
+    if not report.of_verl:
+        return "no advice: it is about settings of veRL"
     if report.recent < FEWEST:
         return f"no advice before step {FEWEST + 1}: the first step is left out"
     return "no stage with a known setting takes a tenth of the recent steps"

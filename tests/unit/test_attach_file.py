@@ -14,8 +14,10 @@ from foreign_logs import FORMS, Steps
 from waiting import wait_for, wait_until
 
 from launcher.core.errors import UserError
+from launcher.record.events import Note, read_kind
 from launcher.record.info import Head
 from launcher.record.layout import RunDir
+from launcher.record.machine import MachineSample, ProcessesSample
 from launcher.record.state import current
 from launcher.runs.act.attach_file import attach_file, attach_when_begun
 from launcher.runs.act.import_logs import import_logs
@@ -24,7 +26,8 @@ from launcher.runs.supervise.spawn import kept
 from launcher.runs.watch.history import log_end
 from launcher.runs.watch.possible import Verb, refusal
 from launcher.runs.watch.run_diagnosis import explained
-from launcher.runs.watch.source import log_file
+from launcher.runs.watch.source import log_file, records
+from launcher.runs.watch.startup import Usual, startup
 from launcher.runs.watch.steps import steps
 
 pytestmark = pytest.mark.slow
@@ -68,6 +71,11 @@ def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
     assert attach_file(str(log), {}).id == run.id  # one supervisor per log
     state = wait_for(run, lambda state: state.step == 30)
     assert state.live and state.total == 30
+    assert state.phase == "" and startup((), state, Usual({}), None) is None  # the log shows no phases
+    assert any(note.text.startswith("TRL: ") for note in read_kind(run.events, Note))
+    wait_until(lambda: next(records(run.machine), None))
+    sample = MachineSample.from_line(next(records(run.machine)))
+    assert sample is not None and sample.run == ProcessesSample()  # whose processes are not known
     assert refusal(Verb.STOP, state, Head.read(run.run_yaml)) is not None
     writer.kill()
     assert wait_for(run, lambda state: not state.live).state == "finished"

@@ -71,7 +71,8 @@ class Monitor:
         clock: Callable[[StepRecord], float] | None = None,
         tell: Callable[[StepRecord], None] | None = None,
     ) -> None:
-        self.phase = "config"
+        self._phases = framework is None or framework.own  # those of another framework are not known
+        self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
         self.step: int | None = None
         self.total: int | None = None
@@ -295,7 +296,7 @@ class Monitor:
         return self.total is not None and self._printed >= self.total and not self._restarted
 
     def _enter(self, phase: str, now: float) -> None:
-        if phase != self.phase or self.phase_since is None:
+        if self._phases and (phase != self.phase or self.phase_since is None):
             if self.phase == "validate-first" and now > (self.phase_since or now):
                 self._taken["validate"].append(now - (self.phase_since or now))
             self.phase, self.phase_since = phase, now

@@ -124,6 +124,7 @@ class Sampling:
                 self._shared = shared
                 shared.write(self._attempt.shared)
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
+        sample = sample if self._driver else sample.of_unknown()
         if time.monotonic() - self._measured > _LOOKED:
             self._measured = time.monotonic()
             sample = self._disk.put_into(sample)

@@ -36,6 +36,7 @@ from launcher.runs.supervise.feed import Feed, Supervised
 from launcher.runs.supervise.follow import FileDriver
 from launcher.runs.supervise.job import JobDriver
 from launcher.runs.supervise.spawn import retry, wait_before_retry
+from launcher.runs.watch.check_words import coverage
 from launcher.runs.watch.run_diagnosis import Outcome, outcome
 
 TICK = 0.5  # seconds between two looks
@@ -181,6 +182,8 @@ class Supervisor:
             self.feed.sample()
         if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
             self._enter("running")
+            if (framework := described(self.run.read_info().framework)) is not None:
+                self.events.add(Note(coverage(framework.title, self.feed.monitor.checklist.checks())))
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
             self.driver.kill()

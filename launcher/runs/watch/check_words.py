@@ -58,6 +58,11 @@ def shown(state: str, verdict: str | None) -> str:
     return verdict or "–"
 
 
+def state_word(state: str, outcome: str | None) -> str:
+    """`running`; of an imported log also how it ended: `imported (failed)`."""
+    return f"{state} ({'unfinished' if outcome == 'running' else outcome})" if outcome else state
+
+
 def bound_words(bound: Bound) -> str:
     """`WARN ≥ 0.100`; of a level that is on, both limits where they differ: `WARN ≥ 0.100, clears below 0.080`."""
     if bound.rises in (None, bound.value):

@@ -118,11 +118,12 @@ def startup(
     before: int = 0,
     work: StartupWork | None = None,
 ) -> Startup | None:
-    """The start of the newest attempt at `now`; None once it has made a step after `before`, and for an imported log.
+    """The start of the newest attempt at `now`; None once it has made a step after `before`, and for an imported log or
+    one without phases.
 
     The validation before the training is logged as the step `before`.
     """
-    if (state.step is not None and state.step > before) or state.state == "imported":
+    if (state.step is not None and state.step > before) or state.state == "imported" or state.phase == "":
         return None
     start = next(reversed(_starts(events)), None) or _Start(state.started or state.created or 0.0, {})
     known = dict(start.stages) or {STAGES[0]: start.begun}

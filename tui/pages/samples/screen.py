@@ -33,7 +33,7 @@ from tui.pages.samples.sample_rows import (
 )
 
 PURPOSE = "The responses of each step with their scores: reward hacking and collapse are seen by reading."
-_NONE = "No samples yet: the first ones come with the first step; an imported log has none."
+_NONE, _ELSEWHERE = "No samples yet: the first ones come with the first step.", "A log from elsewhere has no samples."
 
 
 class SamplesScreen(ListPage[None], RunPage):
@@ -174,7 +174,8 @@ class SamplesScreen(ListPage[None], RunPage):
     def show_body(self) -> None:
         """Shows the step and the number of steps, a summary of the responses, and their filter and order."""
         if self.dump is None:
-            why = paragraph(f"{_NONE} {PURPOSE}", "dim", self.list_columns, most=max(self.size.height - 5, 1))
+            none = _ELSEWHERE if self.reader.dir.read_head().followed else _NONE
+            why = paragraph(f"{none} {PURPOSE}", "dim", self.list_columns, most=max(self.size.height - 5, 1))
             self.query_one("#samples-state", Lines).show(why)
             return
         row: Row = [(f" {self.kind} of step {self.dump.step}", "title")]
