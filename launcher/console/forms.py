@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from launcher.console.lines import PREFIX, Piece, clean_text
-from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings, frameworks
+from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings
 from launcher.metrics.records import LARGEST_STEP
 
 _PAIR = re.compile(
@@ -155,6 +155,9 @@ class FormReader:
         if body and not row:
             return None
         step, total = (int(text) if (text := found.get(name)) else None for name in ("step", "of"))
+        own = (row.pop(name, math.nan) for name in self.framework.steps if form.numbers == "each")
+        if (numbered := next(filter(math.isfinite, own), None)) is not None:
+            return FormLine("step", int(numbered), total, row)
         if step is None and self._bar is not None and self._bar[0] == number:
             _, step, total = self._bar
         return FormLine(form.numbers, step, total, row)
@@ -178,15 +181,15 @@ class FormReader:
         return self._join.close()
 
 
-def names_in(text: str) -> Iterator[tuple[str, dict[str, float]]]:
-    """The frameworks whose lines `text` may be one of, by their tables' names, with its metrics."""
-    for name, framework in frameworks().items():
+def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, bool, dict[str, float]]]:
+    """The tables whose lines `text` may be one of, by their names; whether it is part of a step, and its metrics."""
+    for name, framework in tables.items():
         for form in framework.lines:
             if form.hint in text and form.body == "metrics" and (found := _compiled(form.match).match(text)):
                 body = found.groupdict().get("body")
                 row = _row(form, _compiled(form.pair), body) if body else {}
                 if not framework.marks or any(_compiled(mark).search(text) for mark in framework.marks):
-                    yield name, row
+                    yield name, form.numbers == "part", row
 
 
 _compiled = re.compile  # with a cache of its own

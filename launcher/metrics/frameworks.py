@@ -7,11 +7,11 @@ import dataclasses
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_file
 from launcher.core.tables import read_tables, record
 from launcher.core.text import hint_of, nearest
 from launcher.metrics.glossary import UNKNOWN, describe, examples, meanings
@@ -182,7 +182,8 @@ def reference(framework: Framework | None, table: Mapping[str, Any] | None = Non
     """What run.yaml keeps of a framework, for `described`; `table` is the user's."""
     if framework is None or not table:
         return next(({"table": name} for name, each in frameworks().items() if each is framework), None)
-    return {**table, "lines": [dataclasses.asdict(line) for line in framework.lines]}
+    lines = [dataclasses.asdict(line) for line in framework.lines]
+    return {**table, "lines": lines, "ends": list(framework.ends), "lag": framework.lag}
 
 
 _EXAMPLE = '[[metrics]] with theirs = ["reward"], ours = "critic/score/mean"'
@@ -191,22 +192,55 @@ _EXAMPLE = '[[metrics]] with theirs = ["reward"], ours = "critic/score/mean"'
 def user_table(path: Path) -> Settings:
     """The table of `--names FILE`. Raises UserError for one that cannot be used, with the place."""
     try:
-        table = read_tables(path)
-        made = _made({"title": path.stem, **table})
-        for pattern in (*(row.pattern for row in made.metrics), *(line.match for line in made.lines)):
-            re.compile(pattern)
-    except (OSError, ValueError, TypeError, AttributeError, re.error) as error:
+        table = {"title": path.stem, **read_tables(path)}
+        _check("it", Framework, table)
+        for name, kind in (("metrics", Name), ("lines", LineForm)):
+            for number, row in enumerate(table.get(name, ()), 1):
+                _check(f"row {number} of {name}", kind, row)
+        made = _made(table)
+        for number, name_ in enumerate(made.metrics, 1):
+            re.compile(name_.pattern)
+            if not (name_.theirs or name_.pattern) or not (name_.ours or name_.differs):
+                raise ValueError(f"row {number} of metrics lacks theirs or ours")
+        for number, line in enumerate(made.lines, 1):
+            pair = ("name", "value")
+            groups = pair if line.body == "setting" else ("step",) if line.numbers == "step" else ("body",)
+            for pattern, needed in ((line.match, groups), (line.pair, pair if line.pair else ())):
+                if not re.compile(pattern).groupindex.keys() >= {*needed}:
+                    raise ValueError(f"row {number} of lines: {pattern} lacks a group: {', '.join(needed)}")
+        if not made.metrics:
+            raise ValueError("it has no metrics")
+    except OSError as error:
+        raise of_file(f"cannot read --names {path}", error) from None
+    except (ValueError, TypeError, AttributeError, re.error) as error:
         raise UserError(f"--names {path}: {' '.join(str(error).split())}", f"use {_EXAMPLE}") from None
     known = {row.ours for each in frameworks().values() for row in each.metrics if row.ours[:3] not in ("", "val")}
-    for number, row in enumerate(made.metrics, 1):
-        if not (row.theirs or row.pattern) or not (row.ours or row.differs):
-            raise UserError(f"--names {path}: row {number} of metrics lacks theirs or ours", f"use {_EXAMPLE}")
-        ours = row.ours.replace("{}", "mean")
+    for number, name_ in enumerate(made.metrics, 1):
+        ours = name_.ours.replace("{}", "mean")
         if ours and (f"{ours}/mean" in known or (ours not in known and describe(ours).meaning == UNKNOWN)):
             mean = f"{ours}/mean" if f"{ours}/mean" in known else None
             near = mean or nearest(ours, meanings(known)) or nearest(ours, examples())
             hint = hint_of(near, "docs/reference/metrics.md lists them")
-            raise UserError(f"--names {path}: row {number} of metrics: {row.ours!r} is not a metric of veRL", hint)
-    if not made.metrics:
-        raise UserError(f"--names {path} has no metrics", f"use {_EXAMPLE}")
-    return {"title": path.stem, **table}
+            raise UserError(f"--names {path}: row {number} of metrics: {name_.ours!r} is not a metric of veRL", hint)
+    return table
+
+
+_TYPES: dict[type, tuple[Any, str]] = {
+    tuple: (list, "a list"),
+    float: ((int, float), "a number"),
+    int: (int, "a number"),
+    bool: (bool, "true or false"),
+}
+
+
+def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
+    """Raises ValueError for a field of a table that is unknown, missing, or of another type."""
+    fields = {each.name: each for each in dataclasses.fields(kind)}
+    if unknown := next((name for name in row if name not in fields), None):
+        raise ValueError(f"{place} has '{unknown}', which is not one of {', '.join(fields)}")
+    for name, field_ in fields.items():
+        if name not in row and field_.default is field_.default_factory is MISSING:
+            raise ValueError(f"{place} lacks {name}")
+        wanted, words = _TYPES.get(type(field_.default), (str, "a text"))
+        if name in row and name != "settings" and not isinstance(row[name], wanted):
+            raise ValueError(f"{place}: {name} must be {words}")

@@ -65,10 +65,10 @@ class RunState(Record):
     `stall` says why the run seems to stand still, `standstill` the same with evidence. `verdict` is the highest level,
     `flags` the rules with a flag, the worst first. `trackers` also have the run. The scores are those of
     `watch.steps.Scores`. `heartbeat` is the last sign of the supervisor, at `beat` of `launcher.core.clock`. `failures`
-    are errors inside the supervisor, which make the run damaged. For an imported run, `outcome` is how it ended, and `ended` when. The last fields are derived by a reader
-    and never written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an
-    ended run took so many seconds; what of its files is damaged, file and field; that a later ppo-tui wrote it, so that
-    it can only be looked at.
+    are errors inside the supervisor, which make the run damaged. For an imported run, `outcome` is how it ended,
+    and `ended` when. The last fields are derived by a reader and never written: veRL trains on in a lost run, the
+    supervisor lives but has not written for so many minutes, an ended run took so many seconds; what of its files
+    is damaged, file and field; that a later ppo-tui wrote it, so that it can only be looked at.
     """
 
     state: str

@@ -62,6 +62,8 @@ NAMES: dict[str, dict[str, tuple[str, float]]] = {
         "Generation KL Error": ("rollout_corr/kl", 1),
         "Mean Generation Length": (_LENGTH, 1),
         "Total step time": ("timing_s/step", 1),
+        "policy_training": ("timing_s/update_actor", 1),
+        "E2E (Tokens/sec/gpu)": ("perf/throughput", 1),
     },
     "OpenRLHF": {
         "reward": (_SCORE, 1),
@@ -211,7 +213,7 @@ def nemo_rl(steps: Steps) -> str:
     lines = []
     for number, data in steps:
         row = {name: f"{value:.12g}" for name, value in theirs("NeMo-RL", data).items()}
-        time = row.pop("Total step time", None)
+        time, training, speed = (row.pop(name, None) for name in list(NAMES["NeMo-RL"])[-3:])
         lines += [
             "",
             f"{'=' * 25} Step {number}/{len(steps)} {'=' * 25}",
@@ -220,9 +222,10 @@ def nemo_rl(steps: Steps) -> str:
             "📊 Training Results:",
         ]
         lines += [f"  • {name}: {value}" for name, value in {"Loss": "0.1", **row}.items()]
-        lines += ["", "⏱️  Timing:"] + (
-            [f"  • Total step time: {time}s", "  • policy_training: 2.10s (31.0%)"] if time else []
-        )
+        lines += ["", "⏱️  Timing:"] + ([f"  • Total step time: {time}s"] if time else [])
+        lines += [f"  • policy_training: {training}s (31.0%)"] if training else []
+        lines += ["", "🔍 Performance Metrics:", "  • Throughputs (per GPU):"]
+        lines += [f"    - E2E (Tokens/sec/gpu): {speed}"] if speed else []
     return "\n".join(lines) + "\n"
 
 

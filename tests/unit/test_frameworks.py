@@ -32,6 +32,7 @@ from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
+from launcher.timing.words import no_advice
 from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
 
 DATA = Path("tests/data/frameworks")
@@ -233,15 +234,34 @@ def test_a_table_of_the_user_names_metrics_of_verl(ours: str, hint: str, tmp_pat
     assert ("did you mean" in raised.value.hint) == bool(hint) and hint in raised.value.hint
 
 
-def test_a_table_of_the_user_names_unknown_metrics(tmp_path: Path) -> None:
-    names, log = tmp_path / "names.toml", tmp_path / "x.csv"
-    names.write_text('[[metrics]]\ntheirs = ["ret"]\nours = "critic/score/mean"\nscale = 10\n')
-    log.write_text("step,ret\n1,0.3\n2,0.4\n")
+_LINES = r"""
+[[lines]]
+hint = "] iter "
+match = '^\[(?:trainer|x)\] iter (?P<step>\d+) (?P<body>.*)'
+pair = '(?P<name>\w+)=(?P<value>[-+.\de]+)'
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "lines"),
+    [
+        ("x.csv", "step,ret\n1,0.3\n2,0.4\n", ""),
+        ("x.log", "begin\n{'step': 1, 'ret': 0.3}\n{'step': 2, 'ret': 0.4}\n", ""),  # a dict with its own number
+        ("x.log", "begin\n{'ret': 0.3}\n{'lr': 1}\n{'ret': 0.4}\n", ""),
+        ("x.log", "[trainer] iter 1 ret=0.3 x=2\n[trainer] iter 2 ret=0.4\n", _LINES),
+    ],
+)
+def test_a_table_of_the_user_names_unknown_metrics(file: str, text: str, lines: str, tmp_path: Path) -> None:
+    names, log = tmp_path / "names.toml", tmp_path / file
+    names.write_text('[[metrics]]\ntheirs = ["ret"]\nours = "critic/score/mean"\nscale = 10\n' + lines)
+    log.write_text(text)
 
     run = import_logs([str(log)], names=user_table(names))[0]
 
     assert [(record.step, record.data["critic/score/mean"]) for _, record in steps(run)] == [(1, 3.0), (2, 4.0)]
-    assert described(run.read_info().framework) is not None
+    log.write_text("[trainer] iteration 1: other=0.3, more=4 5\n")
+    with pytest.raises(UserError, match=r"with a name of --names; line 1 has numbers"):
+        resolve(str(log), described(user_table(names)))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +270,12 @@ def test_a_table_of_the_user_names_unknown_metrics(tmp_path: Path) -> None:
         ("x = ", "x.toml"),
         ("", "has no metrics"),
         ('[[metrics]]\ntheirs = ["a"]\n', "row 1"),
-        ("[[metrics]]\nfoo = 1\n", "foo"),
+        ("[[metrics]]\nfoo = 1\n", "row 1 of metrics has 'foo'"),
+        ('[[metrics]]\ntheirs = "a"\nours = "actor/entropy"\n', "theirs must be a list"),
+        ('[[line]]\nhint = "a"\n', "it has 'line'"),
+        ('[[lines]]\nmatch = "a"\n', "row 1 of lines lacks hint"),
+        ('[[lines]]\nhint = "a"\nmatch = "a"\n', "lacks a group: step"),
+        ('[[lines]]\nhint = "a"\nmatch = "(?P<step>a)"\npair = "(?P<name>a)"\n', "lacks a group: name, value"),
     ],
 )
 def test_a_wrong_table_is_an_error_with_its_place(text: str, words: str, tmp_path: Path) -> None:
@@ -309,6 +334,7 @@ def test_no_advice_for_a_framework_names_a_setting_of_verl(name: str) -> None:
     logged = {"actor/kl_loss", "critic/kl", "critic/vf_loss", "actor/entropy"}
     for known in ({}, {"algorithm.adv_estimator": "grpo"}):
         config = RunConfig(known, framework)
+        assert "unknown" in (REASONS["tools"](config) or "") and "unknown" in (REASONS["separate"](config) or "")
         for rule in rules().values():
             assert not names_of_verl(fitting(rule.advice, config, logged), framework), rule.id
             assert "use_kl" not in (
@@ -328,6 +354,8 @@ def test_a_run_of_a_framework_is_advised_in_its_own_words(log: str) -> None:
         assert not names_of_verl(check.fixes, read.framework), check.rule
     timing, series = time_of_log(read)[:2]
     assert not timing.advice(series)
+    report = timing.report(series)
+    assert report is None or "settings of veRL" in no_advice(report)
 
 
 @pytest.mark.parametrize("log", ["slime-collapse.log.gz", "trl-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])

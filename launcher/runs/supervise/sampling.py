@@ -123,8 +123,8 @@ class Sampling:
             if shared is not self._shared:
                 self._shared = shared
                 shared.write(self._attempt.shared)
-        sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
-        sample = sample if self._driver else sample.of_unknown()
+        driver, sampler = self._driver, self._sampler
+        sample = sampler.sample(self._pids, driver.pid) if driver else sampler.sample().of_unknown()
         if time.monotonic() - self._measured > _LOOKED:
             self._measured = time.monotonic()
             sample = self._disk.put_into(sample)

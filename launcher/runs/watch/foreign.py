@@ -32,9 +32,11 @@ _HISTORY = b'"log_history"'  # of trainer_state.json
 def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
     """The framework that printed a console, by its lines and the names in them; None for veRL's and unknown ones.
 
-    With `names`, a table of the user, it is that one, with the lines of the framework whose form the console has.
+    With `names`, a table of the user, it is that one, with its lines, or else those of the framework whose form the
+    console has.
     """
-    hints = {form.hint.encode() for framework in frameworks().values() for form in framework.lines}
+    tables = {"": names} if names is not None and names.lines else frameworks()
+    hints = {form.hint.encode() for framework in tables.values() for form in framework.lines}
     seen: dict[str, set[str]] = {}
     looked, rest = 0, b""
     for chunk in chain(read, (b"\n",)):
@@ -46,9 +48,10 @@ def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framewor
             looked += 1
             for _, _, raw, _ in PieceSplitter().feed(line + b"\n"):
                 prefix = PREFIX.match(raw)
-                for name, row in names_in(clean_text(raw, prefix.end() if prefix else 0)):
-                    seen.setdefault(name, set()).update(row)
-            if found := _decided(seen, names):
+                for name, part, row in names_in(clean_text(raw, prefix.end() if prefix else 0), tables):
+                    if name in seen or not part:  # a part follows the line that begins a step
+                        seen.setdefault(name, set()).update(row)
+            if found := _decided(seen, tables, names):
                 return found
         if verl or looked > _LOOKED:
             return None
@@ -75,13 +78,19 @@ def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
     return None
 
 
-def _decided(seen: Mapping[str, set[str]], names: Framework | None) -> Framework | None:
-    known = {name: frameworks()[name] for name in seen}
+def _decided(
+    seen: Mapping[str, set[str]], tables: Mapping[str, Framework], names: Framework | None
+) -> Framework | None:
+    known = {name: tables[name] for name in seen}
     if names is not None:
-        form = next((form for name, form in known.items() if names.known(seen[name])), None)
-        if form is None:
+        name = next((name for name in known if names.known(seen[name])), None)
+        if name is None:
             return None
-        return dataclasses.replace(form, title=names.title, metrics=names.metrics, settings=names.settings, marks=())
+        form = known[name]
+        # without numbers, each line that has a metric is a step
+        counted = any(line.numbers == "each" for line in form.lines) and seen[name].isdisjoint(names.steps)
+        ends = tuple(name for row in names.metrics for name in row.theirs) if counted else ()
+        return dataclasses.replace(names, lines=form.lines, lag=max(form.lag, names.lag), ends=names.ends or ends)
     sure = [(each.known(seen[name]), bool(each.base), name) for name, each in known.items()]
     count, _, best = max(sure, default=(0, False, ""))
     return known[best] if count >= FEW else None

@@ -96,6 +96,9 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
     if b"\0" in start:
         raise UserError(f"{path} is a binary file", _EXPECTED)
+    if names is not None:
+        hint = "describe its lines in the table: [[lines]], as docs/howto/frameworks.md shows"
+        raise NoStep(f"{path} has no line with a name of --names{_numbers_of(path, unknown)}", hint)
     kind = NoStep if unknown is None else UserError
     raise kind(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
 
