@@ -5,6 +5,7 @@ import getpass
 import os
 import subprocess
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,8 +13,11 @@ import psutil
 
 from launcher.check.finding import Finding, found
 from launcher.check.subject import Subject
-from launcher.core.format import GIB, duration, gib
+from launcher.core.format import GIB, counted, duration, gib
 from launcher.core.text import without_login
+from launcher.record.layout import all_runs
+from launcher.record.process import RUN
+from launcher.record.state import current
 
 RAY_NAMES = ("raylet", "gcs_server")
 RAY_SESSIONS = Path("/tmp/ray")
@@ -42,22 +46,34 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
 
 
 def ray_left() -> Iterator[Finding]:
-    """Ray processes of this user whose session leader has exited: nothing will stop them."""
-    left, running = [], 0
+    """Ray processes of this user: those without the leader of their session, by the run whose they are; instances."""
+    left, running = defaultdict[str, list[psutil.Process]](list), Counter[str]()
     for process in psutil.process_iter(["name", "uids"]):
         with contextlib.suppress(psutil.Error, OSError):
             if process.info["name"] in RAY_NAMES and process.info["uids"].real == os.getuid():
-                if psutil.pid_exists(os.getsid(process.pid)):
-                    running += process.info["name"] == "raylet"
-                else:
-                    left.append(process)
-    if left:
-        age = time.time() - min(process.create_time() for process in left)
-        pids = " ".join(str(process.pid) for process in left)
-        yield found("LOGIN-1.left", left=len(left), age=duration(age), pids=pids)
+                run = process.environ().get(RUN, "")
+                if not psutil.pid_exists(os.getsid(process.pid)):
+                    left[run].append(process)
+                elif process.info["name"] == "raylet":
+                    running[run] += 1
+    ours = {run.id: run for run in all_runs()}
+    for run, processes in left.items():
+        over = run in ours and current(ours[run], checks=False).over
+        kind = "left" if not run else "elsewhere" if run not in ours else "ended" if over else "ending"
+        if still := [process for process in processes if _lives(process)]:  # also after that look at the run
+            age = duration(time.time() - min(process.create_time() for process in still))
+            count, pids = counted(len(still), "Ray process"), " ".join(str(process.pid) for process in still)
+            yield found(f"LOGIN-1.{kind}", run=run, left=count, age=age, pids=pids)
     if running:
-        count = "1 of your Ray instances is" if running == 1 else f"{running} of your Ray instances are"
-        yield found("LOGIN-1.running", count=count)
+        others = running.pop("", 0)
+        whose = [f"run {run}" for run in sorted(running)] + [counted(others, "other program")] * bool(others)
+        yield found("LOGIN-1.running", whose=", ".join(whose))
+
+
+def _lives(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:

@@ -84,7 +84,7 @@ def list_runs(
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
         put_table(rows)
-    over = {run.id for run, state in states if not state.live and state.driver_alive is None}
+    over = {run.id for run, state in states if state.over}
     if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
         say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
 

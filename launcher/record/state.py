@@ -121,6 +121,11 @@ class RunState(Record):
         return self.live or bool(self.driver_alive)
 
     @property
+    def over(self) -> bool:
+        """Whether the end of the run is recorded; one that may still work has no leftovers."""
+        return not self.live and self.driver_alive is None
+
+    @property
     def failed(self) -> bool:
         """Whether the run ended with an error, also if it was stopped after one."""
         bad = self.state in ("failed", "lost") or self.outcome == "failed"

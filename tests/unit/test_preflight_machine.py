@@ -1,6 +1,7 @@
 """Hardware and login: judged for this machine and for ones that are described."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from launcher.check.subject import Subject, subject
 from launcher.core.format import GIB
 from launcher.machine.capacity import Gpu, Machine
 from launcher.preset.files import load
+from launcher.record.layout import create
+from launcher.record.process import RUN
+from launcher.record.state import RunState
 
 
 def ids(findings: object) -> list[tuple[str, str]]:
@@ -113,11 +117,29 @@ def test_ports_and_sessions(tmp_path: Path) -> None:
     assert ids(login.ray_sessions(tmp_path / "ray")) == [("LOGIN-3", "warning")]
 
 
-def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
-    """A process named raylet in a session of its own, whose leader ends."""
+@pytest.mark.parametrize(
+    ("whose", "fix"),
+    [
+        ("running", "wait until `ppo-tui status {run}` shows that it has ended"),
+        ("stopped", "run `ppo-tui clean`"),
+        ("removed", "run `ppo-tui clean` with the PPO_TUI_HOME of that run; only if it was removed, `kill {pid}`"),
+        ("", "run `kill {pid}` if no program of yours uses them"),
+    ],
+)
+def test_ray_without_the_leader_of_its_session_is_named_with_its_run(
+    whose: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process named raylet in a session of its own, whose leader ends; a run that may need it is waited for."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    run = create("x")
+    run.run_yaml.write_text("{}")
+    RunState(whose).write(run.state)
+    if whose == "removed":
+        shutil.rmtree(run.path)
+    monkeypatch.setenv(RUN, run.id if whose else "")
     raylet = tmp_path / "raylet"
     raylet.symlink_to("/bin/sleep")
-    script = f"{raylet} 30 >/dev/null & echo $!; read _"
+    script = f"{raylet} 600 >/dev/null & echo $!; read _"
     leader = subprocess.Popen(
         ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -125,10 +147,10 @@ def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
     pid = int(leader.stdout.readline())
     try:
         wait_until(lambda: psutil.Process(pid).name() == "raylet")
-        assert str(pid) not in " ".join(each.fix for each in login.ray_left())
+        now = " ".join(each.message + each.fix for each in login.ray_left())
+        assert str(pid) not in now and (f"run {run.id}" if whose else "other program") in now
         leader.communicate("\n", timeout=PATIENCE)  # reaped: its session has no leader any more
-        (left,) = [each for each in login.ray_left() if each.level == "warning"]
-        assert left.fix == f"run `kill {pid}`"
+        assert fix.format(run=run.id, pid=pid) in [each.fix for each in login.ray_left()]
     finally:
         os.kill(pid, 9)
 

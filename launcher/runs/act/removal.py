@@ -71,7 +71,7 @@ class Removable:
 
 def leftovers() -> list[Removable]:
     """Leftovers that may be removed: only of runs in this user's list, found by environment and records."""
-    over = {run.id: run for run in all_runs() if _over(current(run, checks=False))}
+    over = {run.id: run for run in all_runs() if current(run, checks=False).over}
     left = []
     for pid, run_id in processes_of_runs():
         with contextlib.suppress(psutil.Error):
@@ -131,7 +131,7 @@ def remove(items: Sequence[Removable]) -> dict[Removable, str]:
 def _remove(item: Removable, used: Container[Inode]) -> None:
     """Removes an item of a run whose lock is held. Raises UserError if it may no longer be removed, OSError."""
     run, what, state = item.run, item.what, current(item.run, checks=False)
-    if not (_may_go(run, state) if isinstance(what, Path) else _over(state)):
+    if not (_may_go(run, state) if isinstance(what, Path) else state.over):
         raise UserError(f"run {run.id} was changed since")
     if isinstance(what, ProcessId):
         if what.alive():
@@ -154,11 +154,6 @@ def _remove(item: Removable, used: Container[Inode]) -> None:
 
 def _lives(item: Removable) -> bool:
     return isinstance(item.what, ProcessId) and item.what.alive()
-
-
-def _over(state: RunState) -> bool:
-    """Whether the end of a run is recorded; a run that may still work has no leftovers."""
-    return not state.live and state.driver_alive is None
 
 
 def _checkpoints(run: RunDir) -> list[Path]:
