@@ -68,6 +68,7 @@ def test_any_values_at_any_size_through_any_view(
         store,
         None,
     )
+    shown.behind = Curve(curves[-1].points, "raw", "parent", "░", dash="# ") if curves else None
     drawn = draw(shown, columns, rows)
     assert len(drawn) == (rows if columns else 0)
     assert all(width(row) == columns for row in drawn)
@@ -176,6 +177,19 @@ def test_the_average_covers_the_raw_curve() -> None:
     middle = [row for row in drawn[1:-1] if any(role == "curve" for _, role in row)]
     assert len(middle) == 1
     assert all(role in ("curve", "axis") for text, role in middle[0] if dots(text))
+
+
+def test_a_curve_behind_is_named_or_left_out_and_does_not_change_the_range() -> None:
+    own, parent = Curve(series([0.4] * 20 + [0.5] * 20)), Curve(series([0.45] * 20 + [9.0] * 20), "raw", "parent", "P")
+    shown, alone = (
+        Plot("loss", [[("0.5", "title")], [("best 0.4", "dim")]], [own], last=40, behind=behind)
+        for behind in (parent, None)
+    )
+    assert picture(shown)[0].endswith("0.5 best 0.4 P parent ")
+    assert [line[:GUTTER] for line in picture(shown)] == [line[:GUTTER] for line in picture(alone)]
+    faint = [sum(dots(text) for text, role in row if role == "raw") for row in draw(shown, 40, 8)]
+    assert 0 < sum(map(bool, faint)) < 3, "what is out of the range is not drawn"
+    assert picture(shown, 15) == picture(alone, 15), "without room for its name"
 
 
 @pytest.mark.parametrize("view", [View(smoothing=0.9), View(log=True), View(across="time")])

@@ -61,9 +61,10 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.directory == child)
         assert asked == [(["actor.lr=1e-6"], run.name, 8, "global_step_8")]
-        await until(pilot, lambda: len(app.screen.query_one("#chart-0", MetricChart).plot.curves) > 1)
-        behind, own = app.screen.query_one("#chart-0", MetricChart).plot.curves[:2]
-        assert behind.role == "raw" and behind.points.steps[-1] == 9 and own.points.steps[0] == 10
+        await until(pilot, lambda: app.screen.query_one("#chart-0", MetricChart).plot.behind is not None)
+        plot = app.screen.query_one("#chart-0", MetricChart).plot
+        assert plot.behind.points.steps[-1] == 9 and plot.curves[0].points.steps[0] == 10
+        assert "░ parent" in drawn(app, MetricChart)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +125,9 @@ async def test_behind_a_fork_of_a_fork_are_the_steps_of_both(make: SimpleNamespa
     app = make.app(third)
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
-        await until(pilot, lambda: len(app.screen.query_one("#chart-0", MetricChart).plot.curves) > 1)
-        behind, own = app.screen.query_one("#chart-0", MetricChart).plot.curves[:2]
-        assert list(behind.points.steps)[-9:] == list(range(1, 10)) and own.points.steps[0] == 8
+        await until(pilot, lambda: app.screen.query_one("#chart-0", MetricChart).plot.behind is not None)
+        plot = app.screen.query_one("#chart-0", MetricChart).plot
+        assert list(plot.behind.points.steps)[-9:] == list(range(1, 10)) and plot.curves[0].points.steps[0] == 8
 
 
 async def test_who_only_watches_forks_nothing(make: SimpleNamespace) -> None:

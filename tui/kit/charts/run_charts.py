@@ -16,7 +16,8 @@ from tui.kit.charts.axes import plan
 from tui.kit.charts.figures import finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
-from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.plot import DASHES, Curve, Limit, Mark, Plot
 from tui.kit.drawing.rows import Row
 from tui.kit.drawing.scale import step_limit
 from tui.kit.run_words import level_sign, strictest
@@ -93,7 +94,7 @@ class RunCharts:
         shown = self.lens.look(drawn, self.reader.series, self._plan)
         own, parent = self.reader.series.first_of(*keys), self.reader.parent
         if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
-            shown.curves.insert(0, Curve(series, role="raw"))
+            shown.behind = Curve(series, role="raw", label="parent", sign=glyphs.FILL_REST, dash=DASHES[2])
         return shown
 
     @property

@@ -6,6 +6,8 @@ not finite leave gaps.
 """
 
 import math
+from dataclasses import replace
+from itertools import chain, groupby
 from textwrap import wrap
 
 from launcher.core.format import number
@@ -29,6 +31,9 @@ def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
     if columns <= 0 or rows <= 0:
         return []
     body = rows - 1
+    named = [*_name(plot), *chain(*plot.headline[:1]), *_behind(plot)]
+    if body == 0 or plot.note is not None or width(named) + 2 > columns:
+        plot = replace(plot, behind=None)
     if body == 0:
         return [_line(plot, columns)]
     if plot.note is not None or not plot.curves:
@@ -47,6 +52,11 @@ def _name(plot: Plot) -> Row:
     return [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else []), (plot.title, "title")]
 
 
+def _behind(plot: Plot) -> Row:
+    """The name of the curve behind, for the end of the title."""
+    return [(f" {plot.behind.sign} {plot.behind.label}", plot.behind.role)] if plot.behind else []
+
+
 def _title(plot: Plot, columns: int, unit: str = "") -> Row:
     """The title row; `unit` is in it if the axes have no place for it."""
     left = _name(plot)
@@ -56,9 +66,10 @@ def _title(plot: Plot, columns: int, unit: str = "") -> Row:
         left = with_unit
     for part in plot.headline:
         candidate: Row = [*right, *([(" ", "text")] if right else []), *part]
-        if width(left) + width(candidate) + 2 > columns:
+        if width(left) + width(candidate) + width(_behind(plot)) + 2 > columns:
             break
         right = candidate
+    right += _behind(plot)
     return spread(left, [*right, (" ", "text")] if right else [], columns)
 
 
@@ -95,12 +106,13 @@ def _note(text: str, columns: int, rows: int) -> list[Row]:
 
 def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     canvas, behind = Canvas(columns, rows), Canvas(columns, rows)  # a raw curve is behind its average
+    curves = [*plot.curves, *([plot.behind] if plot.behind else [])]
     traces = [
         trace(curve.points, Window(curve.axis or plot.axis, plot.first, plot.last, canvas.width), positive=plot.log)
-        for curve in plot.curves
+        for curve in curves
     ]
-    lows = [low for parts in traces for part in parts for _, low, _ in part]
-    highs = [high for parts in traces for part in parts for _, _, high in part]
+    lows = [low for parts in traces[: len(plot.curves)] for part in parts for _, low, _ in part]
+    highs = [high for parts in traces[: len(plot.curves)] for part in parts for _, _, high in part]
     if not lows:
         return _note(_empty(plot), columns + gutter, rows)
     reached = [limit.value for limit in plot.limits if limit.reach]
@@ -113,8 +125,11 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     def y_of(value: float) -> int:
         return round(scale.share(value, low, high, log=plot.log) * (canvas.height - 1))
 
-    signs: dict[tuple[int, int], Span] = {}  # by row and column
-    for curve, parts in zip(plot.curves, traces, strict=True):
+    signs, faint = dict[tuple[int, int], Span](), dict[tuple[int, int], Span]()  # by row and column
+    for curve, parts in zip(curves, traces, strict=True):
+        if curve is plot.behind:  # what is out of the range leaves a gap
+            split = (groupby(part, lambda point: low <= point[2] and point[1] <= high) for part in parts)
+            parts = [list(points) for groups in split for within, points in groups if within]
         placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
         if not curve.points_only:
             under = behind if curve.role == "raw" else canvas
@@ -123,7 +138,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
                 _draw(own, part, curve.role)
             if curve.dash:
                 under.lay(own, curve.dash)
-        _sign(signs, curve, placed)
+        _sign(faint if curve is plot.behind else signs, curve, placed)
     texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
     limit_at = {y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high}
@@ -133,7 +148,10 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     drawn: list[list[Span]] = []
     for row in range(rows):
         layers = zip(canvas.row(row), behind.row(row), strict=True)
-        dots = [signs.get((row, column), front or back) for column, (front, back) in enumerate(layers)]
+        dots = [
+            signs.get((row, column), front or faint.get((row, column), back))
+            for column, (front, back) in enumerate(layers)
+        ]
         cells = _cells(dots, limit_at.get(row))
         if row == 0 and above:
             nearest = min(above, key=lambda limit: limit.value)

@@ -127,6 +127,7 @@ class Plot:
     title: str
     headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
     curves: list[Curve] = field(default_factory=list)  # a later one covers an earlier one
+    behind: Curve | None = None  # of another run: the title names it, or it is left out; the range is without it
     first: float = 0  # left end of the x axis
     last: float = 10  # right end of the x axis
     limits: list[Limit] = field(default_factory=list)  # the most important first
