@@ -149,8 +149,8 @@ def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> Non
     typer.confirm(question, abort=True, err=True)
 
 
-def put_json(value: Any) -> None:
-    r"""Prints one JSON object. Control characters become `\uXXXX`, secrets `***`."""
+def put_json(value: Any, *, flush: bool = True) -> None:
+    r"""Prints one JSON object. Control characters become `\uXXXX`, secrets `***`. Of very many, `flush` the last."""
     stream = sys.stdout
     if type(value) is dict and _NUMBERS.issuperset(map(type, value.values())) and _harmless(tuple(value)):
         stream = getattr(stream, "stream", stream)  # which searches each line for secrets
@@ -161,7 +161,8 @@ def put_json(value: Any) -> None:
     except TypeError:  # halves of surrogate pairs (a file name that is not UTF-8), numbers of more than 64 bits
         text = plain_json.dumps(value)
     stream.write(escaped(text) + "\n")
-    stream.flush()
+    if flush:
+        stream.flush()
 
 
 @lru_cache(maxsize=64)

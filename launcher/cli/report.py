@@ -1,5 +1,6 @@
 """Commands that print facts about runs and logs."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -232,11 +233,12 @@ def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = 
     for attempt, record in read:
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
         if json:
-            put_json({"step": record.step, "attempt": attempt, **jsonable(data)})
+            put_json({"step": record.step, "attempt": attempt, **jsonable(data)}, flush=False)
         else:
             shown = [name for name in key or _shown(data) if name in data]
             if shown:
                 put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in shown))
+    sys.stdout.flush()
 
 
 def _resolve(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | LogFile":

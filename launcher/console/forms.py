@@ -1,23 +1,25 @@
 """Reads steps from the lines and rows of other frameworks' logs, as their tables describe them."""
 
 import contextlib
+import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import orjson
 
 from launcher.console.lines import PREFIX, Piece, clean_text
 from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings
-from launcher.metrics.records import LARGEST_STEP
+from launcher.metrics.records import LARGEST_STEP, float_of
 
 _PAIR = re.compile(
     r"""['"]([^'"]{1,200})['"]: *(?:np\.\w+\(|tensor\()?['"]?"""
-    r"""([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)|None)(?=['"\s,)}]|$)""",
+    r"""([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)|None)(?=['"\s,)}]|$)""",
     re.IGNORECASE,
 )
 _BAR = re.compile(r"\| *([0-9]{1,10})/([0-9]{1,10}) \[")
+_KINDS = {float, int, bool, str}  # of values that may be numbers
 _NONE = {"None": math.nan, "none": math.nan}
 _USUAL = 3  # steps that have a metric, after which a step without it lost it
 _OPEN = 64  # steps that are incomplete at a time
@@ -51,7 +53,7 @@ class Joiner:
         self._now: int | None = None  # the step that was begun last
         self.last = -1
         """The step that was handed out last."""
-        self._always: set[str] | None = None  # metrics of every step so far
+        self._always: frozenset[str] | None = None  # metrics of every step so far
         self._seen = 0
 
     def add(
@@ -67,16 +69,15 @@ class Joiner:
         if step <= self.last:  # of a step that was handed out, only a validation counts
             late = {key: value for key, value in self._framework.translate(row).items() if key.startswith("val")}
             return [FormStep(step, late, *place, t)] if late else []
-        if step not in self._open:
-            self._open[step] = _Open(*place)
+        if (opened := self._open.get(step)) is None:
+            opened = self._open[step] = _Open(*place)
+        opened.t = t or opened.t
         if numbers != "updates":
             self._now = step
-        opened = self._open[step]
-        opened.t = t or opened.t
-        for name, value in row.items() if numbers == "updates" else ():
-            opened.updates.setdefault(name, []).append(value)
-        if numbers != "updates":
             opened.row.update(row)
+        else:
+            for name, value in row.items():
+                opened.updates.setdefault(name, []).append(value)
         whole = -1 if row.keys().isdisjoint(self._framework.ends) else step
         ahead = max(self._open) - self._framework.lag - 1 if len(self._open) > 1 else -1
         if len(self._open) > _OPEN:
@@ -101,15 +102,20 @@ class Joiner:
         opened = self._open.pop(step)
         self.last = max(self.last, step)
         means = {name: sum(values) / len(values) for name, values in opened.updates.items()}
-        data = self._framework.translate({**means, **opened.row})
+        data = self._framework.translate({**means, **opened.row} if means else opened.row)
         if self._framework.drops_nan and not cut:
-            judged = {key for key in data if key.startswith(("actor/", "critic/", "rollout_corr/"))}
+            judged = _judged(tuple(data))
             if self._seen >= _USUAL and self._always is not None and judged:
-                data |= dict.fromkeys(self._always - judged, math.nan)
+                data |= dict.fromkeys(sorted(self._always - judged), math.nan)
             else:
                 self._always = judged if self._always is None else self._always & judged
             self._seen += 1
         return FormStep(step, data, opened.line, opened.offset, opened.t)
+
+
+@functools.lru_cache(maxsize=64)
+def _judged(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name for name in names if name.startswith(("actor/", "critic/", "rollout_corr/")))
 
 
 class FormLine(NamedTuple):
@@ -208,29 +214,26 @@ def dict_row(body: str) -> dict[str, float]:
     text = body.rstrip()
     if text.endswith("}"):
         with contextlib.suppress(orjson.JSONDecodeError, AttributeError):
-            return numbers(orjson.loads(text.replace("'", '"') if text[1:2] == "'" else text).items())
+            return numbers(orjson.loads(text.replace("'", '"') if text[1:2] == "'" else text))
     elif text.startswith("{"):
         text = text[: text.rfind(",") + 1]
     return {name: _NONE[value] if value in _NONE else float(value) for name, value in _PAIR.findall(text)}
 
 
-def numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     """The numbers among values: null is nan, and numbers may be words."""
-    row = {}
-    for name, value in items:
-        kind = type(value)
-        if kind is float:
-            row[name] = value
-        elif kind is int or kind is bool:
-            row[name] = float(value) if abs(value) < 2**1000 else math.inf
-        elif value is None:
-            row[name] = math.nan
-        elif kind is str:
-            try:
-                row[name] = float(value)
-            except ValueError:
-                continue
-    return row
+    kinds = set(map(type, row.values()))
+    if kinds <= _KINDS:  # nearly every row
+        with contextlib.suppress(ValueError, OverflowError):
+            return dict(zip(row, map(float, row.values()), strict=True))
+    found = {}
+    for name, value in row.items():
+        if value is None:
+            found[name] = math.nan
+        elif type(value) in _KINDS:
+            with contextlib.suppress(ValueError):
+                found[name] = float_of(value)
+    return found
 
 
 def _meant(text: str) -> Any:

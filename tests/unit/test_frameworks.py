@@ -180,6 +180,26 @@ def test_cut_and_hostile_lines_leave_the_other_steps(bank: ModuleType, tmp_path:
         assert all(key.isprintable() for record in found for key in record.data)
 
 
+_CONSOLES = ("slime", "trl", "prime-rl", "nemo-rl", "openrlhf", "skyrl")
+
+
+@pytest.mark.parametrize(
+    ("damaged", "forms"), [("0.12.456", _CONSOLES), ("0.12\u00e9456", _CONSOLES), ("0.12\r456", ("csv",))]
+)
+def test_a_damaged_number_is_left_out(damaged: str, forms: tuple[str, ...], bank: ModuleType, tmp_path: Path) -> None:
+    run = [(number, {**data, "critic/score/mean": 0.1 + number / 1000}) for number, data in chosen(bank)[0][1][:12]]
+    run[6][1]["critic/score/mean"] = 0.123456
+    for form in forms:
+        path = write(tmp_path, form, run)
+        path.write_bytes(path.read_bytes().replace(b"0.123456", damaged.encode()))
+
+        read = [record.data.get("critic/score/mean", 0.0) for _, record in steps(of_foreign(path))]
+
+        assert {round(x, 9) for x in read if x > 0} == {
+            round(0.1 + number / 1000, 9) for number, _ in run if number != 7
+        }, form
+
+
 def test_several_updates_of_a_rollout_are_one_step(tmp_path: Path) -> None:
     line = "[2026-08-20 03:01:40] {} {}: {!r}\n"
     text = ""

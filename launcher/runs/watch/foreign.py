@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -104,7 +105,7 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     seen: Counter[str] = Counter()
     numbered = False
     for row in islice(_rows(read), _ROWS):
-        seen.update(numbers(row.items()))
+        seen.update(numbers(row))
         numbered = numbered or _step(row, _STEPS) is not None
     found = of_names(seen) if names is None else names if names.known(seen) else None
     if found is None and numbered:
@@ -114,12 +115,14 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     return found
 
 
-def file_lines(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[bytes]:
-    """The steps of a file with a row per step, as lines of veRL's metrics.jsonl.
+def file_steps(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[FormStep]:
+    """The steps of a file with a row per step. `whole`: it will not grow, so that its last step is complete."""
+    return row_steps(_rows(read), framework, whole=whole)
 
-    `whole`: the file will not grow, so that its last step is complete.
-    """
-    for step in row_steps(_rows(read), framework, whole=whole):
+
+def file_lines(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[bytes]:
+    """The same as lines of veRL's metrics.jsonl."""
+    for step in file_steps(read, framework, whole=whole):
         yield orjson.dumps({"step": step.step, "data": jsonable(step.data)})
 
 
@@ -128,7 +131,7 @@ def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework, *, whole:
     join = Joiner(framework)
     for row in rows:
         own, update = _step(row, framework.steps), _step(row, framework.mini)
-        data = numbers((name, value) for name, value in row.items() if name not in _STEPS and name[:1] != "_")
+        data = numbers({name: row[name] for name in _metrics(tuple(row))})
         t = row.get("_timestamp")
         if own is None and update is None:
             own = _step(row, _STEPS)
@@ -138,12 +141,20 @@ def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework, *, whole:
         yield from join.close()
 
 
+@functools.lru_cache(maxsize=64)
+def _metrics(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of a row that are not of its step."""
+    return tuple(name for name in names if name not in _STEPS and name[:1] != "_")
+
+
 def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
     """The number of the step in a row."""
     for name in names:
+        if name not in row:
+            continue
         try:
             number = int(float(row[name]))
-        except (KeyError, TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             continue
         if is_step(number):
             return number
@@ -163,8 +174,23 @@ def _rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
         cells = {sign: head.decode(errors="replace").split(sign) for sign in ",\t;"}
         sign = next((sign for sign, names in cells.items() if len(names) > 1 and _numbered(names)), "")
         lines = (line.decode(errors="replace").replace("\0", "") for line in _lines(chain((start,), chunks)))
-        for row in csv.DictReader(lines, delimiter=sign) if sign else ():
-            yield {name: value for name, value in row.items() if isinstance(name, str) and isinstance(value, str)}
+        yield from _cells(csv.reader(lines, delimiter=sign)) if sign else ()
+
+
+def _cells(reader: Iterator[list[str]]) -> Iterator[Mapping[str, str]]:
+    """The rows of a CSV by its first one; damaged ones are left out."""
+    names: list[str] = []
+    while True:
+        try:
+            cells = next(reader)
+        except csv.Error:
+            continue
+        except StopIteration:
+            return
+        if not names:
+            names = cells
+        elif cells:
+            yield dict(zip(names, cells, strict=False))
 
 
 def _numbered(names: list[str]) -> bool:

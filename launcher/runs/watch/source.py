@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,7 @@ from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
 
 _CHUNK = 1 << 18
+_LOOKED = 10_000  # lines of which one is a record in a metrics.jsonl of veRL
 _NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 _VERLS = re.compile(rb"ve(?:rl|RL)|step:\d{1,15} - ")
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
@@ -76,7 +78,7 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
     start = next(chunks(path), b"")
     if not start:
         raise NoStepYet(f"{path} is empty", _EXPECTED)
-    if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, records(path))):
+    if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, islice(records(path), _LOOKED))):
         return LogFile(path, file_logger=True)
     if framework := recognize_rows(path, chunks(path), names):
         return LogFile(path, file_logger=True, framework=framework)
