@@ -220,9 +220,9 @@ def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str
         whole = control.last >= control.planned
         return INCONCLUSIVE, "no flag in the control run either" if whole else "the control run did not finish"
     if facts.critical:
-        return PARTLY, f"flag cleared, but {' '.join(sorted(facts.critical))} is CRITICAL"
+        return PARTLY, f"flag cleared, but CRITICAL: {' '.join(sorted(facts.critical))}"
     if facts.warned:
-        return PARTLY, f"flag cleared, but {' '.join(sorted(facts.warned))} is still WARN"
+        return PARTLY, f"flag cleared, but still WARN: {' '.join(sorted(facts.warned))}"
     shared = len(set(facts.scores.steps) & set(control.scores.steps))
     flag = "no flag" if facts.level <= Level.OK else f"only {facts.level.words}"
     if facts.own_reward:

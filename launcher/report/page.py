@@ -108,7 +108,7 @@ def _moved(before: float, after: float, reach: float) -> str:
 
 def _run(report: RunReport) -> Mapping[str, object]:
     reader, facts = report.reader, report.facts
-    flags = [(flag.step, flag.rule) for flag in report.flags]
+    flags = [(flag.step, flag.rule) for flag in report.marked]
     validated = list(zip(report.validated.steps, report.validated.values, strict=True)) if report.validated else []
     charts = [
         Markup(chart(title, reader.series, keys, Marks(validated if at == 0 else (), flags if at < 2 else ())))

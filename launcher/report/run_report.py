@@ -18,6 +18,7 @@ from launcher.record.events import LevelChange, read_kind
 from launcher.record.info import Edit
 from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample
+from launcher.runs.watch.history import kept_rises
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.responses import Dump, Sample, dumps, read
 from launcher.runs.watch.run_diagnosis import Explanation
@@ -67,6 +68,7 @@ class RunReport:
     facts: RunResults
     explanation: Explanation | None
     flags: tuple[LevelChange, ...]
+    marked: tuple[LevelChange, ...]  # those of steps that no later attempt repeated
     changed: tuple[Edit, ...]
     preset: Mapping[str, object]
     gain: Gain | None
@@ -100,6 +102,7 @@ def gather(run: RunDir, price: Price | None = None) -> RunReport:
         facts=facts,
         explanation=reader.explanation if reader.state.failed else None,
         flags=tuple(rises),
+        marked=tuple(rise for rise in kept_rises(reader.events) if rise.alarming),
         changed=tuple(changes([info])[0]),
         preset=info.preset or {},
         gain=_gain(reader),

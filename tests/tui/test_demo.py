@@ -52,7 +52,7 @@ async def test_each_line_of_the_demo_is_true_and_its_keys_work(played: RunDir, m
     lines = [text for part in recording()[1] for text in (*(said for _, said in part.says), part.ended)]
     assert all(len(text) <= 78 for text in lines), "one line at 80 columns"
     shown = set[str]()
-    for number, steps in ((1, range(0, 19)), (2, range(5, 41))):
+    for number, steps in ((1, range(0, 20)), (2, range(5, 31))):
         for step in steps:
             text = line(reader.info, RunState("running", attempt=number, step=step)) or ""
             shown.add(text)

@@ -9,9 +9,10 @@ from launcher.metrics.names import FEW, charts
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.check import Bound, Check
-from launcher.record.events import Event, PhaseChange
+from launcher.record.events import Action, Event, PhaseChange
 from launcher.record.levels import Level
-from tui.kit.charts.figures import headline, legend, plot, rises, trend
+from launcher.runs.watch.history import kept_rises
+from tui.kit.charts.figures import headline, legend, plot, trend
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.drawing.line_chart import draw
 
@@ -138,10 +139,12 @@ def test_rises_are_marked_on_their_own_chart_and_releases_are_not(make: SimpleNa
         Event(make.start + 40, PhaseChange("save", 40)),
     ]
     steps = store(make.recorded(62))
-    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), rises(events)).marks] == [(10, "▲")]
-    assert [(mark.step, mark.role) for mark in plot(ENTROPY, steps, make.running(), rises(events)).marks] == [
+    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), kept_rises(events)).marks] == [(10, "▲")]
+    assert [(mark.step, mark.role) for mark in plot(ENTROPY, steps, make.running(), kept_rises(events)).marks] == [
         (30, "critical")
     ]
+    events.append(Event(make.start + 50, Action("resume", step=25)))  # step 30 is trained again
+    assert plot(ENTROPY, steps, make.running(), kept_rises(events)).marks == []
 
 
 def test_an_attempt_leaves_a_seam(make: SimpleNamespace) -> None:
@@ -154,7 +157,9 @@ def test_an_attempt_leaves_a_seam(make: SimpleNamespace) -> None:
 
 def test_one_legend_explains_the_marks_that_occur(make: SimpleNamespace) -> None:
     assert legend([]) == []
-    found = plot(REWARD, store(make.recorded(62)), make.running(), rises([make.rise(10, "REW-1", "WARN", "")])).marks
+    found = plot(
+        REWARD, store(make.recorded(62)), make.running(), kept_rises([make.rise(10, "REW-1", "WARN", "")])
+    ).marks
     assert "".join(text for text, _ in legend(found)).split() == ["▲", "flag", "○", "validation"]
 
 

@@ -56,7 +56,7 @@ def test_a_fork_begins_before_the_flag_that_became_critical(run: RunDir) -> None
 def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) -> None:
     rise(run, 11, "KL-4")
     with pytest.raises(
-        UserError, match=r"before the trouble: KL-4 rose at step 11; use --checkpoint 0 .*--checkpoint 10 or 20 or 30"
+        UserError, match=r"before step \d+, .*: KL-4 rose at step 11; use --checkpoint 0 .*--checkpoint 10 or 20 or 30"
     ):
         fork(run)
     with pytest.raises(UserError, match=r"--checkpoint 15: run .* use --checkpoint 10, 20 or 30"):

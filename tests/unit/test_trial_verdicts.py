@@ -54,7 +54,7 @@ def test_a_trial_with_a_critical_flag_left_is_not_fixed() -> None:
     control = facts((), Level.CRITICAL, [0.2] * 12)
     left = replace(facts(("a=1",), Level.OK, [0.2] * 12), critical=frozenset({"REW-1"}), others=frozenset({"REW-1"}))
     arm = judge([control, left], frozenset({"REW-1"}))[1]
-    assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but REW-1 is CRITICAL")
+    assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but CRITICAL: REW-1")
     assert judge([control, left])[1].verdict == trials.HARMFUL, "a flag that its parent never had"
 
 
@@ -62,7 +62,7 @@ def test_a_remaining_warn_is_not_no_flag() -> None:
     twin = facts((), Level.CRITICAL, [0.2] * 12)
     left = replace(facts(("a=1",), Level.OK, [0.2] * 12), warned=frozenset({"TRUNC-1"}))
     _, arm = judge([twin, left], frozenset({"TRUNC-1"}))
-    assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but TRUNC-1 is still WARN")
+    assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but still WARN: TRUNC-1")
     _, arm = judge([twin, facts(("a=1",), Level.NOTICE, [0.2] * 12)])
     assert arm.why == "only NOTICE, reward not worse than in the control run"
 

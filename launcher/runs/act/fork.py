@@ -118,7 +118,7 @@ def fork_step(run: RunDir, onset: Onset | None = None) -> int:
         return before[-1]
     later = f", or --checkpoint {' or '.join(map(str, kept))} for a later one" if kept else ""
     raise UserError(
-        f"run {run.id} has no checkpoint from before the trouble: {onset.told}",
+        f"run {run.id} has no checkpoint from before step {onset.step}, which counts for this flag: {onset.told}",
         f"use --checkpoint 0 for the start of the run{later}",
     )
 

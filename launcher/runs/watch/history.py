@@ -10,7 +10,7 @@ from types import MappingProxyType
 from launcher.core.text import clean
 from launcher.health.catalogue import families
 from launcher.record.check import Check
-from launcher.record.events import Event, LevelChange, read_events
+from launcher.record.events import Action, Event, LevelChange, read_events
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState, current
@@ -81,15 +81,26 @@ def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
     parent = run.read_info().parent
     first = (parent.step or 0) + 1 if parent is not None else 1
     onsets = []
-    for event in read_events(run.events):
-        change = event.what
-        if isinstance(change, LevelChange) and change.alarming:
+    for change in kept_rises(read_events(run.events)):
+        if change.alarming:
             check = checks.get(change.rule) or Check(change.rule)
             if change.rule == rule if rule else check_counts(check):
                 onsets.append(onset_of(change, check.debounce, first))
     worst = max((onset.level for onset in onsets), default=None)
     serious = {onset.rule for onset in onsets if onset.level == worst}
     return next((onset for onset in onsets if onset.rule in serious), None)
+
+
+def kept_rises(events: Iterable[Event]) -> list[LevelChange]:
+    """The flags that rose at steps that the run still has: a resume repeats those after its checkpoint."""
+    found: list[LevelChange] = []
+    for event in events:
+        match event.what:
+            case Action(verb="resume", step=int(step)):
+                found = [change for change in found if change.step <= step]
+            case LevelChange(rose=True) as change:
+                found.append(change)
+    return found
 
 
 def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:

@@ -13,7 +13,7 @@ from launcher.metrics.glossary import describe
 from launcher.metrics.names import FEW, REWARD, Chart, charts
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
-from launcher.record.events import Event, LevelChange
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.watch.check_words import line_value, line_words
@@ -216,11 +216,6 @@ def legend(marks: Iterable[Mark]) -> Row:
         if what in words:
             row += [*words[what], (f" {what}  ", "dim")]
     return row
-
-
-def rises(events: Iterable[Event]) -> list[LevelChange]:
-    """The flags that rose."""
-    return [event.what for event in events if isinstance(event.what, LevelChange) and event.what.rose]
 
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:

@@ -11,9 +11,10 @@ from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.runs.watch.check_words import line_value, line_words
+from launcher.runs.watch.history import kept_rises
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.axes import plan
-from tui.kit.charts.figures import finite, flag, limit_lines, marks, milestones, plot, rises, seams, trend
+from tui.kit.charts.figures import finite, flag, limit_lines, marks, milestones, plot, seams, trend
 from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.drawing import glyphs
@@ -117,5 +118,5 @@ class RunCharts:
     def _risen(self) -> list[LevelChange]:
         if self._seen != self.reader.event_count:
             self._seen = self.reader.event_count
-            self._rises = rises(self.reader.events)
+            self._rises = kept_rises(self.reader.events)
         return self._rises
