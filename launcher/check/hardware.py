@@ -5,7 +5,8 @@ import contextlib
 import os
 import resource
 import shutil
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.format import GIB, amount, gib
+from launcher.core.tables import read_tables
 from launcher.estimate.memory import estimate
 from launcher.machine.capacity import Machine
 from launcher.machine.sampler import Sampler
@@ -23,7 +25,7 @@ SHM = Path("/dev/shm")
 FILES_WANTED, FILES_NEEDED = 65_536, 4_096
 PROCESSES = 4_096  # and threads: each of Ray's workers has dozens
 SOCKET_PATH = 107  # bytes of a unix socket's path
-SOCKET = "/ray/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"
+SOCKET = "/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
@@ -36,6 +38,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
     yield from checkpoints(subject)
     yield from limits(subject.gpus > 1)
     yield from ray_folder(subject.env)
+    if not subject.joins_cluster:
+        yield from folders(subject.env, loads=not subject.get("data.custom_cls.path"), compiles=not subject.on_cpu)
 
 
 def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
@@ -153,16 +157,34 @@ def limits(several: bool) -> Iterator[Finding]:
         yield found("HW-8.memory", limit=locked // 1024)
 
 
-def ray_folder(env: Any) -> Iterator[Finding]:
+def ray_folder(env: Mapping[str, str]) -> Iterator[Finding]:
     """Ray's session folder: the path of its sockets and its disk."""
-    folder = env.get("RAY_TMPDIR") or "/tmp"
-    length = len((folder.rstrip("/") + SOCKET).encode())
+    name, sessions = _place("ray", env)
+    length = len(f"{sessions}{SOCKET}".encode())
     if length > SOCKET_PATH:
-        yield found("HW-9.path", folder=folder, length=length)
+        yield found("HW-9.path", name=name, folder=sessions.parent, length=length)
     with contextlib.suppress(OSError):
-        usage = shutil.disk_usage(_existing(Path(folder)))
+        usage = shutil.disk_usage(_existing(sessions))
         if usage.free * 20 < usage.total:
-            yield found("HW-9.full", folder=folder, free=amount(usage.free))
+            yield found("HW-9.full", folder=sessions.parent, free=amount(usage.free))
+
+
+def folders(env: Mapping[str, str], *, loads: bool, compiles: bool) -> Iterator[Finding]:
+    """HW-10: what a run writes to. `loads`: veRL's own dataset reads the data; `compiles`: Triton makes kernels."""
+    places = {kind: _place(kind, env) for kind, used in (("data", loads), ("kernels", compiles), ("ray", True)) if used}
+    places["runs"] = "PPO_TUI_HOME" if "PPO_TUI_HOME" in os.environ else "HOME", paths.runs_dir()
+    for kind, (variable, folder) in places.items():
+        try:
+            tempfile.TemporaryFile(dir=_existing(folder)).close()
+        except OSError as error:
+            yield found(f"HW-10.{kind}", folder=folder, variable=variable, reason=error.strerror)
+
+
+def _place(kind: str, env: Mapping[str, str]) -> tuple[str, Path]:
+    """The variable that decides where a run writes something, and that folder, by folders.toml."""
+    below: Mapping[str, str] = read_tables(Path(__file__).with_name("folders.toml"))[kind]
+    variable = next((name for name in below if env.get(name)), next(iter(below)))
+    return variable, Path(env.get(variable) or "/tmp", below[variable]).expanduser()
 
 
 def _free(folder: Path) -> int | None:

@@ -31,12 +31,6 @@ def examples() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     return read_tables(Path(__file__).with_name("examples.toml"))
 
 
-@functools.cache
-def _of_other_tools() -> Mapping[str, str]:
-    """The command of ours that each command of other tools means."""
-    return dict(read_tables(Path(__file__).with_name("other_tools.toml"))["commands"])
-
-
 def groups_of(path: str) -> dict[str, str]:
     """The heading of each command; empty for the commands of a group, which have one subject."""
     return {} if path else {name.partition(" ")[0]: heading for heading, rows in examples().items() for name in rows}
@@ -65,7 +59,8 @@ class Commands(TyperGroup):
         """The command that the first word names. Raises UserError."""
         path, name = ctx.command_path, args[0]
         if name not in self.commands:
-            group, meant = (f" of '{path}'", None) if ctx.parent else ("", _of_other_tools().get(name))
+            group = f" of '{path}'" if ctx.parent else ""
+            meant = read_tables(Path(__file__).with_name("other_tools.toml")).get(path, {}).get(name)
             hint = hint_of(meant or nearest(name, self.commands), f"'{path} --help' lists all")
             raise UserError(f"no command '{name}'{group}", hint)
         return super().resolve_command(ctx, args)

@@ -278,7 +278,7 @@ def test_a_home_that_cannot_be_made_is_an_error(ppo_tui: Callable[..., "subproce
     for words in (["list"], ["list", "--json"], ["status", "last"]):
         done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
         wrong, action = done.stderr.splitlines()
-        assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot create /proc/nope/runs: ")
+        assert (done.returncode, done.stdout) == (2, "") and wrong.startswith("error: cannot read /proc/nope/runs: ")
         assert action == "hint: set PPO_TUI_HOME to another folder"
 
 

@@ -74,6 +74,28 @@ def test_the_path_of_rays_sockets_is_limited(tmp_path: Path) -> None:
     assert ("HW-9", "error") not in ids(hardware.ray_folder({}))
 
 
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"HF_HOME": "/proc/x"}, "/proc/x/datasets, which HF_HOME sets, cannot be written"),
+        ({"HF_HOME": "/proc/x", "HF_DATASETS_CACHE": "{tmp}"}, ""),
+        ({"XDG_CACHE_HOME": "/proc"}, "/proc/huggingface/datasets, which XDG_CACHE_HOME sets"),
+        ({"TRITON_HOME": "/proc"}, "/proc/.triton/cache, which TRITON_HOME sets"),
+        ({"TMPDIR": "/proc"}, "/proc/ray, which TMPDIR sets"),
+        ({"PPO_TUI_HOME": "/proc/x"}, "/proc/x/runs, which PPO_TUI_HOME sets"),
+        ({}, ""),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named_with_its_variable(
+    env: dict[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PPO_TUI_HOME", env.get("PPO_TUI_HOME", str(tmp_path)))
+    env = {"HOME": str(tmp_path)} | {name: value.format(tmp=tmp_path) for name, value in env.items()}
+    found = list(hardware.folders(env, loads=True, compiles=True))
+    assert ids(found) == [("HW-10", "error")] * bool(words) and words in "".join(each.message for each in found)
+
+
 def test_limits_of_a_small_container(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "_free", lambda _: 64 << 20)
     monkeypatch.setattr(hardware.resource, "getrlimit", lambda _: (1024, 4096))
