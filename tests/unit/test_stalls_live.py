@@ -136,11 +136,13 @@ def test_a_process_without_the_plugin_gets_no_signal(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_supervisor_names_the_reason_and_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole way: state.json, the files of the attempt, an alert, an event; then the queue is read."""
+@pytest.mark.parametrize("ends", ["moves again", "stopped"])
+def test_the_supervisor_names_the_reason(ends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: state.json, the files of the attempt, an alert, an event; then the queue is read, or a stop."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
     driver = f"""
-import queue, sys, threading, time
+import os, queue, signal, sys, threading, time
+signal.signal(signal.SIGTERM, lambda *_: (print("ending", flush=True), time.sleep(3), os._exit(1)))
 sys.argv = ["x", "none", {str(tmp_path)!r}]
 sys.path.insert(0, {str(FAULTS.parent)!r})
 import stalls_faults
@@ -171,6 +173,10 @@ stalls_faults.steps(200, 0.2)
         wait_until(heard.exists)
         told = [json.loads(line) for line in heard.read_text().splitlines()]
         assert told[0]["kind"] == "stall" and told[0]["reason"] == "queue-full" and told[0]["evidence"]
+        if ends == "stopped":
+            stop(run, by="test", wait=True)
+            assert (hung := last_standstill(run)) is not None and hung.until is None
+            return
         (tmp_path / "go").touch()
         wait_for(run, lambda state: state.standstill is None and not state.stalled)
         over = last_standstill(run)

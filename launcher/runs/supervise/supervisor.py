@@ -103,6 +103,7 @@ class Supervisor:
         if self.stopping_since is not None or self.driver is None or not self.driver.running():
             return False
         self.requested_by, self.stopping_since = by, time.monotonic()
+        self.feed.stalls.close()  # what an ending driver does and prints is no progress
         self.driver.terminate()
         self._enter("stopping")
         return True
