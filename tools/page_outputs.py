@@ -4,7 +4,7 @@ A block of `sh` in a page of docs/ is run, in a folder of the page; the block of
 Comments before the two say more:
 
     <!-- needs: a GPU; no record -->    is not run, and why nothing is shown
-    <!-- prints: ppo-tui status 6c84 --> is not run; what this command prints is shown, on runs of an H100
+    <!-- prints: ppo-tui status 6c84 --> is not run; what this command prints is shown, on recorded runs
     <!-- toy -->                        trains the toy: minutes; the numbers differ from machine to machine
     <!-- numbers -->                    the numbers are those of the machine
     <!-- before: COMMAND -->            is run first, unseen
@@ -34,7 +34,7 @@ from doc_pages import DOCS, PAGES, ROOT, Block, blocks
 RUN_IN = ("index.md", "start", "howto", "tutorials")
 CUT = "⋮"
 PROGRESS = "checking: "  # lines of a preflight that are out of date when it has ended
-GPU_RUNS = ROOT / "tests" / "data" / "gpu"
+RECORDED = [ROOT / "tests/data" / f"{name}.tar.xz" for name in ("gpu/runs", "gpu/list-numbers", "stalls/reward-run")]
 _CHANGES = [  # what differs from run to run
     (r"\b[0-9a-f]{6}\b|(?<=· )[0-9a-f]{4}\b", "ID"),
     (r"\d{4}-\d\d-\d\d", "DATE"),
@@ -127,8 +127,8 @@ def follow(page: Path, folder: Path, toy: Path | None = None) -> Iterator[tuple[
             if "before" in each.block.marks:
                 printed(each.block.marks["before"], folder, home)
             if "prints" in each.block.marks and not records.exists():
-                for name in ("runs", "list-numbers"):
-                    with tarfile.open(GPU_RUNS / f"{name}.tar.xz") as tar:
+                for archive in RECORDED:
+                    with tarfile.open(archive) as tar:
                         tar.extractall(records, filter="data")
             yield each, each.cut(printed(each.runs, folder, records if "prints" in each.block.marks else home))
 
