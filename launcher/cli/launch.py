@@ -28,10 +28,10 @@ from launcher.cli.output import (
     put_run,
     put_table,
     say,
+    shown_progress,
 )
 from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
-from launcher.core.text import clean
 from launcher.record.events import Note, read_kind
 from launcher.record.layout import RunDir, all_runs, find
 from launcher.record.process import run_processes
@@ -120,7 +120,8 @@ def _followed(word: str, settings: dict[str, object], names: str | None) -> RunD
         if left_within(seconds):
             raise typer.Exit
 
-    return attach_when_begun(word, settings, user_table(Path(names).expanduser()) if names else None, wait)
+    table = user_table(Path(names).expanduser()) if names else None
+    return attach_when_begun(word, settings, table, wait, shown_progress())
 
 
 def logs(
@@ -225,7 +226,6 @@ def import_(
     json: Json = False,
 ) -> None:
     """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
-    from launcher.core.progress import narrated, unseen
     from launcher.metrics.frameworks import user_table
     from launcher.runs.act.import_logs import import_logs, import_text
     from launcher.scripts import pasted
@@ -237,11 +237,13 @@ def import_(
         put_run(import_text(log), json)
         return
     table = user_table(Path(names).expanduser()) if names else None
-    progress = narrated(say) if sys.stderr.isatty() else unseen
-    for run in import_logs(*split_settings(logs), table, progress):
+
+    def shown(run: RunDir) -> None:
         put_run(run, json)
         for note in read_kind(run.events, Note):
-            say(f"note: {clean(note.text)}")
+            say(f"note: {note.text}")
+
+    import_logs(*split_settings(logs), table, shown_progress(), shown)
 
 
 def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:

@@ -15,6 +15,7 @@ import orjson
 import typer
 
 from launcher.core.errors import UserError
+from launcher.core.progress import Progress, narrated, unseen
 from launcher.core.secrets import redact, redact_tree
 from launcher.core.text import clean, escaped
 from launcher.record.layout import RunDir
@@ -46,7 +47,7 @@ Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and r
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a log, or the files of a tracker.")]
 Checkpoint = Annotated[
     int | None, typer.Option("--checkpoint", metavar="STEP", help="Step of the checkpoint [default: the newest].")
 ]
@@ -59,6 +60,11 @@ Plain = Annotated[
 def say(text: str) -> None:
     """Prints one line of narration. Text from presets and paths loses its terminal escapes."""
     print(clean(text), file=sys.stderr, flush=True)
+
+
+def shown_progress() -> Progress:
+    """Prints how far long work is, on a terminal."""
+    return narrated(say) if sys.stderr.isatty() else unseen
 
 
 def fail(message: str, hint: str = "") -> None:

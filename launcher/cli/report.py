@@ -21,6 +21,7 @@ from launcher.cli.output import (
     put_result,
     put_table,
     say,
+    shown_progress,
 )
 from launcher.core.errors import UserError
 from launcher.core.format import SHORT_ID, counted, duration, number, remaining
@@ -250,7 +251,11 @@ def _resolve(source: str, names: str | None = None, *, text: bool = False) -> "R
     from launcher.runs.supervise.spawn import ended
     from launcher.runs.watch.source import resolve
 
-    origin = resolve(source, described(user_table(Path(names).expanduser())) if names else None, text=text)
+    table = described(user_table(Path(names).expanduser())) if names else None
+    origin = resolve(source, table, shown_progress(), text=text)
+    if not isinstance(origin, RunDir) and origin.tracked:
+        for note in origin.tracked.notes:
+            say(f"note: {note}")
     if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
         ended(origin)
     return origin

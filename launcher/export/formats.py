@@ -19,7 +19,7 @@ from launcher.metrics.names import charts
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.runs.judge.run_checklist import LogClock
+from launcher.runs.judge.run_checklist import clock_of
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
 from launcher.search import Words, ranked
@@ -198,7 +198,7 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
     """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
     rows = list(steps(source))
     if isinstance(source, LogFile):
-        clock = LogClock(source.console, source.metrics)  # a bare log's steps carry no time
+        clock = clock_of(source)  # a bare log's steps carry no time
         for _, record in rows:
             record.t = clock(record)
     name = source.id if isinstance(source, RunDir) else source.path.name

@@ -225,14 +225,6 @@ def user_table(path: Path) -> Settings:
     return table
 
 
-_TYPES: dict[type, tuple[Any, str]] = {
-    tuple: (list, "a list"),
-    float: ((int, float), "a number"),
-    int: (int, "a number"),
-    bool: (bool, "true or false"),
-}
-
-
 def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
     """Raises ValueError for a field of a table that is unknown, missing, or of another type."""
     fields = {each.name: each for each in dataclasses.fields(kind)}
@@ -241,6 +233,7 @@ def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
     for name, field_ in fields.items():
         if name not in row and field_.default is field_.default_factory is MISSING:
             raise ValueError(f"{place} lacks {name}")
-        wanted, words = _TYPES.get(type(field_.default), (str, "a text"))
-        if name in row and name != "settings" and not isinstance(row[name], wanted):
+        kinds = {"a list": (list, tuple), "a number, true or false": (int, float), "a text": (str, type(MISSING))}
+        words = next((words for words, each in kinds.items() if isinstance(field_.default, each)), "")
+        if name in row and name != "settings" and not isinstance(row[name], kinds[words]):
             raise ValueError(f"{place}: {name} must be {words}")

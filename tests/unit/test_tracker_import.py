@@ -24,9 +24,12 @@ from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.core.errors import UserError
 from launcher.core.progress import narrated
 from launcher.record.events import Note, read_kind
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
+from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.source import resolve
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.tracker_files import is_tracker
 
@@ -289,6 +292,23 @@ def test_a_missing_package_has_its_extra(package: str, tmp_path: Path, monkeypat
     assert caught.value.hint == "run pip install 'ppo-tui[trackers]'"
 
 
+@pytest.mark.parametrize("tracker", ["tensorboard", "mlflow", "trackio", pytest.param("wandb", marks=pytest.mark.slow)])
+def test_a_tracker_is_judged_as_the_run_that_it_becomes(
+    tracker: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if tracker == "wandb":
+        path: Path = request.getfixturevalue("wandb_run")
+    else:
+        path = events_of(tmp_path, 1, 30).parent if tracker == "tensorboard" else database(tmp_path, tracker)
+
+    log, run = resolve(str(path)), import_logs([str(path)])[-1]
+
+    assert [record.data for _, record in steps(log)] == [record.data for _, record in steps(run)]
+    of_log, of_run = judged(log, []), judged(run, [])
+    assert of_log.changes == of_run.changes and of_log.checklist.checks() == of_run.checklist.checks()
+    assert [check.level for check in of_log.checklist.checks()].count(Level.N_A) < 45
+
+
 def test_other_folders_and_files_are_not_of_a_tracker(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text("x")
     assert not any(map(is_tracker, (tmp_path, tmp_path / "run.log", tmp_path / "missing", Path("\0"))))
@@ -300,11 +320,15 @@ def test_reading_reports_how_far_it_is(tracker: str, tmp_path: Path, request: py
         (file,) = request.getfixturevalue("wandb_run").glob("*.wandb")
     else:
         file = events_of(tmp_path, 1, 30) if tracker == "tensorboard" else database(tmp_path, tracker)
-    seen: list[tuple[int, int]] = []
-    import_logs([str(file)], progress=lambda done, total: seen.append((done, total)))
+    told: list[tuple[int, int, str]] = []
+    runs = list[RunDir]()
+    import_logs([str(file)], progress=lambda *each: told.append(each), made=runs.append)
+    seen = [each[:2] for each in told if each[2] == "reading"]
     size = file.stat().st_size
     read = [done for done, _ in seen]
     assert {total for _, total in seen} == {size} and read == sorted(read) and len(set(read)) > 2
+    done, total, doing = told[-1]
+    assert doing == "judging" and done > 0.9 * total and len(runs) == len(all_runs())
     assert 0 < read[0] <= size / 2 and read[-2] >= size - 7 and read[-1] == size  # 7: the head of wandb's log
 
 
@@ -313,7 +337,7 @@ def test_an_interrupt_while_reading_leaves_nothing(tmp_path: Path, monkeypatch: 
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
 
-    def interrupted(done: int, total: int) -> None:
+    def interrupted(done: int, total: int, doing: str) -> None:
         if done > total / 2:
             raise KeyboardInterrupt
 
@@ -327,7 +351,7 @@ def test_progress_is_printed_after_a_second_and_then_every_five(monkeypatch: pyt
     report = narrated(said.append)
     for now in (10.0, 10.9, 11.0, 11.1, 15.9, 16.0):
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
-        report(int(now * 20e6), 399_000_001)
+        report(int(now * 20e6), 399_000_001, "reading")
     monkeypatch.undo()
     assert said == ["reading: 220 of 400 MB", "reading: 320 of 400 MB"]
 

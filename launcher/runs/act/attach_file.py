@@ -2,11 +2,11 @@
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from launcher.core.errors import NoStep, NoStepYet, UserError
+from launcher.core.progress import Progress, unseen
 from launcher.metrics.frameworks import Settings, described, reference
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Followed
@@ -16,16 +16,17 @@ from launcher.record.state import current
 from launcher.runs.act.import_logs import stem
 from launcher.runs.supervise.follow import holders
 from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
-from launcher.runs.watch.source import log_file, names_verl
-from launcher.runs.watch.tracker_files import is_tracker, read
+from launcher.runs.watch.source import log_file, names_verl, of_tracker
+from launcher.runs.watch.tracker_files import is_tracker, newest
 
 _KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # of a log in a folder
 _FOLDERS = ("", "*/", "*/*/")
+Wait = Callable[[str, float], None]
 _SHARE = 10  # a log without a step is left alone for so many times as long as it took to read
 
 
 def attach_when_begun(
-    word: str, settings: Mapping[str, Any], names: Settings | None, wait: Callable[[str, float], None]
+    word: str, settings: Settings, names: Settings | None, wait: Wait, progress: Progress = unseen
 ) -> RunDir:
     """As `attach_file`, which is tried again while the log has no step; `wait` gets what is missing, and seconds.
 
@@ -34,34 +35,28 @@ def attach_when_begun(
     while True:
         begun = time.monotonic()
         try:
-            return attach_file(word, settings, names)
+            return attach_file(word, settings, names, progress)
         except NoStep as error:
             if not isinstance(error, NoStepYet) and not any(holders(Path(word).expanduser())):
                 raise
             wait(error.message, max(1.0, _SHARE * (time.monotonic() - begun)))
 
 
-def attach_file(word: str, settings: Mapping[str, Any], names: Settings | None = None) -> RunDir:
+def attach_file(word: str, settings: Settings, names: Settings | None = None, progress: Progress = unseen) -> RunDir:
     """The run that follows a file or folder, a new one if there is none. `names` is a table of the user."""
     path = Path(word).expanduser().absolute()
     if path.suffix == ".gz":
         raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
     own = described(names)
     if is_tracker(path):
-        tracked = read(path, own)[-1]
-        followed, framework, config, name = (
-            Followed(str(tracked.path.absolute()), "tracker"),
-            tracked.framework,
-            tracked.config,
-            tracked.name,
-        )
+        log = of_tracker(newest(path, own, progress))
     else:
-        path = _newest(path) if path.is_dir() else path
-        log = log_file(str(path), own)
-        if log.console and log.framework is None and not names_verl(path):
-            raise NoStepYet(f"{path}: lines of Ray, but none of veRL or another known framework")
-        kind = "console" if not log.file_logger else "rows" if log.framework else "metrics"
-        followed, framework, config, name = Followed(str(path), kind), log.framework, {}, stem(path)
+        log = log_file(str(_newest(path) if path.is_dir() else path), own)
+    if not log.file_logger and log.framework is None and not names_verl(log.path):
+        raise NoStepYet(f"{log.path}: lines of Ray, but none of veRL or another known framework")
+    rows = "tracker" if log.tracked else "rows" if log.framework else "metrics"
+    followed = Followed(str(log.path.absolute()), rows if log.file_logger else "console")
+    name, config = (log.tracked.name, log.tracked.config) if log.tracked else (stem(log.path), {})
     for run in all_runs():
         if current(run, checks=False).live and (last := run.last_attempt()) and last.read_launch().follow == followed:
             kept(run)
@@ -73,7 +68,7 @@ def attach_file(word: str, settings: Mapping[str, Any], names: Settings | None =
             name=name,
             created=now,
             imported_from=(followed.path,),
-            framework=reference(framework, names),
+            framework=reference(log.framework, names),
             host={"name": socket.gethostname()},
         )
         info.write(hidden.run_yaml)

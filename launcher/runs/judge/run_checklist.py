@@ -12,6 +12,7 @@ from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.core.errors import UserError
 from launcher.core.files import read_json
 from launcher.core.format import GIB
+from launcher.core.progress import Meter, unseen
 from launcher.estimate.models import folder_of
 from launcher.health.checklist import Checklist
 from launcher.machine.host import host_memory
@@ -30,8 +31,10 @@ from launcher.runs.judge.monitor import Monitor, Sink
 from launcher.runs.watch.responses import ToldByResponses
 from launcher.runs.watch.source import LogFile, chunks, records
 from launcher.runs.watch.steps import earlier_steps
+from launcher.runs.watch.tracker_run import TrackerClock
 from launcher.verl.config import MODEL_PATH
 
+_SILENT = Meter(unseen, 0)
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 
 
@@ -115,10 +118,11 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
     pinned = dict(setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
     if isinstance(source, LogFile):
-        clock = LogClock(source.console, source.metrics)
-        make = checklist_maker(RunInfo(), sizes, source.framework)
-        monitor = Monitor(sink, make, {}, file_logger=False, framework=source.framework, pinned=pinned, clock=clock)
-        read_attempt(monitor, source.console, source.metrics, clock, source.framework)
+        clock, framework, keys = clock_of(source), source.framework, source.tracked.config if source.tracked else {}
+        make = checklist_maker(RunInfo(), sizes, framework)
+        both = bool(source.tracked and source.console)
+        monitor = Monitor(sink, make, keys, file_logger=both, framework=framework, pinned=pinned, clock=clock)
+        read_attempt(monitor, source.console, source.lines(), clock)
         sink.checklist = monitor.checklist
         return sink
     info = source.read_info()
@@ -135,7 +139,7 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
-            read_attempt(monitor, console, metrics, LogClock(console, metrics))
+            read_attempt(monitor, console, records(metrics) if metrics else (), LogClock(console, metrics))
         sink.checklist = monitor.checklist
         if ended := attempt.read_exit():
             sink.checklist.ended(ended.code)
@@ -185,6 +189,11 @@ class LogClock:
         return self.now
 
 
+def clock_of(log: LogFile) -> LogClock | TrackerClock:
+    """When the steps of a log were done."""
+    return log.tracked.clock() if log.tracked else LogClock(log.console, log.path)
+
+
 def settings_of(console: Path) -> Resolved:
     """The preset from a log's own configuration."""
     reader = ConsoleReader()
@@ -197,17 +206,21 @@ def settings_of(console: Path) -> Resolved:
 
 
 def read_attempt(
-    monitor: Monitor, console: Path | None, metrics: Path | None, clock: Clock, framework: Framework | None = None
+    monitor: Monitor, console: Path | None, logged: Iterable[bytes], clock: Clock, meter: Meter = _SILENT
 ) -> None:
-    """Feeds a whole attempt to a monitor; `framework` wrote the metrics, if not veRL."""
-    alone = console is None or metrics is None
+    """Feeds a whole attempt to a monitor: its console, and the lines of its metrics."""
+    lines = iter(logged)
+    batch = list(itertools.islice(lines, 256))
+    alone = console is None or not batch
     for chunk in chunks(console) if console else ():
         monitor.feed_console(chunk, clock.now)
         if alone:
             monitor.collect(clock.now)
-    logged = records(metrics, framework) if metrics else iter(())
-    while batch := list(itertools.islice(logged, 256)):
+        meter.add(len(chunk))
+    while batch:
         monitor.feed_file(batch, clock.now)
         if alone:
             monitor.collect(clock.now)
+        meter.add(sum(map(len, batch)))
+        batch = list(itertools.islice(lines, 256))
     monitor.close(clock.now)

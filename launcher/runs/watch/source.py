@@ -5,18 +5,23 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from launcher.core import gap
 from launcher.core.errors import NoStep, NoStepYet, UserError, of_file
 from launcher.core.files import require_file
+from launcher.core.progress import Progress, unseen
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
+
+if TYPE_CHECKING:
+    from launcher.runs.watch.tracker_run import TrackerFiles
 
 _CHUNK = 1 << 18
 _LOOKED = 10_000  # lines of which one is a record in a metrics.jsonl of veRL
@@ -27,36 +32,63 @@ _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file from elsewhere. `file_logger`: it has a row per step and is not a console. `framework`: not veRL's."""
+    """A file from elsewhere. `file_logger`: it has a row per step and is not a console. `framework`: not veRL's.
+
+    `tracked` is its content where a tracker has written it.
+    """
 
     path: Path
     file_logger: bool
     framework: Framework | None = None
+    tracked: "TrackerFiles | None" = None
 
     @property
     def console(self) -> Path | None:
-        return None if self.file_logger else self.path
+        return self.tracked.console if self.tracked else None if self.file_logger else self.path
 
-    @property
-    def metrics(self) -> Path | None:
-        return self.path if self.file_logger else None
+    def lines(self) -> Iterator[bytes]:
+        """Its rows as lines of a metrics.jsonl; none of a console."""
+        if self.tracked is not None:
+            return (self.tracked.steps[step].to_line() for step in sorted(self.tracked.steps))
+        return records(self.path, self.framework) if self.file_logger else iter(())
 
 
-def resolve(word: str, names: Framework | None = None, *, text: bool = False) -> RunDir | LogFile:
+def resolve(
+    word: str, names: Framework | None = None, progress: Progress = unseen, *, text: bool = False
+) -> RunDir | LogFile:
     """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file.
 
     `text`: only the text of a file is read, so that it needs no steps and any program may have written it.
     """
+    from launcher.runs.watch.tracker_files import is_tracker, newest
+
     path = Path(word).expanduser()
-    if path.is_file():
-        return _recognized(path, names, text=text)
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
+    if is_tracker(path):
+        tracked = newest(path, names, progress)
+        if text and tracked.console is not None:
+            return _recognized(tracked.console, None, text=True)
+        return of_tracker(tracked)
+    if path.is_file():
+        return _recognized(path, names, text=text)
     if path.is_dir() and "/" in word:
         raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
         require_file(path, hint="use a console log, a metrics.jsonl or a run")
     return find(word)
+
+
+def of_tracker(tracked: "TrackerFiles") -> LogFile:
+    """A tracker's run as a log; its console counts if a known framework printed it."""
+    from launcher.runs.watch.tracker_run import no_metrics
+
+    console, tracked.console = tracked.console, None
+    with suppress(UserError):
+        tracked.console = _recognized(console, tracked.framework).path if console else None
+    if not (tracked.steps or tracked.console):
+        raise no_metrics(tracked.path, tracked.notes)
+    return LogFile(tracked.path, file_logger=True, framework=tracked.framework, tracked=tracked)
 
 
 def log_file(word: str, names: Framework | None = None) -> LogFile:

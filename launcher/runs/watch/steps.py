@@ -49,13 +49,13 @@ def steps(source: RunDir | LogFile) -> Iterator[tuple[int, StepRecord]]:
             for line in records(source.attempt(number).steps):
                 if (record := StepRecord.from_line(line)) is not None:
                     yield number, record
-    elif source.framework is not None and source.file_logger:
+    elif source.framework is not None and source.file_logger and source.tracked is None:
         from launcher.runs.watch.foreign import file_steps
 
         for step in file_steps(chunks(source.path), source.framework):
             yield 1, StepRecord(step.step, 0.0, None, step.data)
     elif source.file_logger:
-        for line in records(source.path):
+        for line in source.lines():
             if (found := parse_record(line)) is not None:
                 yield 1, StepRecord(found[0], 0.0, None, found[1])
     else:

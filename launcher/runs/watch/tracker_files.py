@@ -56,6 +56,14 @@ def read(path: Path, names: Framework | None = None, progress: Progress = unseen
     return good
 
 
+def newest(path: Path, names: Framework | None = None, progress: Progress = unseen) -> TrackerFiles:
+    """As `read`, the newest run, which notes how many there are."""
+    *others, found = read(path, names, progress)
+    if others:
+        found.notes.append(f"{path} has {len(others) + 1} runs; this is the newest: {found.name}")
+    return found
+
+
 def _wandb_folders(path: Path) -> list[Path]:
     """A run's folder, or those in a folder `wandb`; `latest-run` in it links to one of them."""
     if path.suffix == ".wandb" and path.is_file():
