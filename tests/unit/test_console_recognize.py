@@ -43,7 +43,7 @@ def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
     [
         ("a.log", b"", "a.log is empty; use the console log"),
         ("a.log", b"hello world\n", "a.log has no output of veRL or another known framework"),
-        ("a.log", bytes(range(256)) * 2000, "no output"),
+        ("a.log", bytes(range(256)) * 2000, "is a binary file"),
         ("a.log.gz", gzip.compress(b"hello world\n" * 1000), "no output"),
         ("a.log", TRACEBACK.format("x.py").encode(), "no output"),
         ("a.log", b"step: 5 of the recipe\n'quoted'\n", "no output"),
