@@ -129,7 +129,7 @@ class Job:
         self.process.wait()
 
     def close(self) -> None:
-        """Removes what it has printed."""
+        """Removes the file with the command's output."""
         self._out.close()
         self._said.close()
 
@@ -140,13 +140,13 @@ class Job:
         return "\n".join(lines)
 
     def answer(self, offset: int | None = None) -> tuple[str, bool]:
-        """A page of what it printed, and whether it succeeded; it has ended."""
+        """A page of the ended command's output from a character on, and whether the command succeeded."""
         text = _without(_text(self._out), self._tool.drop) or _text(self._said) or "done"
         return page(text, offset, end=self._tool.end), self.process.returncode == 0
 
 
 def run(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """What the command prints, one page of it, and whether it succeeded. Raises UserError for wrong arguments."""
+    """A page of a tool's output, and whether it succeeded. Raises UserError for arguments or the time limit."""
     job = Job(tool, arguments)
     if not job.ended(TIME_LIMIT):
         job.stop()

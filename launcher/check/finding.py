@@ -55,7 +55,7 @@ class Finding:
 
     @property
     def problem(self) -> Problem:
-        """The finding in the form of all problems; its first fix has edits if it is a safe change."""
+        """The finding as a `Problem`; its first fix has edits if the change is safe."""
         from launcher.preset.settle import shown_name
 
         name, edits = (

@@ -101,7 +101,7 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
 
 
 def alike(key: str, rows: Found) -> Iterator[Finding]:
-    """DATA-4: the files of a list have columns of the same types; datasets joins them otherwise not at all."""
+    """DATA-4: a column has one type in all files of a list; else the package datasets cannot join them."""
     first: dict[str, tuple[str, str]] = {}
     for each in rows:
         for name, kind in each.types.items():
@@ -216,7 +216,7 @@ def _unanswered(subject: Subject, files: Found) -> Iterator[Finding]:
 
 
 def validation(subject: Subject, rows: Found) -> Iterator[Finding]:
-    """A validation set of which nothing is left cannot even be opened."""
+    """The finding about a validation set without rows after filtering, which veRL cannot open."""
     limit = subject.get("data.max_prompt_length", 512)
     total, long, longest = _measured(rows, limit)
     if drops(subject) and total and long == total:

@@ -214,7 +214,7 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
-    """Package -> range of versions, as the installed veRL declares them; those of the extra override."""
+    """The range of versions per package that the installed veRL requires; the ranges of the extra replace others."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     names = {name.lower().replace("_", "-"): name for name in verl_env.PACKAGES}

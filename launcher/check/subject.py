@@ -70,7 +70,7 @@ class Subject(PlacedConfig):
 
     @property
     def facts(self) -> facts.SourceFacts:
-        """What this veRL's source says."""
+        """Facts read from the source of this veRL."""
         return facts.read(self.version, self.verl)
 
     @property

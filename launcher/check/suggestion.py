@@ -87,7 +87,7 @@ def tested(
         ]
 
     def settled(change: Settings) -> bool:
-        """Whether no new finding would change the same fields again."""
+        """Whether no finding after the change would change one of its fields again."""
         new = (each for each in check(subject.with_fields(change)) if _name(each) not in before)
         return all(change.keys().isdisjoint(each.change or {}) for each in new)
 

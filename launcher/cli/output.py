@@ -142,7 +142,7 @@ def left_within(seconds: float) -> bool:
 
 
 def put_run(run: RunDir, json: bool) -> None:
-    """Prints the run that a command has made."""
+    """Prints the id of a new run, or as JSON its id and folder."""
     put_result(run.id, {"run": run.id, "dir": str(run.path)}, json)
 
 

@@ -144,7 +144,7 @@ def prove(planned: FasterPlan, runs: Sequence[RunDir]) -> Proof:
 
 
 def reach_of(gaps: Sequence[float], seconds: float) -> float:
-    """Half the width of the interval of the mean gap, for steps of so many seconds."""
+    """Half the width in seconds of the interval of the mean gap; `seconds` is the length of a step."""
     return math.hypot(of_blocks(gaps).reach(), _APART * seconds)
 
 

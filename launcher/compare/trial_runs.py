@@ -77,7 +77,7 @@ class TrialPlan:
 
     @property
     def wall(self) -> float | None:
-        """Seconds for all trials; those that run at once on the CPU share its cores."""
+        """Seconds for all trials; trials that run at the same time on the CPU share its cores."""
         together = min(self.side, len(self.arms))
         shared = 1.0 if self.gpus else max(1.0, together * _CORES / (os.cpu_count() or _CORES))
         return None if self.seconds is None else self.seconds * shared * math.ceil(len(self.arms) / self.side)

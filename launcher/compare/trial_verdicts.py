@@ -64,7 +64,7 @@ class TrialFacts:
 
     @property
     def own_reward(self) -> bool:
-        """Whether it has a reward function of its own, whose rewards cannot be compared with those of the others."""
+        """Whether it changes the reward function, so that its rewards cannot be compared with those of the others."""
         return any(change.lstrip("+").startswith(("reward", "custom_reward")) for change in self.changes)
 
 
@@ -141,7 +141,7 @@ def waiting_trials(parent: str | None = None) -> list[Queued]:
 
 
 def alarms(run: RunDir) -> frozenset[str]:
-    """The rules of which a run had a flag at WARN or CRITICAL."""
+    """Ids of the rules that flagged a run at WARN or CRITICAL."""
     return frozenset(change.rule for change in read_kind(run.events, LevelChange) if change.alarming)
 
 

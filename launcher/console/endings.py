@@ -239,7 +239,7 @@ def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
 
 
 def hung(log: Evidence) -> Candidate | None:
-    """The error after the last step that makes a run hang."""
+    """The cause of the error after the last step, if that error makes a run hang; else None."""
     step = log.quote("step")
     return likeliest(
         pair for pair in log.errors.values() if pair[0].hangs and (step is None or pair[1].quote.line > step.line)

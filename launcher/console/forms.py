@@ -210,7 +210,7 @@ def _row(form: LineForm, pair: re.Pattern[str], body: str) -> dict[str, float]:
 
 
 def dict_row(body: str) -> dict[str, float]:
-    """The numbers of a dict as Python or JSON writes it; of one that is cut, those that are whole."""
+    """The numbers by key of a dict that Python or JSON printed; of a cut dict, the complete ones."""
     text = body.rstrip()
     if text.endswith("}"):
         with contextlib.suppress(orjson.JSONDecodeError, AttributeError):

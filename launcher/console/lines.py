@@ -221,7 +221,7 @@ def _harmless(others: bytes) -> bool:
 
 @lru_cache(maxsize=4096)
 def writer_of(prefix: bytes, lead: bytes = b"") -> Writer:
-    """The writer that a prefix names; without one, that of `lead`, the prefix of the whole line."""
+    """The process that wrote a line, from its prefix or else from `lead`, the prefix of the whole line."""
     match = PREFIX.fullmatch(prefix)
     mpi, rank, name, pid, daemon = match.groups() if match else (None,) * 5
     if daemon:

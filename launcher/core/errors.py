@@ -32,7 +32,7 @@ class UserError(Exception):
 
     @property
     def message(self) -> str:
-        """The place, and what is wrong there."""
+        """The place and what is wrong there, in one line."""
         return f"{self.place}: {self.what}" if self.place else self.what
 
     @property
@@ -44,7 +44,7 @@ class UserError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
     def at(self, place: str) -> "UserError":
-        """The same error with the place that led to it."""
+        """A copy of the error with `place` in front of its own place."""
         return UserError(self.message, self.hint, place)
 
 

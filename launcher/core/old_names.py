@@ -17,7 +17,7 @@ _UNTIL = "0.4"
 
 @functools.cache
 def old_names() -> Mapping[str, Mapping[str, Any]]:
-    """The new names by the old ones, by what they name."""
+    """New names by old names, per kind: commands, options, settings, themes."""
     return read_tables(Path(__file__).with_suffix(".toml"))
 
 

@@ -119,7 +119,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def perhaps(near: str | None) -> str:
-    """The same for a similar name found by other means."""
+    """The words after an error that name a similar name, or nothing."""
     return f" (did you mean '{near}'?)" if near else ""
 
 
@@ -138,5 +138,5 @@ def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def hint_of(near: str | None, otherwise: str = "") -> str:
-    """The same for a similar name found by other means."""
+    """The hint that asks for a similar name, then `otherwise`."""
     return " ".join(filter(None, (near and f"did you mean '{near}'?", otherwise)))

@@ -41,7 +41,7 @@ class Limit:
     lower: bool
 
     def scaled(self, value: float, factor: float) -> float:
-        """A value of this limit, changed by the factor of a preset or by that of the rule's release limits."""
+        """`value` changed by `factor`, which is that of a preset or of release limits, on the scale of this limit."""
         return _SCALES[self.scale](value, factor)
 
     def released(self, value: float, factor: float | None) -> float:

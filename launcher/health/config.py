@@ -40,7 +40,7 @@ class RunConfig(VerlConfig):
 
     @property
     def target_kl(self) -> float | None:
-        """What the adaptive KL controller aims at; None when the controller is not adaptive or not in use."""
+        """The target KL of the adaptive controller; None if the controller is not adaptive or not in use."""
         if self.text("algorithm.kl_ctrl.type") != "adaptive" or self.kl_in_reward is False:
             return None
         return self.number("algorithm.kl_ctrl.target_kl") or 0.1

@@ -106,5 +106,5 @@ def is_validation_score(key: str) -> bool:
 
 
 def is_validation(key: str) -> bool:
-    """Whether the key belongs to a validation: it says nothing about training."""
+    """Whether the key is a metric of a validation."""
     return key.startswith(VALIDATION) or "@" in key

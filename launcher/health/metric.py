@@ -115,7 +115,7 @@ class Metric:
         self.made.clear()
 
     def refuse(self) -> None:
-        """Keeps the value of this step out of what is usual."""
+        """Excludes the value of this step from the usual value."""
         self._refuse = True
 
     def _settle(self) -> None:
@@ -137,11 +137,11 @@ class Metric:
                 self._usual_log_noise.add(x)
 
     def last(self, count: int, ago: int = 0) -> list[float]:
-        """The last values, in their order; those that ended so many values `ago`."""
+        """`count` values in their order, without the newest `ago`."""
         return (self._values[:-ago] if ago > 0 else self._values)[-count:]
 
     def median(self, count: int, ago: int = 0) -> float:
-        """Median of the last values; of those that ended so many values `ago`."""
+        """Median of `count` values, without the newest `ago`."""
         return median(self.last(count, ago))
 
     def mean(self, count: int) -> float:
@@ -158,7 +158,7 @@ class Metric:
         return max(self.last(count))
 
     def then(self, steps: int) -> float:
-        """Median of the three values that ended so many steps ago; nan when there are fewer."""
+        """Median of the three values before the newest `steps`; nan if there are fewer."""
         three = sorted(self.last(3, steps))
         return three[1] if len(three) == 3 else math.nan
 
@@ -178,18 +178,18 @@ class Metric:
 
     @_Estimate
     def log_noise(self) -> float:
-        """Noise of a metric whose swings are in proportion to it: that of its logarithm."""
+        """Noise of the metric's logarithm, for a metric whose swings are in proportion to its value."""
         self._log_noise = self._log_noise or Noise(self.noisy, self._values, self._floor)
         return self._log_noise.size
 
     @_Estimate
     def usual_log_noise(self) -> float:
-        """The same of the last 20 accepted values: flagged peaks are not in it."""
+        """Noise of the logarithm over the last 20 accepted values, without flagged peaks."""
         self._usual_log_noise = self._usual_log_noise or Noise(USUAL, self._past, self._floor)
         return self._usual_log_noise.size
 
     def swing(self, sigmas: float, usual: bool = False) -> float:
-        """The factor that so many sigmas of such a metric are."""
+        """The factor by which the metric changes in `sigmas` standard deviations of its logarithm."""
         noise = self.usual_log_noise if usual else self.log_noise
         return math.exp(min(sigmas * noise, 700))  # what a float can hold
 
@@ -210,7 +210,7 @@ class Metric:
 
     @_Estimate
     def usual_size(self) -> float:
-        """The same of the values without their signs, with a floor for rounding errors; nan before ten values."""
+        """The usual absolute value, with a floor for rounding errors; nan before ten values."""
         return max(median(map(abs, self._past[-USUAL:])), ROUNDING) if self.known >= 10 else math.nan
 
     @_Estimate

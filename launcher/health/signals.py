@@ -147,7 +147,7 @@ class Reward(Metric):
         return self.count >= _JUDGED
 
     def error(self, answers: float) -> float:
-        """The largest standard error of the mean score of so many answers."""
+        """The largest standard error of a mean score over `answers` answers."""
         return 0.5 * self.widest / math.sqrt(max(answers, 1))
 
     @property
@@ -164,7 +164,7 @@ class Reward(Metric):
         return max(self._tops) - value if self._tops else math.inf
 
     def distance(self, spans: float, sigmas: float) -> float:
-        """The larger of so many spans and so many sigmas."""
+        """The larger distance: `spans` times the range of the scores, or `sigmas` times their noise."""
         return max(spans * self.span, sigmas * self.noise)
 
 
@@ -269,7 +269,7 @@ class Signals:
         return Metric(_NO_KL) if name == "KL" else Metric()
 
     def update(self, frame: Frame, training: bool) -> None:
-        """Takes in one record; one that is only a validation moves nothing else."""
+        """Updates the signals from one record; a validation alone updates only the validation's."""
         if training:
             self.reward.update(frame.step, *map(frame.get, (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)))
             for source, metric in self._models.values():

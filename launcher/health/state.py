@@ -57,7 +57,7 @@ class Reading:
         return worst(self.clauses[first:last]) >= self.level
 
     def words(self) -> str:
-        """What the rule says."""
+        """The rule's message at this step."""
         return (self.message if isinstance(self.message, str) else self.message(self)) + self.ending
 
 
@@ -88,7 +88,7 @@ class State:
 
     @property
     def message(self) -> str:
-        """What the rule says."""
+        """The rule's message at this step."""
         if isinstance(self._message, Reading):
             self._message = self._message.words()
         return self._message

@@ -26,7 +26,7 @@ class HostLoad(NamedTuple):
 
     @classmethod
     def of(cls, data: Mapping[str, float]) -> "HostLoad | None":
-        """That of a step by its metrics; None for one that was not sampled."""
+        """The load of the host in a step, from its metrics; None if the step was not sampled."""
         found = {name: data[PREFIX + key] for name, key in _KEYS.items() if PREFIX + key in data}
         return cls(**found) if found.keys() >= _NEEDED and found["cores"] > 0 else None
 

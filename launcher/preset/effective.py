@@ -237,7 +237,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def is_fsdp(self) -> bool:
-        """Whether veRL's default engine trains, the one that memory and sharding are known of."""
+        """Whether veRL's default engine (FSDP) trains; memory and sharding of others are unknown."""
         chosen = self.get("model_engine", "dp") == "dp"
         return chosen and (self.text(f"{ACTOR}.strategy") or "fsdp").startswith("fsdp")
 

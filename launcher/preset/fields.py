@@ -99,7 +99,7 @@ class Spec:
         return self.names.get(value, value) if isinstance(value, str) else value
 
     def from_verl(self, value: Any) -> Any:
-        """The value of this field that means the same as one of veRL's."""
+        """This field's value for a value of veRL's key."""
         ours = {theirs: name for name, theirs in self.names.items()}
         return ours.get(value, value) if isinstance(value, str) else value
 

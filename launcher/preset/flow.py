@@ -208,7 +208,7 @@ def _passes(
 
 
 def times(steps: int | None, every: Any, *, last: bool) -> int | None:
-    """How often an action occurs that is due every so many steps and after the last one."""
+    """How often an action occurs that is due every `every` steps and after the last one; None if `steps` is."""
     if not isinstance(every, int) or every <= 0:
         return 0
     if steps is None:

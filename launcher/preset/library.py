@@ -115,7 +115,7 @@ def needs_of(text: str) -> Needs | None:
 
 
 def fits(needs: str, gpus: Sequence[int]) -> bool | None:
-    """Whether a preset with these needs runs on GPUs of so many bytes each; None if it states no needs."""
+    """Whether GPUs with these bytes of memory meet a preset's needs; None if it states none."""
     if not needs:
         return None
     wanted = needs_of(needs)

@@ -49,7 +49,7 @@ class Schedule:
 
     @property
     def changes(self) -> bool:
-        """Whether it is not the same rate throughout."""
+        """Whether the learning rate changes during the run."""
         return self.cosine or self.warmup > 0
 
 

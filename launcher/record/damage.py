@@ -45,7 +45,7 @@ def schema(run: RunDir) -> int:
 
 
 def schema_of(value: object) -> int:
-    """`schema` of a JSON object, 0 without one."""
+    """The number `schema` of a JSON object; 0 if it has none."""
     number = value.get("schema") if isinstance(value, Mapping) else None
     return number if type(number) is int else 0
 

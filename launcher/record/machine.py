@@ -136,7 +136,7 @@ class MachineSample(Record):
     saved: Saved | None = field(default=None, metadata=RARE)
 
     def of_unknown(self) -> "MachineSample":
-        """The same, where the processes of the run are not known."""
+        """The sample without the processes of the run, which are unknown."""
         gpus = (
             replace(gpu, run_used=None, holders=gpu.holders and tuple(replace(h, whose="unknown") for h in gpu.holders))
             for gpu in self.gpus

@@ -60,7 +60,7 @@ class Lane:
 
     @property
     def busy(self) -> float:
-        """Seconds in which it worked."""
+        """Seconds in which the lane worked."""
         return sum(piece.seconds for piece in self.pieces)
 
 

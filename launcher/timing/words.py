@@ -28,12 +28,12 @@ def problems(report: Report) -> list[Problem]:
 
 
 def start_problems(report: Report) -> list[Problem]:
-    """What a setting shortens in the start."""
+    """Problems of the start: stages that a setting shortens."""
     return [each.problem for each in report.start_advice]
 
 
 def host_words(report: Report) -> str:
-    """The load of the host, where it is not the problem; empty where there is nothing to say."""
+    """The load of the host in words, or that it was not recorded; empty if it is a problem of its own."""
     if report.host is not None and not report.crowded:
         return report.host.words
     unseen = report.together and report.host is None

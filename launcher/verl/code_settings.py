@@ -46,7 +46,7 @@ class Condition:
         return cls(match[1], match[2] or "", tuple(match[3].split("|")) if match[3] else ())
 
     def holds(self, value: str) -> bool:
-        """Whether it holds for a value as the command has it."""
+        """Whether the condition holds for a value as written in the command."""
         plain = value.strip("'\"")
         if self.sign == ">":
             return plain.isdigit() and int(plain) > int(self.values[0])

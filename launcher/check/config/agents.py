@@ -30,7 +30,7 @@ QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
 
 @of_registry
 def loop(subject: Subject) -> Findings:
-    """AGENT-1: the agent loop has a known name, or one that its configuration file gives."""
+    """AGENT-1: veRL or the configuration file of agent loops defines the agent loop."""
     name, path = subject.text(LOOP), subject.get(LOOPS)
     known, own = known_loops(subject)
     if name is None or not known or name in known or name in own or (path and not own):

@@ -33,14 +33,14 @@ def micro_of_log_probs(subject: Subject) -> Findings:
 
 @of_trainer
 def micro_of_reference(subject: Subject) -> Findings:
-    """V7: the same for the reference, if a KL term uses one."""
+    """V7: the reference's micro-batch size is set once, per GPU, if a KL term uses a reference."""
     if subject.has_reference:
         yield from _once(subject, "V7", REF, "log_prob_micro_batch_size", MINI)
 
 
 @of_trainer
 def micro_of_critic(subject: Subject) -> Findings:
-    """V8: the same for the critic; veRL requires the key although it has no effect from 0.8 on."""
+    """V8: the critic's is set once, per GPU; veRL requires the key, though it has no effect from 0.8 on."""
     if subject.has_critic and not subject.get(f"{CRITIC}.use_dynamic_bsz", False):
         yield from _once(subject, "V8", CRITIC, "ppo_micro_batch_size", CRITIC_MINI)
 

@@ -43,7 +43,7 @@ def checkpoints(subject: Subject) -> Findings:
 
 
 def profiler(subject: Subject) -> Findings:
-    """PROF-1: the profiler's tool is one that veRL knows; with another one, it profiles nothing."""
+    """PROF-1: veRL has the profiler's tool; with any other name it profiles nothing."""
     tools = known_names().profilers
     for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
         value = subject.text(key)
@@ -123,7 +123,7 @@ def allocator(subject: Subject) -> Findings:
 
 
 def references(subject: Subject) -> Findings:
-    """REF-1: a value that refers to another key refers to one that exists."""
+    """REF-1: each key that a value refers to exists."""
     for key, setting in subject.settings.items():
         name = defaults.referred(setting.value) if isinstance(setting.value, str) else None
         if name is None or not hydra.refers(setting.value) or not subject.knows_keys:

@@ -65,7 +65,7 @@ def log_probs_in_batch(subject: Subject) -> Findings:
 
 
 def reference_in_batch(subject: Subject) -> Findings:
-    """P9: the same for the reference, unless it is the actor without its adapter (0.8 on)."""
+    """P9: the reference's batch divides too, unless the reference is the actor without its adapter (0.8 on)."""
     if subject.has_reference and not subject.has_lora:
         yield from _passes(subject, "P9", REF_LOG_PROB)
 
@@ -103,7 +103,7 @@ def _padded(subject: Subject) -> list[int]:
 
 
 def same_micro(subject: Subject) -> Findings:
-    """RATIO-1: with one update a batch the ratio is exactly 1, if both passes have the same micro-batches."""
+    """RATIO-1: with one update per batch, both passes have the same micro-batches, so that the ratio is exactly 1."""
     micro, other = subject.whole(MICRO), subject.whole(LOG_PROB)
     once = subject.portion == subject.whole(MINI) and (subject.whole(f"{ACTOR}.ppo_epochs") or 1) == 1
     bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)

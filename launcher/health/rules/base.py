@@ -87,7 +87,7 @@ class Rule:
         return reading
 
     def harms(self) -> bool:
-        """Whether what the rule flags, as one of those with `harm`, damages the run now."""
+        """Whether the change that a rule with `harm` flags damages the run now."""
         return True
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> Reading | None:
@@ -95,7 +95,7 @@ class Rule:
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:
-        """The rule's opinion on a line of the log; None when it says nothing to it."""
+        """The reading of a line of the log; None if the rule does not judge it."""
         return None
 
     def fixes(self) -> Sequence[Fix]:
@@ -155,7 +155,7 @@ def reference(metric: Metric) -> Callable[[], str]:
 
 
 def since(metric: Metric) -> str:
-    """What the past of a metric that is not its usual is called."""
+    """The words for the past value that a metric is compared with, such as `first steps`."""
     return "first steps" if math.isnan(metric.ago) else "50 to 100 steps ago"
 
 
@@ -168,5 +168,5 @@ def lasting(reading: Reading) -> Reading:
 
 
 def warming(missing: int) -> Reading:
-    """Not judged yet: so many more values are needed."""
+    """The reading of a rule that needs `missing` more values."""
     return Reading(WARM, f"needs {counted(missing, 'more step')}")

@@ -95,7 +95,7 @@ def evaluate(
 
 
 def evaluate_base(run: RunDir, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool) -> RunDir:
-    """Starts the same evaluation for the model that the run began with."""
+    """Evaluates the model that the run began with in the same way; returns the new run."""
     info, _ = last_settings(run)
     require(run, Verb.EVALUATE, current(run, checks=False), info)
     loaded = restore(f"{info.name}-eval-base", info.preset or {}, [*settings, *_ONLY])

@@ -76,7 +76,7 @@ class FileDriver:
         return self._code, None
 
     def clear(self) -> list[str]:
-        """Nothing is left: no process was started."""
+        """Ends nothing, as it started no process; returns an empty list."""
         return []
 
     def _watch(self) -> None:

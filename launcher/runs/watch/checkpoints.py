@@ -134,7 +134,7 @@ class CheckpointDisk:
         self._newest = (-1, 0)  # step and bytes
 
     def put_into(self, sample: MachineSample) -> MachineSample:
-        """A sample with them, as far as there are any."""
+        """A copy of the sample with the disk and the checkpoints, as far as they are known."""
         run, newest = self._run, latest_checkpoint(self._run)
         if newest is not None and newest[0] != self._newest[0]:
             self._newest = newest[0], size(newest[1])

@@ -121,7 +121,7 @@ def file_steps(read: Iterable[bytes], framework: Framework, *, whole: bool = Tru
 
 
 def file_lines(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[bytes]:
-    """The same as lines of veRL's metrics.jsonl."""
+    """The rows of another framework's file as lines of veRL's metrics.jsonl."""
     for step in file_steps(read, framework, whole=whole):
         yield orjson.dumps({"step": step.step, "data": jsonable(step.data)})
 

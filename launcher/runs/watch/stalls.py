@@ -44,7 +44,7 @@ def reasons() -> Mapping[str, Reason]:
 
 @functools.cache
 def calls() -> Mapping[str, re.Pattern[str]]:
-    """What a frame shows that a thread waits for."""
+    """Patterns of a frame by what its thread waits for."""
     return {name: re.compile(pattern.replace("\\\n", "")) for name, pattern in _tables()["calls"].items()}
 
 

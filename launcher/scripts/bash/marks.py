@@ -76,7 +76,7 @@ def unset_names(text: str) -> list[str]:
 
 
 def derived(*sources: str) -> str:
-    """An unknown value made of such values."""
+    """A mark for an unknown value that was computed from marked values."""
     found = [why for text in sources for why in (*reasons(text), *(f"${name}" for name in unset_names(text)))]
     return unknown(", ".join(dict.fromkeys(found)) or "?")
 

@@ -10,7 +10,7 @@ Pattern = tuple[tuple[str, str], ...]
 
 
 def compiled(pieces: Iterable[tuple[str, bool]]) -> Pattern:
-    """A pattern from its pieces and whether each was quoted, which makes all of its letters plain."""
+    """A pattern from its pieces; a quoted piece matches its characters literally."""
     parts: list[tuple[str, str]] = []
     for text, quoted in pieces:
         at = 0

@@ -35,7 +35,7 @@ class Words:
         self._unset: dict[str, None] = {}  # variables that arithmetic took for 0
 
     def fields(self, raw: str) -> list[str]:
-        """The words that one word becomes."""
+        """The words that a word expands to."""
         return [found for each in words_of(raw) for found in self._fields(each)]
 
     def one(self, raw: str) -> str:

@@ -268,7 +268,7 @@ def refuse(text: str) -> None:
 
 
 def full(folder: Path, trust: bool, own: str | None) -> tuple[Render, Count]:
-    """The same by transformers, for tokenizers without a fast version."""
+    """Functions that render and count prompts by transformers, for tokenizers without a fast version."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)

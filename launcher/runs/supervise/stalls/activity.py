@@ -157,7 +157,7 @@ class Patience:
             self.moved = moved
 
     def ended(self, reason: str, seconds: float) -> None:
-        """A hang ended by itself, or somebody ended it: only the same one may last as long again."""
+        """Records how long a hang lasted; the next one of this reason is reported only after a longer time."""
         self._lasted[reason] = max(self._lasted.get(reason, 0.0), seconds)
 
     def too_soon(self, now: float, reason: str, since: float) -> bool:
