@@ -101,7 +101,7 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
 
 
 def alike(key: str, rows: Found) -> Iterator[Finding]:
-    """DATA-4: a column has one type in all files of a list; else the package datasets cannot join them."""
+    """DATA-4: a column has one type in all files of a list, because the package datasets cannot join others."""
     first: dict[str, tuple[str, str]] = {}
     for each in rows:
         for name, kind in each.types.items():

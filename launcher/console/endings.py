@@ -166,9 +166,9 @@ def _validation(log: Evidence) -> str:
         return f" The first validation was {'' if first else 'not '}printed." if told else ""
     every = settings.get("trainer.test_freq", "")
     if not every.isdecimal() or not int(every):
-        return " It has no validation." if every else ""
+        return " The run has no validation." if every else ""
     validates = (log.step + 1) % int(every) == 0 or log.step + 1 == log.total
-    return f" It {'ends with a' if validates else 'has no'} validation (trainer.test_freq={every})."
+    return f" That step {'ends with a' if validates else 'has no'} validation (trainer.test_freq={every})."
 
 
 def _unfinished(log: Evidence) -> tuple[Quote, int] | None:

@@ -285,4 +285,4 @@ def find(word: str) -> RunDir:
 
 def _refuse_file(word: str) -> None:
     if os.path.isfile(word):  # noqa: PTH113 (never raises)
-        raise UserError(f"'{word}' is a file, not a run", f"'ppo-tui import {word}' makes a run of a log")
+        raise UserError(f"'{word}' is a file, not a run", f"'ppo-tui import {word}' turns a log into a run")

@@ -183,8 +183,8 @@ def test_a_log_that_stops_says_which_step_and_what_the_engine_excludes() -> None
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("step:2 - a:1\n", "Step 3 was never printed. It has no validation (trainer.test_freq=2)."),
-        ("step:3 - a:1\n", "Step 4 was never printed. It ends with a validation (trainer.test_freq=2)."),
+        ("step:2 - a:1\n", "Step 3 was never printed. That step has no validation (trainer.test_freq=2)."),
+        ("step:3 - a:1\n", "Step 4 was never printed. That step ends with a validation (trainer.test_freq=2)."),
         ("all initialize finished\n", "No step was printed. The first validation was not printed."),
         ("'Initial validation metrics: {}'\nTraining Progress:   0%|  | 0/9\n", "The first validation was printed."),
         ("step:3 - a:1\ntest_gen_batch meta info: {}\n", "A validation began; its responses were not complete"),
@@ -201,7 +201,7 @@ def test_a_log_that_stops_says_which_step_and_what_the_engine_excludes() -> None
             "step:2 - a:1\nINFO openai: Retrying request to /chat/completions in 0.9 seconds\n",
             "A client repeats a request: the service that it asks, a verifier or a tool, does not answer.",
         ),
-        ("Retrying request to /chat/completions\nstep:2 - a:1\n", "It has no validation (trainer.test_freq=2)."),
+        ("Retrying request to /chat/completions\nstep:2 - a:1\n", "That step has no validation (trainer.test_freq=2)."),
     ],
 )
 def test_a_log_that_stops_says_what_its_last_lines_exclude(lines: str, said: str) -> None:

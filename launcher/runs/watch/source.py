@@ -127,7 +127,7 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
         if is_verl_output(lambda: chunks(path)):
             return LogFile(path, file_logger=False)
     if is_script(start):
-        raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' makes a preset of a script")
+        raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' turns a script into a preset")
     if b"\0" in start:
         raise UserError(f"{path} is a binary file", _EXPECTED)
     if names is not None:
