@@ -4,12 +4,12 @@ import contextlib
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import orjson
 
-from launcher.console.lines import PREFIX, Piece, clean_text
+from launcher.console.lines import LONGEST, PREFIX, Piece, clean_text
 from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings
 from launcher.metrics.records import LARGEST_STEP, float_of
 
@@ -134,7 +134,12 @@ class FormReader:
     def __init__(self, framework: Framework) -> None:
         self.framework = framework
         self.hints = tuple(dict.fromkeys(form.hint.encode() for form in framework.lines))
-        self._forms = [(form, re.compile(form.match), re.compile(form.pair)) for form in framework.lines]
+        self._forms = [(form, re.compile(form.match), _reads(form)) for form in framework.lines]
+        self._run = next((place for place, form in enumerate(self._forms) if _is_part(*form[:2])), -1)
+        hint = re.escape(self._forms[self._run][0].hint.encode())
+        self._several = re.compile(rb"(?:[^\n\r]*?%b[^\n\r]*\n){2,64}" % hint)  # lines that may be of one step
+        self._singly = b"", 0  # a block and the end of lines in it that are read one by one
+        self._closing = frozenset((*framework.ends, *framework.last))
         self._join = Joiner(framework)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
         self.settings: Settings = {}
@@ -145,19 +150,48 @@ class FormReader:
         number, _, raw, _ = piece
         prefix = PREFIX.match(raw)
         text = clean_text(raw, prefix.end() if prefix else 0)
-        for form, match, pair in self._forms:
+        for form, match, read in self._forms:
             if form.hint in text and (found := match.match(text)):
-                return self._found(form, pair, found.groupdict(), number)
+                return self._found(form, read, found.groupdict(), number)
         if "/" in text and (bar := _BAR.search(text)):
             self._bar = number, int(bar[1]), int(bar[2])
         return None
 
+    def parts(self, data: bytes, at: int) -> tuple[FormLine, int] | None:
+        """What the next lines have together if they are parts of one step, as most of such a log, and their end.
+
+        None where they must be read one by one: a writer changes, a line is damaged, a metric counts for itself.
+        """
+        if self._run < 0 or (self._singly[0] is data and at < self._singly[1]):
+            return None
+        block, prefix = self._several.match(data, at), PREFIX.match(data, at)
+        if block is None or prefix is None or (end := block.end()) - at > LONGEST:
+            return None
+        self._singly = data, end
+        text = clean_text(block[0][:-1].replace(b"\n" + prefix[0], b"\n"), len(prefix[0]))
+        if any(form.hint in text for form, _, _ in self._forms[: self._run]):
+            return None
+        _, match, read = self._forms[self._run]
+        row: dict[str, float] = {}
+        for count, line in enumerate(text.split("\n"), 1):
+            part = read(found["body"]) if (found := match.match(line)) and found["body"] else None
+            if not part:
+                return None
+            row.update(part)
+            if not self._closing.isdisjoint(part):
+                end = at + sum(map(len, block[0].splitlines(True)[:count]))
+                break
+        if any(key.startswith("val") for key in self.framework.translate(row)):
+            return None
+        self._singly = b"", 0
+        return FormLine("part", None, None, row), end
+
     def _found(
-        self, form: LineForm, pair: re.Pattern[str], found: Mapping[str, str | None], number: int
+        self, form: LineForm, read: Callable[[str], dict[str, float]], found: Mapping[str, str | None], number: int
     ) -> FormLine | None:
         if form.body == "setting":
             return FormLine("step", None, None, {}, (str(found["name"]), _meant(str(found["value"]))))
-        row = _row(form, pair, body) if (body := found.get("body")) else {}
+        row = read(body) if (body := found.get("body")) else {}
         if body and not row:
             return None
         step, total = (int(text) if (text := found.get(name)) else None for name in ("step", "of"))
@@ -193,20 +227,30 @@ def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, 
         for form in framework.lines:
             if form.hint in text and form.body == "metrics" and (found := _compiled(form.match).match(text)):
                 body = found.groupdict().get("body")
-                row = _row(form, _compiled(form.pair), body) if body else {}
+                row = _reads(form)(body) if body else {}
                 if not framework.marks or any(_compiled(mark).search(text) for mark in framework.marks):
                     yield name, form.numbers == "part", row
+
+
+def _is_part(form: LineForm, match: re.Pattern[str]) -> bool:
+    """Whether a line of the form has metrics of the step before it, and nothing else."""
+    groups = match.groupindex
+    return form.numbers == "part" and form.body == "metrics" and "body" in groups and "step" not in groups
 
 
 _compiled = re.compile  # with a cache of its own
 
 
-def _row(form: LineForm, pair: re.Pattern[str], body: str) -> dict[str, float]:
+@functools.lru_cache(maxsize=256)
+def _reads(form: LineForm) -> Callable[[str], dict[str, float]]:
+    """What reads the metrics in the body of a line."""
     if not form.pair:
-        return dict_row(body)
+        return dict_row
+    pair = re.compile(form.pair)
     name, value, share = (pair.groupindex.get(group, 0) - 1 for group in ("name", "value", "share"))
-    found = pair.findall(body)
-    return {each[name]: float(each[value]) * (0.01 if share >= 0 and each[share] else 1.0) for each in found}
+    if share < 0:
+        return lambda body: {each[name]: float(each[value]) for each in pair.findall(body)}
+    return lambda body: {each[name]: float(each[value]) * (0.01 if each[share] else 1.0) for each in pair.findall(body)}
 
 
 def dict_row(body: str) -> dict[str, float]:

@@ -159,6 +159,13 @@ class Block:
         self._number += self.data.count(b"\n", self.at, start)
         self.at = start
 
+    def take_to(self, end: int) -> Piece:
+        """The lines up to the byte `end` as one piece."""
+        piece = self._number, self._offset + self.at, self.data[self.at : end - 1], b""
+        self._number += self.data.count(b"\n", self.at, end)
+        self.at = end
+        return piece
+
     def take(self) -> list[Piece]:
         """The pieces of the next line."""
         start, number, lead = self.at, self._number, b""

@@ -84,7 +84,7 @@ class Scanner:
         piece = self._pieces.close()
         return self._scan([piece] if piece else [], cut=True)
 
-    def _select(self, block: Block, places: list[int]) -> Iterator[Piece]:
+    def _select(self, block: Block, places: list[int]) -> Iterator[Piece | Marked]:
         """The lines at these places, and the lines that earlier ones require; `_scan` handles each at once."""
         size, ahead = len(block.data), iter(places)
         place = next(ahead, size)
@@ -96,6 +96,9 @@ class Scanner:
                 if wanted == size:
                     return
                 block.go_to(wanted)
+                if self._form is not None and (parts := self._form.parts(block.data, block.at)):
+                    yield Marked(block.take_to(parts[1]), _NOBODY, _FORM, _EMPTY, form=parts[0])
+                    continue
             pieces = block.take()
             self._first = self._first and not pieces
             yield from pieces
@@ -110,9 +113,12 @@ class Scanner:
         found = block.data.find(b"pid=%d" % pid, block.at, place) if pid > 0 else block.at
         return found if found >= 0 else place
 
-    def _scan(self, pieces: Iterable[Piece], *, cut: bool = False) -> list[Marked]:
+    def _scan(self, pieces: Iterable[Piece | Marked], *, cut: bool = False) -> list[Marked]:
         lines: list[Marked] = []
         for piece in pieces:
+            if isinstance(piece, Marked):
+                lines.append(piece)
+                continue
             if self._form is not None and (form := self._form.find(piece)) is not None:
                 lines.append(Marked(piece, _NOBODY, _FORM, _EMPTY, form=form))
                 continue

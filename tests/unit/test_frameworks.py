@@ -13,6 +13,7 @@ import pytest
 from foreign_logs import FORMS, Steps, ours
 
 from launcher.cli.timing import _of_log as time_of_log
+from launcher.console.reader import ConsoleReader
 from launcher.core.errors import UserError
 from launcher.health import keys
 from launcher.health.applies import REASONS, fitting
@@ -178,6 +179,24 @@ def test_cut_and_hostile_lines_leave_the_other_steps(bank: ModuleType, tmp_path:
 
         assert 0.6 * whole <= len(found) <= whole, form
         assert all(key.isprintable() for record in found for key in record.data)
+
+
+@pytest.mark.parametrize("form", ["skyrl", "nemo-rl", "areal"])
+def test_lines_that_are_read_together_have_the_metrics_of_each(form: str, bank: ModuleType, tmp_path: Path) -> None:
+    """In small chunks each line is read by itself."""
+    path = write(tmp_path, form, chosen(bank)[0][1][:20])
+    framework, whole = of_foreign(path).framework, path.read_bytes()
+    lines = whole.splitlines(True)
+    damages = (b"", b"\r", b"\xe2", b"(other pid=3) ", b"Step 3/20 x", b"Traceback:\n", b"3.5.7")
+    for damage in (*damages, b"\x1b[36m"):
+        inside = damage if damage in damages else b""  # a color that cuts a hint hides the line from the search
+        hurt = b"".join(line[: number % 60] + inside + line[number % 60 :] for number, line in enumerate(lines))
+        some = b"".join(damage + line if number % 7 == 3 else line for number, line in enumerate(lines))
+        for data in (hurt, some, some[: len(some) * 2 // 3]):
+            chunks = [data[at : at + 40] for at in range(0, len(data), 40)]
+            together, singly = ConsoleReader(framework), ConsoleReader(framework)
+            one_by_one = [event for chunk in chunks for event in singly.feed(chunk)] + singly.close()
+            assert [*together.feed(data), *together.close()] == one_by_one, damage
 
 
 _CONSOLES = ("slime", "trl", "prime-rl", "nemo-rl", "openrlhf", "skyrl")
