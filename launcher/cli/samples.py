@@ -29,7 +29,12 @@ def samples(
     target = find(run)
     found = {dump.step: dump for dump in dumps(target) if dump.kind == kind}
     if not found:
-        raise UserError(f"run {target.id} has no {kind} responses", "set trainer.rollout_data_dir to keep them")
+        hint = (
+            "look where the run was made"
+            if target.read_head().followed
+            else "set trainer.rollout_data_dir to keep them"
+        )
+        raise UserError(f"run {target.id} has no {kind} responses", hint)
     chosen = max(found) if step is None else step
     if chosen not in found:
         missing = f"--step {chosen}: run {target.id} has no {kind} responses of this step"

@@ -21,6 +21,7 @@ _SYMBOLS = "PAD EOS BOS UNK SEP MASK STOP"
 _HARMLESS = frozenset(f"{_SIZES} {_PLACES} {_SYMBOLS}".split())
 _ORDERS = ("backward", "forward", "first", "second", "third", "next", "last", "each")
 _COMPUTED = "".join(rf"(?<!\b{word} )" for word in _ORDERS)  # a backward pass is no password
+_SPECIAL = "".join(rf"(?<!\b{word} )" for word in _SYMBOLS.split())  # the stop token is a symbol
 _WORD = (
     r"(?:(?:api|access|secret|private|auth|account|license|encryption|signing|ssh|wandb|openai|hf)_?key"
     r"|(?:(?:hf|hub|huggingface|auth|access|api|bearer|wandb|github|gitlab|refresh|session|secret|bot|user)_?)token"
@@ -41,7 +42,9 @@ _ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # read from the environment
 _NOTHING = r"(?!['\"]?(?:None|null|True|False|nan|\$\{|\*\*\*|-?[\d.]+(?=[\s,'\"})\]]|$)))"
 # `'api_key': 'x'`, `api_key=x`, `--password x`; a value in quotes may hold blanks
 _VALUE = r"('[^'\n]+'|\"[^\"\n\\]+\"|[^\s,'\"\\\[\](){}]+)"
-_NAMED = re.compile(rf"((?:(?:\b|_|--){_WORD}|\btoken)(?:['\"]?\s?[:=]\s?|(?<=\w)\s)){_NOTHING}{_VALUE}", re.IGNORECASE)
+_NAMED = re.compile(
+    rf"((?:(?:\b|_|--){_WORD}|{_SPECIAL}\btoken)(?:['\"]?\s?[:=]\s?|(?<=\w)\s)){_NOTHING}{_VALUE}", re.IGNORECASE
+)
 # `GITHUB_PAT=x`, `'GITHUB_PAT': 'x'`
 _ASSIGNED = re.compile(rf"((?<![A-Za-z0-9_])([A-Z][A-Z0-9_]+)['\"]?\s?[:=]\s?){_NOTHING}{_VALUE}")
 # a text without any of these has no known secret: most lines of a log, whose patterns take a millisecond per 5 kB

@@ -69,6 +69,8 @@ def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
     run = attach_file(str(log), {})
 
     assert attach_file(str(log), {}).id == run.id  # one supervisor per log
+    with pytest.raises(UserError, match="with other settings"):
+        attach_file(str(log), {"data.train_batch_size": 8})
     state = wait_for(run, lambda state: state.step == 30)
     assert state.live and state.total == 30
     assert state.phase == "" and startup((), state, Usual({}), None) is None  # the log shows no phases
@@ -77,6 +79,7 @@ def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
     sample = MachineSample.from_line(next(records(run.machine)))
     assert sample is not None and sample.run == ProcessesSample()  # whose processes are not known
     assert refusal(Verb.STOP, state, Head.read(run.run_yaml)) is not None
+    assert refusal(Verb.FORK, state, Head.read(run.run_yaml)) == ("only its log is known", "")
     writer.kill()
     assert wait_for(run, lambda state: not state.live).state == "finished"
     assert logged(run) == list(range(1, 31))

@@ -168,6 +168,7 @@ def test_a_secret_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("--n KEY=VALUE MAX_TOKENS=9x A_PAT=$A", "--n KEY=VALUE MAX_TOKENS=9x A_PAT=***"),
         ("wandb_api_key=None, 'secret': null", "wandb_api_key=None, 'secret': null"),
         ("api_key=${oc.env:KEY}", "api_key=${oc.env:KEY}"),
+        ("Missing stop token: no response ends", "Missing stop token: no response ends"),
         ("'pad_token': '<pad>', prompt_key: prompt", "'pad_token': '<pad>', prompt_key: prompt"),
         ("val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on", "val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on"),
         (

@@ -59,6 +59,9 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
     name, config = (log.tracked.name, log.tracked.config) if log.tracked else (stem(log.path), {})
     for run in all_runs():
         if current(run, checks=False).live and (last := run.last_attempt()) and last.read_launch().follow == followed:
+            if any(last.read_launch().keys.get(key) != value for key, value in settings.items()):
+                hint = f"leave them out, or end that first: 'ppo-tui stop {run.id}'"
+                raise UserError(f"run {run.id} follows {log.path} with other settings", hint)
             kept(run)
             return run
     now = time.time()

@@ -46,10 +46,11 @@ _NEW_RUN = "save its settings as a preset: press e in 'ppo-tui attach {}'"
 def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
     """The reason against a verb, regardless of checkpoints; None if there is none."""
     elsewhere = info.from_log or state.state == "imported"
+    log = Refusal("only its log is known" if info.followed and state.state != "imported" else "it is an imported log")
     if verb in _FROM_PRESET and (elsewhere or not info.resumable):
-        return Refusal("it is an imported log" if elsewhere else "no preset is recorded")
+        return log if elsewhere else Refusal("no preset is recorded")
     if verb is Verb.MERGE and elsewhere:
-        return Refusal("it is an imported log")
+        return log
     if verb in (Verb.RESUME, Verb.DELETE) and state.going:
         return _LIVE
     if verb is Verb.STOP and state.going and info.followed:
@@ -64,7 +65,8 @@ def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo) -> N
     hint = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else ""
     if not hint and verb in _FROM_PRESET:
         known = "preset" in info.keys if isinstance(info, Head) else info.preset is not None
-        hint = _NEW_RUN.format(run.id) if known else "start a run of its preset with 'ppo-tui run'"
+        other = "continue it where it was started" if info.from_log else "start a run of its preset with 'ppo-tui run'"
+        hint = _NEW_RUN.format(run.id) if known else other
     if not hint and verb is Verb.MERGE:
         hint = "merge its checkpoint where it was trained"
     raise UserError(f"cannot {verb.value} run {run.id}: {refused.reason}", hint)
