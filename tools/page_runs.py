@@ -2,6 +2,7 @@
 
 import json
 import re
+import tarfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from launcher.cli.schemas import words_of
 from launcher.console import causes as catalogue_files
 from launcher.console.causes import FAMILIES, UNSEEN, Cause, Sample, catalogue, read_causes
 from launcher.core.tables import read_tables, record
+from launcher.machine import targets
 from launcher.metrics.glossary import GLOSSARY
 from launcher.preset.settle import shown_name
 from launcher.record.attempt import Exit, LaunchRecord, MachineEnd, OomKills
@@ -68,6 +70,16 @@ def causes() -> str:
         for each in read_causes(Path(catalogue_files.__path__[0]) / f"{family}.toml"):
             lines += _cause(known[each.id])
     return "\n".join(lines)
+
+
+def alert() -> str:
+    """The message that a target gets about the first warning of a recorded run."""
+    with tarfile.open(DATA / "gpu" / "list-numbers.tar.xz") as tar:
+        file = tar.extractfile("runs/6c844c-list-numbers/events.jsonl")
+        events = [json.loads(line) for line in file or ()]
+    first = next(each for each in events if each.get("to") in ("WARN", "CRITICAL"))
+    title, body = targets.message([{**first, "run": "6c844c", "name": "list-numbers"}])
+    return f"```text\n{title}\n{body}\n```"
 
 
 def stalls() -> str:
