@@ -94,7 +94,7 @@ def _put(report: "Report") -> None:
     put(f"{'speed':<8} {limit_line(report.limits)}")
     if host := host_words(report):
         put(f"{'host':<8} {host}")
-    if start := start_words(report.start):
+    if start := start_words(report.start, report.start_attempt):
         put(f"{'start':<8} {start}")
     found = problems(report)
     if not found:

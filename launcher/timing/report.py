@@ -27,7 +27,7 @@ RECENT = 20  # steps that are "usual", and that the advice is made from
 FEWEST = 2  # recent steps that advice needs
 _KEPT = 60  # steps whose spans stay in memory
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
-NO_SPANS = "no trace of this step: the times come from the log"
+NO_SPANS = "no trace of this step was read: the times come from the log"
 SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
 
 
@@ -37,7 +37,7 @@ class Report:
 
     `stages` are its seconds, `usual` the medians of the recent steps. `together`: all its stages are slow. `advice` is
     made from so many `recent` steps; there is none for a step that others on the `host` slowed.
-    `start` has the seconds of the stages up to the first step.
+    `start` has the seconds of the stages up to the first step of attempt `start_attempt`.
     """
 
     step: int
@@ -53,6 +53,7 @@ class Report:
     together: bool = False
     recent: int = 0
     start: Mapping[str, float] = field(default_factory=dict)
+    start_attempt: int = 1
     start_advice: tuple[Advice, ...] = ()
     of_verl: bool = True
 
@@ -119,17 +120,25 @@ class Timing:
         self._now: StepTime | None = None
         self._config: EffectiveConfig | None = None
         self._model: Size | None = None
-        self._start: Mapping[str, float] = {}
+        self._start: tuple[int, Mapping[str, float]] = (0, {})
 
     def poll(self, live: bool) -> bool:
         """Reads new spans; whether there were any, or the running step grew."""
-        attempt = self.run.last_attempt() if self.run is not None else None
-        if self.run is None or attempt is None:
+        numbers = self.run.attempt_numbers() if self.run is not None else []
+        if self.run is None or not numbers:
             return False
-        self._start = self._start or start_times(self.run)
+        if self._start[0] != numbers[-1]:
+            self._start = start_times(self.run)
+        first = self._attempt.number if self._attempt else numbers[0 if self._whole else -1]
+        unread = [number for number in numbers if number >= first]
+        return any([self._read(self.run.attempt(number), live and number == numbers[-1]) for number in unread])
+
+    def _read(self, attempt: AttemptDir, live: bool) -> bool:
         if self._attempt is None or attempt.number != self._attempt.number:
-            self._attempt, self._open = attempt, []
+            self._attempt, self._open, self._now = attempt, [], None
             self._tail = SpanTail(attempt, whole=self._whole)
+            resumed = attempt.read_launch().resume_step or 0  # later steps are trained again
+            self._done = {step: each for step, each in self._done.items() if step <= resumed}
         assert self._tail is not None
         fresh = list(self._tail.read())
         if not fresh and not (live and self._now):
@@ -179,6 +188,7 @@ class Timing:
         figures = _at(series, step)
         told = limits(figures, stages, model, gpu.name if gpu else "", gpus, sequences, at_once, parallel)
         host, together = HostLoad.of(figures), slow_together(stages, usual)
+        attempt, start = self._start
         crowded = together and host is not None and host.crowded
         return Report(
             step=step,
@@ -193,8 +203,9 @@ class Timing:
             host=host,
             together=together,
             recent=len(self._recent(series)),
-            start=self._start,
-            start_advice=advise_start(self._start, config) if self._start else (),
+            start=start,
+            start_attempt=attempt,
+            start_advice=advise_start(start, config) if start else (),
             of_verl=self._of_verl,
         )
 

@@ -98,7 +98,7 @@ async def test_new_spans_are_shown_as_they_come(make: SimpleNamespace) -> None:
     app = make.app(path)
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
-        assert "no trace of this step" in text(pilot) and "rank 0" not in text(pilot)
+        assert "no trace of this step was read" in text(pilot) and "rank 0" not in text(pilot)
         span_runs.write_spans(RunDir(path).attempt(1), span_runs.recorded())
         await until(pilot, lambda: "rank 0" in text(pilot))
 

@@ -187,9 +187,9 @@ def test_the_newest_complete_start_is_part_of_the_times_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    times = start_times(run_with("mine", "aaa0-mine", T, step=1))
-    assert times == TAKEN
-    assert start_words(times) == (
+    attempt, times = start_times(run_with("mine", "aaa0-mine", T, step=1))
+    assert (attempt, times) == (1, TAKEN)
+    assert " first step of attempt 2: engine" in start_words(times, 2) and start_words(times) == (
         "2m 56s to the end of the first step: engine 1m 28s, models 28s, data 26s, Ray 20s, configuration 14s"
     )
-    assert start_times(run_with("mine", "bbb0-mine", T, step=None)) == {} and start_words({}) == ""
+    assert start_times(run_with("mine", "bbb0-mine", T, step=None)) == (0, {}) and start_words({}) == ""

@@ -112,6 +112,22 @@ def test_a_killed_run_and_damaged_lines_hide_nothing_else(run: RunDir) -> None:
     assert timing.steps(series()) == [1, 2, 3, 4, 5, 6]
 
 
+def test_each_step_of_a_resumed_run_has_the_trace_of_its_last_attempt(run: RunDir) -> None:
+    recorded = {step: [each for each in span_runs.recorded() if each.step == step] for step in (5, 6)}
+    follower = Timing(run, whole=True)
+    follower.poll(False)
+    second = run.add_attempt()
+    LaunchRecord(created=2.0, resume_step=4).write(second.launch)
+    span_runs.write_spans(second, [])
+    for timing in (follower, Timing(run, whole=True)):
+        timing.poll(True)
+        assert [*timing.seconds()] == [1, 2, 3, 4], "5 and 6 are trained again"
+        assert (early := timing.report(series(), 2)) is not None and early.time is not None
+    span_runs.write_spans(second, recorded[5] + recorded[6])
+    follower.poll(True)
+    assert [*follower.seconds()] == [1, 2, 3, 4, 5, 6]
+
+
 def test_no_spans_are_no_steps() -> None:
     assert step_times([]) == [] == step_times([Span("reward", "process_1", 1.0, 2.0)])
 

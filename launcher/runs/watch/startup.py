@@ -197,17 +197,20 @@ def usual_start(run: RunDir, head: Head) -> Usual:
     )
 
 
-def start_times(run: RunDir) -> Mapping[str, float]:
-    """Seconds of each stage of the newest start that came to its first step; empty for a log from elsewhere."""
+def start_times(run: RunDir) -> tuple[int, Mapping[str, float]]:
+    """The newest attempt that came to its first step, with the seconds of each stage of its start; 0 and none for a log
+    from elsewhere.
+    """
     found = {} if run.read_head().from_log else dict(_taken(run))
-    return found[max(found)] if found else {}
+    return max(found.items(), default=(0, {}))
 
 
-def start_words(times: Mapping[str, float]) -> str:
+def start_words(times: Mapping[str, float], attempt: int = 1) -> str:
     """`2m 55s to the end of the first step: engine 1m 28s, models 28s`, the longest first; empty without times."""
     longest = sorted(((seconds, stage) for stage, seconds in times.items() if seconds >= 1), reverse=True)
     parts = ", ".join(f"{NAMES[stage]} {duration(seconds)}" for seconds, stage in longest)
-    return f"{duration(sum(times.values()))} to the end of the first step: {parts}" if parts else ""
+    of = f" of attempt {attempt}" if attempt > 1 else ""
+    return f"{duration(sum(times.values()))} to the end of the first step{of}: {parts}" if parts else ""
 
 
 def usual_words(span: Span | None) -> str:

@@ -127,7 +127,7 @@ def stage_rows(report: Report, columns: int, rows: int) -> list[Row]:
 def limit_rows(report: Report, columns: int) -> list[Row]:
     """Tokens per second against what the GPU allows, and the stages of the start."""
     drawn = labelled([(" speed", "dim")], limit_line(report.limits), "text", _TEXT, columns)
-    if start := start_words(report.start):
+    if start := start_words(report.start, report.start_attempt):
         drawn += labelled([(" start", "dim")], start, "text", _TEXT, columns)
     return drawn
 
