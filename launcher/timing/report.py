@@ -130,8 +130,9 @@ class Timing:
         if self._start[0] != numbers[-1]:
             self._start = start_times(self.run)
         first = self._attempt.number if self._attempt else numbers[0 if self._whole else -1]
-        unread = [number for number in numbers if number >= first]
-        return any([self._read(self.run.attempt(number), live and number == numbers[-1]) for number in unread])
+        unread = (self.run.attempt(number) for number in numbers if number >= first)
+        fresh = [self._read(each, live and each.number == numbers[-1]) for each in unread]  # each one is read
+        return any(fresh)
 
     def _read(self, attempt: AttemptDir, live: bool) -> bool:
         if self._attempt is None or attempt.number != self._attempt.number:
@@ -182,13 +183,11 @@ class Timing:
         config, model = self._settings()
         sequences = (config.whole(BATCH) or 0) * (config.whole(N) or 1) if config else None
         gpus = None if config is None else 0 if config.on_cpu else config.gpus
-        engine = config is not None and config.text(ENGINE) in ("vllm", "sglang")
-        at_once = config.whole(_SEQUENCES) if config and engine else None
+        at_once = config.whole(_SEQUENCES) if config and config.text(ENGINE) in ("vllm", "sglang") else None
         parallel = (config.whole(TENSOR) or 1) if config else 1
         figures = _at(series, step)
         told = limits(figures, stages, model, gpu.name if gpu else "", gpus, sequences, at_once, parallel)
-        host, together = HostLoad.of(figures), slow_together(stages, usual)
-        attempt, start = self._start
+        host, together, (attempt, start) = HostLoad.of(figures), slow_together(stages, usual), self._start
         crowded = together and host is not None and host.crowded
         return Report(
             step=step,

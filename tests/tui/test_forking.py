@@ -64,7 +64,7 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
         await until(pilot, lambda: app.screen.query_one("#chart-0", MetricChart).plot.behind is not None)
         plot = app.screen.query_one("#chart-0", MetricChart).plot
         assert plot.behind.points.steps[-1] == 9 and plot.curves[0].points.steps[0] == 10
-        assert "░ parent" in drawn(app, MetricChart)
+        await until(pilot, lambda: "░ parent" in drawn(app, MetricChart))
 
 
 @pytest.mark.parametrize(

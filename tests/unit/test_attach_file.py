@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,6 +120,9 @@ def test_a_log_with_the_line_that_ends_a_training_is_finished(tmp_path: Path) ->
         "Finished after step 12",
         [13],
     )
+    os.utime(shutil.copy(log, tmp_path / "old.log"), (1e9, 1e9))
+    run = attach_file(str(tmp_path / "old.log"), {})
+    assert wait_for(run, lambda state: not state.live).state == "finished", "nobody has held it open for long"
     log.write_text("\n".join([*done[:12], last, *done[12:14], ""]))  # it trains again
     assert current(import_logs([str(log)])[0]).outcome == "running"
 

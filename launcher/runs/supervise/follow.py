@@ -90,13 +90,14 @@ class FileDriver:
                 quiet = time.monotonic() - grew
                 pause = max(_LOOK, _SHARE * (time.monotonic() - begun))
                 if quiet >= _QUIET:
-                    now = any(holders(self._path))
-                    if not (held or now or said):
-                        said = True
-                        self._tell("no program here has the log open; the following ends after a day without growth")
-                    if (held and not now) or quiet >= (_DONE if self.complete else _FORSAKEN):
+                    now, limit = any(holders(self._path)), _DONE if self.complete else _FORSAKEN
+                    quiet = quiet if now else max(quiet, time.time() - self.grown)
+                    if (held and not now) or quiet >= limit:
                         self._tell(f"the log has ended: nothing was added for {duration(quiet)}")
                         break
+                    if not (held or now or said):
+                        said, without = True, f"{duration(limit)} without growth"
+                        self._tell(f"no program here has the log open; the following ends after {without}")
                     held, pause = held or now, max(pause, _QUIET / 2)
                 elif not held and grew > begun:
                     held = any(holders(self._path))
