@@ -27,13 +27,13 @@ class Meter:
 
 def narrated(say: Callable[[str], None]) -> Progress:
     """Prints progress as lines: `reading: 120 of 400 MB`, the first one a second after that began."""
-    due = math.inf
+    due, of = math.inf, (0, "")
 
     def report(done: int, total: int, doing: str) -> None:
-        nonlocal due
+        nonlocal due, of
         now = time.monotonic()
-        if due == math.inf:
-            due = now + _FIRST
+        if of != (total, doing):
+            due, of = now + _FIRST, (total, doing)
         elif now >= due:
             due = now + _PAUSE
             say(f"{doing}: {done / 1e6:.0f} of {math.ceil(total / 1e6)} MB")

@@ -28,7 +28,7 @@ from launcher.report.anonymous import Anonymous
 from launcher.runs.watch.history import stall_report
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
-from launcher.runs.watch.run_settings import last_settings
+from launcher.runs.watch.run_settings import compared_settings
 from launcher.runs.watch.source import chunks
 
 AROUND = 200  # lines around the first cause
@@ -107,7 +107,7 @@ def _read(run: RunDir) -> _Facts:
     reader = RunReader(run.path)
     while reader.poll() - {"log"}:
         pass
-    info, settings = last_settings(run)
+    info, settings = compared_settings(run)
     return _Facts(run, info, settings, reader.state, run.last_attempt(), reader.machine.latest, diagnosis(run))
 
 

@@ -23,7 +23,7 @@ from launcher.record.layout import RunDir
 from launcher.report.run_report import RunReport, gather
 from launcher.runs.watch.check_words import shown
 from launcher.runs.watch.problems import problems
-from launcher.runs.watch.run_settings import differences, differs, title
+from launcher.runs.watch.run_settings import differences, differs, foreign, title
 from launcher.settings import read_price
 
 _FLAGS = 40  # rows of the table of flags
@@ -127,6 +127,7 @@ def _run(report: RunReport) -> Mapping[str, object]:
         "more_flags": max(len(report.flags) - _FLAGS, 0),
         "seconds": [(name, value, value / whole) for name, value in report.seconds.items() if whole > 0 and value > 0],
         "preset": _flat(report.preset),
+        "whole": not foreign(reader.dir.read_info()),
         "changed": _CHANGED,
     }
 

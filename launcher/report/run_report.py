@@ -22,7 +22,7 @@ from launcher.runs.watch.history import kept_rises
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.responses import Dump, Sample, dumps, read
 from launcher.runs.watch.run_diagnosis import Explanation
-from launcher.runs.watch.run_settings import changes, last_settings
+from launcher.runs.watch.run_settings import changes, compared_settings, foreign
 from launcher.runs.watch.steps import validation
 from launcher.settings import Price
 
@@ -92,7 +92,7 @@ def gather(run: RunDir, price: Price | None = None) -> RunReport:
     while reader.poll() - {"log"}:
         pass
     reader.explain()
-    info, _ = last_settings(run)
+    info, _ = compared_settings(run)
     facts = summary(run.id, info, reader.state, reader.series, reader.state.seconds)
     split = usual_split(reader.series)
     rises = [event for event in read_kind(run.events, LevelChange) if event.alarming]
@@ -103,7 +103,7 @@ def gather(run: RunDir, price: Price | None = None) -> RunReport:
         explanation=reader.explanation if reader.state.failed else None,
         flags=tuple(rises),
         marked=tuple(rise for rise in kept_rises(reader.events) if rise.alarming),
-        changed=tuple(changes([info])[0]),
+        changed=() if foreign(info) else tuple(changes([info])[0]),
         preset=info.preset or {},
         gain=_gain(reader),
         scores=_scores(reader.series),

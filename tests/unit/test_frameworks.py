@@ -5,6 +5,7 @@ import itertools
 import math
 import re
 import tarfile
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,8 @@ from launcher.record.events import LevelChange
 from launcher.record.fix import Fix
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
+from launcher.report.bundle import write as write_bundle
+from launcher.report.run_report import gather
 from launcher.runs.act.demo import replay
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
@@ -354,6 +357,12 @@ def test_all_that_one_run_of_TRL_wrote_gives_the_same_flags(name: str, critical:
 
     assert any(level == Level.CRITICAL for _, _, level in console) == critical
     assert len(settings) > 8
+    report, archive = gather(tracked), real / f"{name}.zip"
+    assert len(report.preset) == len(settings) and not report.changed
+    write_bundle(tracked, archive)
+    with zipfile.ZipFile(archive) as packed:
+        (config,) = (packed.read(each).decode() for each in packed.namelist() if each.endswith("config.yaml"))
+    assert "actor.lr: " in config
     for flags in others:
         assert flags == console
 
