@@ -6,12 +6,10 @@ from pathlib import Path
 
 _HINTS = {
     errno.ENOENT: "check the path",
-    errno.EACCES: "'ls -l' shows who may use it",
-    errno.EPERM: "'ls -l' shows who may use it",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "'ls -l' shows who may use it"),
     errno.EISDIR: "name a file, not a folder",
     errno.ENOTDIR: "name a folder, not a file",
-    errno.ENOSPC: "free disk space: 'ppo-tui clean --dry-run' lists what can go",
-    errno.EDQUOT: "free disk space: 'ppo-tui clean --dry-run' lists what can go",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free disk space: 'ppo-tui clean --dry-run' lists what can go"),
     errno.EROFS: "choose a folder on a disk that can be written",
     errno.ENAMETOOLONG: "use a shorter name",
 }

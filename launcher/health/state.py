@@ -11,7 +11,7 @@ from launcher.record.levels import CRITICAL, N_A, OK, WARM, Level
 
 _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
-CALMING = ", clears if it persists"  # of a flag that is up although the step is better
+CALMING = ", not long enough to clear"  # of a flag that is up although the step is better
 HELD = ", but {}"  # of one that does not clear because of a harm
 
 

@@ -174,6 +174,26 @@ def test_rows_are_followed_until_it_is_stopped(form: str, tmp_path: Path) -> Non
     assert logged(run) == list(range(1, 31))
 
 
+@pytest.mark.parametrize("form", ["trl", "csv"])
+def test_a_log_that_is_replaced_is_not_joined_to_the_new_one(form: str, tmp_path: Path) -> None:
+    _, write, name = FORMS[form]
+    log = tmp_path / name
+    log.write_text(write(RUN))
+    run = attach_file(str(log), {})
+    wait_for(run, lambda state: (state.step or 0) >= 28)
+
+    log.write_text(write(RUN[:10]))
+
+    state = wait_for(run, lambda state: not state.live)
+    assert state.state == "lost" and f"cut or replaced while it was followed; 'ppo-tui attach {log}'" in str(
+        state.error
+    )
+    again = attach_file(str(log), {})
+    wait_for(again, lambda state: (state.step or 0) >= 8)
+    stop(again, wait=True)
+    assert again.id != run.id and max(logged(again)) <= 10 < max(logged(run))
+
+
 def test_veRLs_own_files_are_followed_also_after_the_supervisor_was_killed(tmp_path: Path) -> None:
     whole = gzip.decompress(Path("tests/data/logs/cpu-toy.log.gz").read_bytes())
     log = tmp_path / "x.log"

@@ -9,7 +9,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -114,10 +113,16 @@ class FileDriver:
         while True:
             grew = False
             while fresh := source.read():
+                self._require_same(not source.restarts)
                 with self._target.open("ab") as file:
                     file.write(fresh)
                 grew = True
             yield grew
+
+    def _require_same(self, same: bool) -> None:
+        if not same:
+            action = f"'ppo-tui attach {self._path}' follows it from its beginning"
+            raise UserError("it was cut or replaced while it was followed", action)
 
     def _translates(self) -> Turns:
         """Appends the new steps of the log at each turn, when it has changed; yields whether there were any.
@@ -137,7 +142,9 @@ class FileDriver:
             else:
                 look = whole or 0 < changed < now - _QUIET
                 whole, changed = look, 0.0 if look else changed
-            fresh = list(islice(self._lines(whole), written, None)) if look else []
+            steps = list(self._lines(whole)) if look else []
+            self._require_same(not look or len(steps) + 1 >= written)  # the last one waits again
+            fresh = steps[written:]
             if fresh:
                 append_lines(self._target, [line + b"\n" for line in fresh])
             written += len(fresh)

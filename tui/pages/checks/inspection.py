@@ -52,11 +52,13 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
     changes = [change for change in levels if change.rule == rule]
     edited = [] if run.read_only else [offer for offer in problem.offers if offer.field][:1]
     rows = _limits(check, columns)
-    rows += [row for item in fix_items(problem.offers, edited, columns) for row in item.rows]
+    found = reader.explanation if rule == ERRORS else None
+    if found is None or not found.problem.offers:  # else its fixes say more exactly the same
+        rows += [row for item in fix_items(problem.offers, edited, columns) for row in item.rows]
     rows += _meanings(check, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
         rows += _happened("History" if index == 0 else "", change, columns)
-    if rule == ERRORS and (found := reader.explanation) is not None:
+    if found is not None:
         rows = [*explained(found.problem, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
         rows = [*rows, [], *stalled(report, columns)]

@@ -94,7 +94,7 @@ class AwayPanel(Painted):
         count = len(missed.rises)
         title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
         title.append((counted(count, "flag") if count else f"{missed.end}, no flag", "text"))
-        drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
+        drawn = [spread(title, [("enter lists them · esc closes ", "dim")], columns)]
         for change in missed.rises[: rows - 1]:
             sign, role = level_sign(change.after)
             words = f"  step {change.step}  {change.message}"

@@ -19,6 +19,7 @@ FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> ki
 }
 MOST = 500  # events in the list; older ones stay in their file
 _SIGN, _TEXT = 18, 31  # columns
+HEADING: Row = [(f"{' time':12}{'step':{_SIGN - 12}}{'event':{_TEXT - _SIGN}}what happened", "dim")]
 
 
 def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:

@@ -12,7 +12,7 @@ from tui.kit.widgets.inspector import Inspection
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Items
 from tui.pages.events.inspection import inspect_event
-from tui.pages.events.rows import FILTERS, event_items
+from tui.pages.events.rows import FILTERS, HEADING, event_items
 
 
 class EventsScreen(ItemsPage):
@@ -63,5 +63,5 @@ class EventsScreen(ItemsPage):
         filters: Row = [(" ", "text")]
         for name in FILTERS:
             filters.append((f"[{name}]", "live") if name == self._only else (f" {name} ", "dim"))
-        self.query_one("#filters", Lines).show([filters])
+        self.query_one("#filters", Lines).show([filters, HEADING])
         super().show_body()

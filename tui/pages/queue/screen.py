@@ -62,7 +62,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
 
 def _why(turn: Turn) -> str:
     """What it waits for; of a paused one the key that ends that."""
-    return "space resumes it" if turn.entry.paused else turn.waits or "starts next"
+    return "space resumes, S starts now" if turn.entry.paused else turn.waits or "starts next"
 
 
 def about_turn(turn: Turn) -> list[Span]:

@@ -17,7 +17,7 @@ from tui.kit.run_page import RunPage
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import ResponseTable
 from tui.pages.samples.history import Response, newest_first, responses_in
-from tui.pages.samples.sample_rows import diff_rows, response_row, score_course
+from tui.pages.samples.sample_rows import diff_rows, response_row, sample_heading, score_course
 
 MOST = 200  # responses that are listed
 _BATCH = 20  # files read between two looks at the screen
@@ -105,7 +105,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
         prompt_row: Row = crop(
             [(f" …{prompt}" if len(self.sample.prompt) > 400 else f" {prompt}", "dim")], max(self.size.width - 1, 1)
         )
-        self.query_one("#diff-state", Lines).show([row, prompt_row])
+        self.query_one("#diff-state", Lines).show([row, prompt_row, sample_heading(f"   {'step':22}")])
 
     def detail(self, key: str | None, columns: int) -> list[Row]:
         other = self.responses[int(key)] if key is not None else self._chosen

@@ -48,9 +48,9 @@ def sample_row(sample: Sample) -> Row:
     return [*row, (" ", "text"), (response or "(none)", "text" if response else "dim")]
 
 
-def sample_heading() -> Row:
-    """The heads of the columns of `sample_row`."""
-    return [(f"  {'score':>{_SCORE}}{'chars':>{_LENGTH}}  {'truth':{_TRUTH}} response", "dim")]
+def sample_heading(place: str = "  ") -> Row:
+    """The heads of the columns of `sample_row`, after that of a place."""
+    return [(f"{place}{'score':>{_SCORE}}{'chars':>{_LENGTH}}  {'truth':{_TRUTH}} response", "dim")]
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
