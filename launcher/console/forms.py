@@ -164,10 +164,11 @@ class FormReader:
         """
         if self._run < 0 or (self._singly[0] is data and at < self._singly[1]):
             return None
-        block, prefix = self._several.match(data, at), PREFIX.match(data, at)
-        if block is None or prefix is None or (end := block.end()) - at > LONGEST:
+        if (block := self._several.match(data, at)) is None or (end := block.end()) - at > LONGEST:
             return None
         self._singly = data, end
+        prefix = PREFIX.match(data, at)
+        assert prefix is not None  # it also matches the empty text
         text = clean_text(block[0][:-1].replace(b"\n" + prefix[0], b"\n"), len(prefix[0]))
         if any(form.hint in text for form, _, _ in self._forms[: self._run]):
             return None
@@ -233,9 +234,9 @@ def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, 
 
 
 def _is_part(form: LineForm, match: re.Pattern[str]) -> bool:
-    """Whether a line of the form has metrics of the step before it, and nothing else."""
-    groups = match.groupindex
-    return form.numbers == "part" and form.body == "metrics" and "body" in groups and "step" not in groups
+    """Whether a line of the form has some of a step's metrics and nothing else; a dict has all of them."""
+    some = form.numbers == "part" and form.body == "metrics" and "{" not in form.hint
+    return some and "body" in match.groupindex and "step" not in match.groupindex
 
 
 _compiled = re.compile  # with a cache of its own
