@@ -35,6 +35,11 @@ class Row:
     """More responses per engine than it takes at a time."""
     most: str = ""
     """The field whose value the new one may not exceed."""
+    budget: str = ""
+    """The field with tokens per GPU that a step, or its mini-batches of `part` prompts, must have more of."""
+    part: str = ""
+    processes: bool = False
+    """More processes on the host, which do not help where tasks wait for a core."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +79,23 @@ def rows(kind: str = "advice") -> tuple[Row, ...]:
     return tuple(record(Row, row, fixes=tuple(fixes_of(row["fixes"], {}))) for row in tables)
 
 
-def advise(stages: Sequence[Mapping[str, float]], config: EffectiveConfig | None) -> tuple[Advice, ...]:
-    """What could shorten steps with these seconds per stage, the largest first; no values without a configuration."""
+def advise(
+    stages: Sequence[Mapping[str, float]],
+    config: EffectiveConfig | None,
+    tokens: float | None = None,
+    *,
+    crowded: bool = False,
+) -> tuple[Advice, ...]:
+    """What could shorten steps with these seconds per stage, the largest first; no values without a configuration.
+
+    `tokens` are those that a step trains on. `crowded`: tasks wait for a core of the host.
+    """
     whole = sum(sum(step.values()) for step in stages)
     if whole <= 0:
         return ()
     shares = {row.stage: sum(step.get(row.stage, 0.0) for step in stages) / whole for row in rows()}
-    worth = sorted(rows(), key=lambda row: -shares[row.stage])
+    able = [row for row in rows() if not (crowded and row.processes) and _exceeded(row, config, tokens)]
+    worth = sorted(able, key=lambda row: -shares[row.stage])
     return tuple(_advised(worth, shares, config))[:_MOST]
 
 
@@ -112,6 +127,16 @@ def _applies(row: Row, config: EffectiveConfig | None) -> bool:
         responses = (config.whole(BATCH) or 0) * (config.whole(N) or 1) / engines
         return responses > (config.whole(_SEQUENCES) or responses)
     return all(config.get(FIELDS[name].key) == value for name, value in row.where.items())
+
+
+def _exceeded(row: Row, config: EffectiveConfig | None, tokens: float | None) -> bool:
+    """Whether there are more tokens than the budget, so that a larger one changes something."""
+    if not row.budget or config is None:
+        return not row.budget
+    if row.part:
+        tokens = (tokens or 0) * (config.number(FIELDS[row.part].key) or 0) / (config.number(BATCH) or 1)
+    budget = config.number(FIELDS[row.budget].key)
+    return budget is not None and (tokens or 0) / max(config.gpus, 1) > budget
 
 
 def _within(row: Row, offer: Offer, config: EffectiveConfig | None) -> bool:

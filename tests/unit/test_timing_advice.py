@@ -79,12 +79,32 @@ def test_a_micro_batch_is_not_advised_beyond_the_mini_batch() -> None:
     assert "update-micro" not in dict(told({"update": 10.0}, config))
 
 
+def test_a_token_budget_is_raised_only_where_a_mini_batch_has_more_tokens() -> None:
+    config, steps = (
+        config_of("actor.use_dynamic_bsz=true", "critic.ppo_max_token_len_per_gpu=4096"),
+        [{"update": 5.0, "critic": 5.0}],
+    )
+    budget = config.number(FIELDS["critic.ppo_max_token_len_per_gpu"].key) or 0
+    assert not {"update-tokens", "critic-tokens"} & {each.id for each in advise(steps, config, budget)}
+    minis = 64 / 32  # mini-batches of a step
+    assert "critic-tokens" in {each.id for each in advise(steps, config, budget + 1)}
+    budget = config.number(FIELDS["actor.ppo_max_token_len_per_gpu"].key) or 0
+    assert "update-tokens" not in {each.id for each in advise(steps, config, minis * budget)}
+    assert "update-tokens" in {each.id for each in advise(steps, config, minis * budget + 2)}
+
+
+def test_more_processes_do_not_help_where_tasks_wait_for_a_core() -> None:
+    steps = [{"agent": 6.0, "update": 4.0}]
+    assert "agents" in {each.id for each in advise(steps, config_of())}
+    assert "agents" not in {each.id for each in advise(steps, config_of(), crowded=True)}
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_advice_changes_something_that_the_run_can_use(preset: str, stage: str) -> None:
     snapshot = load(preset).snapshot()
     config = configuration(snapshot)
-    for advice in advise([{stage: 5.0, "other": 5.0}], config):
+    for advice in advise([{stage: 5.0, "other": 5.0}], config, 1e9):
         assert advice.stage == stage and advice.share == 0.5
         for offer in advice.offers:
             assert all(edit.now != edit.before for edit in offer.edits)
