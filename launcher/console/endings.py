@@ -113,7 +113,7 @@ def lost(log: Evidence) -> Diagnosis:
 
 
 def _resuming(log: Evidence) -> Fix:
-    place = f"from {log.saved}" if log.saved else "from its newest checkpoint; without a checkpoint, start a new run"
+    place = f"from {log.saved}" if log.saved else "from its newest checkpoint"
     return Fix(f"continue with `ppo-tui resume RUN` {place}", fits="steps left")
 
 

@@ -75,8 +75,9 @@ def test_more_steps_are_proposed_for_a_complete_run(
     attempt.console.write_text("Total training steps: 10\nstep:10 - actor/entropy:0.5\n")
     Exit(137).write(attempt.exit)
     ended.write(run.state)
-    advised = any("ppo-tui resume" in offer.text for offer in explained(run).offers)
-    assert advised == (10 not in kept), "as resume refuses it"
+    advised = " ".join(offer.text for offer in explained(run).offers)
+    assert ("ppo-tui resume" in advised) == (kept == [5]), "as resume refuses it"
+    assert (f"ppo-tui fork {run.id[:4]} --checkpoint 0" in advised) == (not kept)
     assert Verb.RESUME not in refusals(run, ended, OURS, [])
     words, said = proposed(run, ended)
     assert words == typed and said.startswith(note)

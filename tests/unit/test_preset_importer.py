@@ -100,7 +100,7 @@ def test_what_a_script_leaves_to_verl_is_verls_default():
     assert sum("veRL's default" in note for note in notes) == 1
 
 
-@pytest.mark.parametrize("text", ["", "# only a comment", "pip install verl", "python -m verl.trainer.main_ppo"])
+@pytest.mark.parametrize("text", ["# only a comment", "pip install verl", "python -m verl.trainer.main_ppo"])
 def test_nothing_to_import(text):
     with pytest.raises(UserError, match="no veRL overrides"):
         imported(text)

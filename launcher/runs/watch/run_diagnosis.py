@@ -12,7 +12,7 @@ from launcher.core.format import SHORT_ID
 from launcher.metrics.frameworks import Framework, described
 from launcher.preset.settle import configuration, of_log, offers
 from launcher.record.attempt import Exit
-from launcher.record.fix import Offer
+from launcher.record.fix import Fix, Offer
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.problem import Problem
 from launcher.record.ray_session import RaySession
@@ -138,7 +138,16 @@ def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
     preset, state, kept = last_settings(source)[0].preset, current(source, checks=False), latest_checkpoint(source)
     config = of_log(found.settings) if preset is None else configuration(preset)
     complete = kept is not None and completion(kept[0], state.total) is not None
-    return Explanation(found, offers(found.fixes, config, imported=state.state == "imported", complete=complete))
+    fixes = found.fixes if kept else tuple(dict.fromkeys(_again(fix, source) for fix in found.fixes))
+    return Explanation(found, offers(fixes, config, imported=state.state == "imported", complete=complete))
+
+
+def _again(fix: Fix, run: RunDir) -> Fix:
+    """The fix for a run without a checkpoint to resume from."""
+    command = f"`ppo-tui fork {run.id[:SHORT_ID]} --checkpoint 0`"
+    return (
+        replace(fix, do=f"start it again with {command}: no checkpoint was kept") if fix.fits == "steps left" else fix
+    )
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
