@@ -21,7 +21,7 @@ from launcher.health.applies import REASONS, fitting
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
 from launcher.health.config import RunConfig
-from launcher.metrics.frameworks import Framework, described, frameworks, of_names, user_table
+from launcher.metrics.frameworks import Framework, frameworks, of_names
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.preset.settle import offers
 from launcher.record.events import LevelChange
@@ -241,91 +241,6 @@ def test_several_updates_of_a_rollout_are_one_step(tmp_path: Path) -> None:
     ]
 
     assert found == [each for step in range(4) for each in ((step, 1.5, None), (step, None, 0.25))]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("hello\niter 5 loss 0.3 reward 1.5 kl 0.2\n", "line 2 has numbers: iter 5"),
-        ('{"iteration": 1, "foo": 2.0}\n', "too few names of a known framework: foo"),
-        (2 * "2026-01-01 00:00:00 (A pid=1) hello\niter=5 loss=0.3 kl=0.2\n", "line 2 has numbers: iter=5"),
-        ("hello\n", "no line has several numbers"),
-    ],
-)
-def test_an_unknown_form_is_described(text: str, words: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.log"
-    path.write_text(text)
-
-    with pytest.raises(UserError) as raised:
-        resolve(str(path))
-
-    assert words in raised.value.message
-    assert "--names" in raised.value.hint
-
-
-@pytest.mark.parametrize(
-    ("ours", "hint"), [("critic/scroe/mean", "critic/score/mean"), ("critic/score", "critic/score/mean"), ("x{", "")]
-)
-def test_a_table_of_the_user_names_metrics_of_verl(ours: str, hint: str, tmp_path: Path) -> None:
-    names = tmp_path / "names.toml"
-    names.write_text(f'[[metrics]]\ntheirs = ["ret"]\nours = "{ours}"\n')
-
-    with pytest.raises(UserError, match=re.escape(f"'{ours}' is not a metric")) as raised:
-        user_table(names)
-
-    assert ("did you mean" in raised.value.hint) == bool(hint) and hint in raised.value.hint
-
-
-_LINES = r"""
-[[lines]]
-hint = "] iter "
-match = '^\[(?:trainer|x)\] iter (?P<step>\d+) (?P<body>.*)'
-pair = '(?P<name>\w+)=(?P<value>[-+.\de]+)'
-"""
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "lines"),
-    [
-        ("x.csv", "step,ret\n1,0.3\n2,0.4\n", ""),
-        ("x.log", "begin\n{'step': 1, 'ret': 0.3}\n{'step': 2, 'ret': 0.4}\n", ""),  # a dict with its own number
-        ("x.log", "begin\n{'ret': 0.3}\n{'lr': 1}\n{'ret': 0.4}\n", ""),
-        ("x.log", "[trainer] iter 1 ret=0.3 x=2\n[trainer] iter 2 ret=0.4\n", _LINES),
-    ],
-)
-def test_a_table_of_the_user_names_unknown_metrics(file: str, text: str, lines: str, tmp_path: Path) -> None:
-    names, log = tmp_path / "names.toml", tmp_path / file
-    names.write_text('[[metrics]]\ntheirs = ["ret"]\nours = "critic/score/mean"\nscale = 10\n' + lines)
-    log.write_text(text)
-
-    run = import_logs([str(log)], names=user_table(names))[0]
-
-    assert [(record.step, record.data["critic/score/mean"]) for _, record in steps(run)] == [(1, 3.0), (2, 4.0)]
-    log.write_text("[trainer] iteration 1: other=0.3, more=4 5\n")
-    with pytest.raises(UserError, match=r"with a name of --names; line 1 has numbers"):
-        resolve(str(log), described(user_table(names)))
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x = ", "x.toml"),
-        ("", "has no metrics"),
-        ('[[metrics]]\ntheirs = ["a"]\n', "row 1"),
-        ("[[metrics]]\nfoo = 1\n", "row 1 of metrics has 'foo'"),
-        ('[[metrics]]\ntheirs = "a"\nours = "actor/entropy"\n', "theirs must be a list"),
-        ('[[line]]\nhint = "a"\n', "it has 'line'"),
-        ('[[lines]]\nmatch = "a"\n', "row 1 of lines lacks hint"),
-        ('[[lines]]\nhint = "a"\nmatch = "a"\n', "lacks a group: step"),
-        ('[[lines]]\nhint = "a"\nmatch = "(?P<step>a)"\npair = "(?P<name>a)"\n', "lacks a group: name, value"),
-    ],
-)
-def test_a_wrong_table_is_an_error_with_its_place(text: str, words: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.toml"
-    path.write_text(text)
-
-    with pytest.raises(UserError, match=words):
-        user_table(path)
 
 
 @pytest.mark.parametrize("form", ["slime", "trl", "trainer_state", "prime-rl file", "skyrl"])
