@@ -5,15 +5,17 @@ import getpass
 import os
 import subprocess
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 
 import psutil
 
-from launcher.check.finding import Finding, found
+from launcher.check.finding import Finding, Words, found
 from launcher.check.subject import Subject
 from launcher.core.format import GIB, counted, duration, gib
+from launcher.core.paths import runs_dir
 from launcher.core.text import without_login
 from launcher.record.layout import all_runs
 from launcher.record.process import RUN
@@ -46,28 +48,31 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
 
 
 def ray_left() -> Iterator[Finding]:
-    """Ray processes of this user: those without the leader of their session, by the run whose they are; instances."""
-    left, running = defaultdict[str, list[psutil.Process]](list), Counter[str]()
+    """Ray instances of this user, and processes without the leader of their session, by the run whose they are."""
+    found_of = defaultdict[tuple[str, Path, bool], list[psutil.Process]](list)
     for process in psutil.process_iter(["name", "uids"]):
         with contextlib.suppress(psutil.Error, OSError):
             if process.info["name"] in RAY_NAMES and process.info["uids"].real == os.getuid():
-                run = process.environ().get(RUN, "")
-                if not psutil.pid_exists(os.getsid(process.pid)):
-                    left[run].append(process)
-                elif process.info["name"] == "raylet":
-                    running[run] += 1
+                env, live = process.environ(), psutil.pid_exists(os.getsid(process.pid))
+                if not live or process.info["name"] == "raylet":
+                    found_of[env.get(RUN, ""), runs_dir(env), live].append(process)
     ours = {run.id: run for run in all_runs()}
-    for run, processes in left.items():
-        over = run in ours and current(ours[run], checks=False).over
-        kind = "left" if not run else "elsewhere" if run not in ours else "ended" if over else "ending"
+    for (run, runs, live), processes in found_of.items():
+        there = bool(run) and (runs / run).is_dir()
+        if run in ours:
+            over = not live and current(ours[run], checks=False).over
+            kind = "running" if live else "ended" if over else "ending"
+        elif there:
+            kind = "there" if live else "elsewhere"
+        else:
+            kind = "unlisted" if live else "removed" if run else "left"
         if still := [process for process in processes if _lives(process)]:  # also after that look at the run
             age = duration(time.time() - min(process.create_time() for process in still))
             count, pids = counted(len(still), "Ray process"), " ".join(str(process.pid) for process in still)
-            yield found(f"LOGIN-1.{kind}", run=run, left=count, age=age, pids=pids)
-    if running:
-        others = running.pop("", 0)
-        whose = [f"run {run}" for run in sorted(running)] + [counted(others, "other program")] * bool(others)
-        yield found("LOGIN-1.running", whose=", ".join(whose))
+            whose = f"run {run}, which is not in {runs}" if run else counted(len(still), "other program")
+            command = "ppo-tui" if runs == runs_dir() else f"PPO_TUI_HOME={quote(str(runs.parent))} ppo-tui"
+            owner: Words = {"run": run, "runs": runs, "whose": whose, "command": command}
+            yield found(f"LOGIN-1.{kind}", left=count, age=age, pids=pids, **owner)
 
 
 def _lives(process: psutil.Process) -> bool:

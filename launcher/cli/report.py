@@ -304,7 +304,8 @@ def health(
     if every:
         put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in others])
     else:
-        say(f"{counted(len(others), 'other rule')}: see them with --all, and what happened with --events")
+        kind = "other rule" if up else "rule"
+        say(f"{counted(len(others), kind)}: see them with --all, and what happened with --events")
     for change in changes if events else ():
         put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
@@ -13,14 +14,14 @@ _APP = "ppo-tui"
 OTHER_HOME = "set PPO_TUI_HOME to another folder"
 
 
-def _home() -> Path | None:
-    home = os.environ.get("PPO_TUI_HOME")
+def _home(env: Mapping[str, str] = os.environ) -> Path | None:
+    home = env.get("PPO_TUI_HOME")
     return Path(home).expanduser().absolute() if home else None
 
 
-def runs_dir() -> Path:
-    """Folder of all runs, one folder per run."""
-    home = _home()
+def runs_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """Folder of all runs, one folder per run; that of a process with another environment."""
+    home = _home(env)
     return home / "runs" if home else Path(platformdirs.user_data_dir(_APP)) / "runs"
 
 

@@ -28,7 +28,7 @@ from typing import Protocol
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import read_json
+from launcher.core.files import read_json, require_file
 from launcher.core.format import counted
 from launcher.core.text import hint_of, nearest
 from launcher.record.attempt import Exit, LaunchRecord
@@ -284,5 +284,7 @@ def find(word: str) -> RunDir:
 
 
 def _refuse_file(word: str) -> None:
+    if os.sep in word and not os.path.exists(word):  # noqa: PTH110 (never raises)
+        require_file(Path(word), hint="'ppo-tui list' lists the runs")
     if os.path.isfile(word):  # noqa: PTH113 (never raises)
         raise UserError(f"'{word}' is a file, not a run", f"'ppo-tui import {word}' turns a log into a run")

@@ -44,6 +44,7 @@ def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
         ("a.log", b"", "a.log is empty; use the console log"),
         ("a.log", b"hello world\n", "a.log has no output of veRL or another known framework"),
         ("a.log", bytes(range(256)) * 2000, "is a binary file"),
+        ("a.log", bytes(1 << 20), "is a binary file"),
         ("a.log.gz", gzip.compress(b"hello world\n" * 1000), "no output"),
         ("a.log", TRACEBACK.format("x.py").encode(), "no output"),
         ("a.log", b"step: 5 of the recipe\n'quoted'\n", "no output"),
@@ -51,7 +52,7 @@ def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
         ("run.sh", b"python3 -m verl.trainer.main_ppo \\\n  actor_rollout_ref.actor.optim.lr=1\n", "preset import"),
         ("a.jsonl", b'{"step": 1, "loss": 2}\n{"a": 1}\n', "a row per step, but too few names"),
     ],
-    ids=["empty", "letter", "binary", "packed", "traceback", "recipe", "source", "script", "json"],
+    ids=["empty", "letter", "binary", "zeros", "packed", "traceback", "recipe", "source", "script", "json"],
 )
 def test_other_files_are_refused_with_what_to_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str

@@ -140,16 +140,17 @@ def test_ports_and_sessions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("whose", "fix"),
+    ("whose", "live", "fix"),
     [
-        ("running", "wait until `ppo-tui status {run}` shows that it has ended"),
-        ("stopped", "run `ppo-tui clean`"),
-        ("removed", "run `ppo-tui clean` with the PPO_TUI_HOME of that run; only if it was removed, `kill {pid}`"),
-        ("", "run `kill {pid}` if no program of yours uses them"),
+        ("running", "run `ppo-tui list`", "wait until `ppo-tui status {run}` shows that it has ended"),
+        ("stopped", "run `ppo-tui list`", "run `ppo-tui clean`"),
+        ("elsewhere", "run `PPO_TUI_HOME={home} ppo-tui list`", "run `PPO_TUI_HOME={home} ppo-tui clean`"),
+        ("removed", "run `ps -f {pid}`", "run `kill {pid}`"),
+        ("", "run `ps -f {pid}`", "run `kill {pid}` if no program of yours uses them"),
     ],
 )
 def test_ray_without_the_leader_of_its_session_is_named_with_its_run(
-    whose: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whose: str, live: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process named raylet in a session of its own, whose leader ends; a run that may need it is waited for."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
@@ -167,12 +168,15 @@ def test_ray_without_the_leader_of_its_session_is_named_with_its_run(
     )
     assert leader.stdout is not None
     pid = int(leader.stdout.readline())
+    if whose == "elsewhere":
+        monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "other"))
+    live, fix = (words.format(run=run.id, pid=pid, home=tmp_path) for words in (live, fix))
     try:
         wait_until(lambda: psutil.Process(pid).name() == "raylet")
         now = " ".join(each.message + each.fix for each in login.ray_left())
-        assert str(pid) not in now and (f"run {run.id}" if whose else "other program") in now
+        assert live in now and "kill" not in now and (f"run {run.id}" if whose else "other program") in now
         leader.communicate("\n", timeout=PATIENCE)  # reaped: its session has no leader any more
-        assert fix.format(run=run.id, pid=pid) in [each.fix for each in login.ray_left()]
+        assert fix in [each.fix for each in login.ray_left()]
     finally:
         os.kill(pid, 9)
 

@@ -110,11 +110,12 @@ def test_a_run_without_a_name_has_none() -> None:
         ("al", "did you mean 'alpha'?"),
         ("zzz", "'ppo-tui list' lists the runs"),
         ("", "no run named ''"),
+        ("/nope", "file not found: /nope; 'ppo-tui list' lists the runs"),
     ],
 )
 def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, sentence: str) -> None:
     make("alpha", 1.0)
-    with pytest.raises(UserError, match="no run named") as caught:
+    with pytest.raises(UserError, match=r"no run named|file not found") as caught:
         find(word)
     assert sentence in str(caught.value)
 

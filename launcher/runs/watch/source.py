@@ -27,6 +27,7 @@ _CHUNK = 1 << 18
 _LOOKED = 10_000  # lines of which one is a record in a metrics.jsonl of veRL
 _NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 _VERLS = re.compile(rb"ve(?:rl|RL)|step:\d{1,15} - ")
+_TEXT = bytes(range(32, 256)) + b"\a\b\t\n\v\f\r\x1b"
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 
@@ -110,6 +111,8 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
     start = next(chunks(path), b"")
     if not start:
         raise NoStepYet(f"{path} is empty", _EXPECTED)
+    if _is_binary(b"".join(islice(chunks(path), 2))):
+        raise UserError(f"{path} is a binary file", _EXPECTED)
     if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, islice(records(path), _LOOKED))):
         return LogFile(path, file_logger=True)
     if framework := recognize_rows(path, chunks(path), names):
@@ -128,13 +131,17 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
             return LogFile(path, file_logger=False)
     if is_script(start):
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' turns a script into a preset")
-    if b"\0" in start:
-        raise UserError(f"{path} is a binary file", _EXPECTED)
     if names is not None:
         hint = "describe its lines in the table: [[lines]], as docs/howto/frameworks.md shows"
         raise NoStep(f"{path} has no line with a name of --names{_numbers_of(path, unknown)}", hint)
     kind = NoStep if unknown is None else UserError
     raise kind(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
+
+
+def _is_binary(begin: bytes) -> bool:
+    """Whether a file with this beginning is not text. A log emptied while a program wrote it begins with a hole."""
+    text = begin.lstrip(b"\0")
+    return not text or (b"\0" in begin and len(text.translate(None, _TEXT)) > 0.05 * len(text))
 
 
 def names_verl(path: Path) -> bool:
