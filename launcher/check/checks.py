@@ -80,10 +80,7 @@ def _quick(subject: Subject) -> Iterator[Finding]:
 def slow(
     subject: Subject, progress: Progress, cancelled: Callable[[], bool] = lambda: False, *, passing: bool | None = None
 ) -> Iterator[Finding]:
-    """The findings of the slow checks one by one; `cancelled` is called before each check.
-
-    `passing`: only the checks of PASSING, or only the others.
-    """
+    """The findings of the slow checks (`passing`: of PASSING only, or the others); calls `cancelled` before each."""
     for title, check in SLOW:
         if passing is not None and passing != (title in PASSING):
             continue
@@ -168,10 +165,7 @@ def refused(
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:
-    """Errors in the values of a refused preset, each with its field; otherwise the refusal itself.
-
-    A misspelled field comes with the nearest one.
-    """
+    """Errors in the values of a refused preset, each with its field and nearest name; otherwise the refusal itself."""
     errors = []
     for where, said in draft.reading.errors.items():
         name = ".".join(where)

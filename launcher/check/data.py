@@ -68,10 +68,7 @@ def _matching(name: str) -> list[str]:
 
 
 def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
-    """The reply of read_rows about a file, with the lengths of its prompts if `measured`.
-
-    Cached until the file or the tokenizer changes.
-    """
+    """The reply of read_rows, with prompt lengths if `measured`; cached until the file or the tokenizer changes."""
     tokenizer, arguments = _tokenizer(subject) if measured else None, subject.below(TEMPLATE_ARGUMENTS)
     template = arguments.pop("chat_template", None) or subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):

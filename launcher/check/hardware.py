@@ -1,5 +1,4 @@
-"""The machine itself: GPUs and their driver, disk, shared memory, limits. Nothing here is about the preset's
-memory, which has a module of its own."""
+"""GPUs and their driver, disk, shared memory, limits; the preset's memory has a module of its own."""
 
 import contextlib
 import os

@@ -1,6 +1,4 @@
-"""The command `ppo-tui`: opens the screen or prints the list of runs directly if that is enough; otherwise calls
-Typer.
-"""
+"""The command `ppo-tui`: opens the screen or prints the list of runs if that is enough; otherwise calls Typer."""
 
 import os
 import sys

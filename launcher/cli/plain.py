@@ -1,7 +1,4 @@
-"""A run in plain lines: one per step, one per change of state, phase and health.
-
-For pipes and screen readers.
-"""
+"""A run in plain lines: one per step, one per change of state, phase and health. For pipes and screen readers."""
 
 import time
 from bisect import bisect_right
@@ -19,10 +16,7 @@ from launcher.runs.watch.startup import NAMES, STAGES, usual_words
 
 
 def follow(run: RunDir, out: TextIO, interval: float = 0.5, *, resumed: bool = False) -> int:
-    """Prints events until the run ends; returns 1 when it failed. Ctrl-C leaves the run going.
-
-    `resumed` leaves out what was before the last resume.
-    """
+    """Prints a run's events (`resumed`: since its last resume); returns 1 when it failed. Ctrl-C leaves it going."""
     reader = RunReader(run.path)
     printer = _Printer(reader, out)
     if resumed:

@@ -209,9 +209,7 @@ class Band(NamedTuple):
 
 
 def groups(infos: Sequence[RunInfo]) -> list[int]:
-    """The group of each run, counted from 0 in the order of the runs; one without a preset, or of another framework, is
-    alone.
-    """
+    """The group of each run, counted from 0 in their order; one without a preset, or of another framework, is alone."""
     numbers: dict[object, int] = {}
     return [numbers.setdefault(_alike(info, place), len(numbers)) for place, info in enumerate(infos)]
 

@@ -52,10 +52,7 @@ class FasterPlan:
 
 @dataclass(frozen=True)
 class Proof:
-    """What came out: seconds per step of both, and those that the change saves with their interval.
-
-    `control` and `changed` are the runs to continue with.
-    """
+    """Seconds per step of both, and those saved with their interval; runs to continue with: `control`, `changed`."""
 
     control: str
     changed: str

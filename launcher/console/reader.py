@@ -76,9 +76,7 @@ class ConfigDump:
 
 @dataclass(frozen=True)
 class Tracked:
-    """A tracker shows the run at an address or keeps it in a folder; `show` is the command for a run that is only in a
-    folder.
-    """
+    """A tracker shows the run at an address or keeps it in a folder; `show` is the command for one only in a folder."""
 
     tracker: str
     url: str | None

@@ -104,9 +104,7 @@ class Scanner:
             yield from pieces
 
     def _next_of_step(self, block: Block, place: int) -> int:
-        """After a step line that may be cut: the next line of the same writer, if it comes before `place`; else
-        `place`.
-        """
+        """After a step line that may be cut: the next line of the same writer if it is before `place`; else `place`."""
         if self._begun is None:
             return place
         pid = self._begun[0].writer.pid

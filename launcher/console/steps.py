@@ -34,10 +34,7 @@ _REPEATED = " [repeated "  # Ray's suffix to a line that several processes wrote
 
 
 class Step(NamedTuple):
-    """The content of a step line.
-
-    `three_decimals`: every value has exactly three. `sound`: the line has only metrics.
-    """
+    """A step line. `three_decimals`: every value has exactly three. `sound`: the line has only metrics."""
 
     step: int
     data: dict[str, float]

@@ -76,10 +76,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes on each GPU by phase and on the host.
-
-    `gpu_total` is the size for programs of the smallest GPU, None without one.
-    """
+    """Bytes per GPU by phase, and on the host. `gpu_total`: size for programs of the smallest GPU, None without one."""
 
     plan: MemoryInputs
     phases: tuple[Phase, ...]

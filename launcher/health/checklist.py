@@ -198,10 +198,7 @@ class Checklist:
         return seen[worst] if worst >= WARN else ""
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[LevelChange]:
-        """Judges a line of the log; `line` is its number.
-
-        `step` is where the run is, the last step by default.
-        """
+        """Judges a line of the log; `line` is its number. `step` is where the run is, the last step by default."""
         return self._between_steps(self._readers, step, lambda rule: rule.log_line(text, line))
 
     def tick(

@@ -289,10 +289,7 @@ def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
 
 @functools.cache
 def plugin() -> tuple[str, bytes]:
-    """Name and content of the package that ppo-tui loads into veRL; the name contains the hash of the content.
-
-    The nodes of a cluster need not have ppo-tui.
-    """
+    """Name (with a hash of the content) and content of the package put into veRL: nodes need not have ppo-tui."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted((inside.FOLDER / inside.PACKAGE).rglob("*.py")):

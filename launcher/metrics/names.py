@@ -91,10 +91,7 @@ def pinned() -> list[str]:
 
 
 def toggle(key: str) -> bool:
-    """Pins or unpins a key. Returns whether it is pinned now. Beyond `MOST_PINS` the oldest pin is removed.
-
-    Raises OSError when the file cannot be written.
-    """
+    """Pins or unpins a key; beyond `MOST_PINS` unpins the oldest. Returns whether it is pinned now. Raises OSError."""
     keys = pinned()
     now = key not in keys
     keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]

@@ -116,10 +116,7 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
 
 
 def parse_record(line: bytes) -> tuple[int, dict[str, float]] | None:
-    """Step and metrics of a line of veRL's `file` logger, `{"step": n, "data": {...}}`; its null (nan, inf) is nan.
-
-    None when the line is not a record.
-    """
+    """Step and metrics of a line of veRL's file logger, `{"step": n, "data": {...}}`, null as nan; None: no record."""
     record = parse_object(line)
     if record is None or not is_step(record.get("step")) or not isinstance(record.get("data"), dict):
         return None

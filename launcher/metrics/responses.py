@@ -87,9 +87,7 @@ class ResponseFigures:
         return rights
 
     def _solved(self, rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
-        """Shares of repeated prompts that were never or always solved, and of this step's prompts that were
-        forgotten.
-        """
+        """Shares of repeated prompts never or always solved, and of this step's prompts that were forgotten."""
         now: dict[int, bool] = {}
         for row, right in zip(rows, rights, strict=True):
             if right is not None:

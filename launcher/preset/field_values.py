@@ -15,10 +15,7 @@ _NULLS = ("null", "~")
 
 
 def where_of(name: str) -> Where:
-    """The value meant by a field, an environment variable, or a veRL key with or without `+`.
-
-    Raises UserError for a name that can be none of them.
-    """
+    """The value meant by a field, environment variable or veRL key with or without `+`. Raises UserError for others."""
     group, _, rest = name.partition(".")
     if name in FIELDS and name not in layers.MAPPINGS:
         return FIELDS[name].path

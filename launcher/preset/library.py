@@ -53,10 +53,7 @@ def rename(name: str, new: str) -> Path:
 
 
 def delete(name: str) -> Path | None:
-    """Removes a preset of the user's; returns the shipped one that it hid.
-
-    Raises UserError for shipped presets, and for one that others extend.
-    """
+    """Removes a user's preset; returns the shipped one that it hid. Raises UserError if it is shipped or extended."""
     path = own(name)
     children = _children(name)
     if children:

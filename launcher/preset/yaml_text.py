@@ -69,10 +69,7 @@ def value_of(text: str) -> Any:
 
 
 def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
-    """The text with `value` at `path`.
-
-    A new group is added after the last one that precedes it in `order`; a new value comes last in its group.
-    """
+    """The text with `value` at `path`, last in its group; a new group follows the last that precedes it in `order`."""
     wanted = read(text) or {}
     _change(wanted, path, value)
     try:

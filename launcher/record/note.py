@@ -1,7 +1,4 @@
-"""The user's note and tags (note.json), and the time of the last look.
-
-That time is not part of the run: it is in the cache folder, one file per run.
-"""
+"""The user's note and tags (note.json), and the time of the last look, which is in the cache folder, a file per run."""
 
 import re
 import time

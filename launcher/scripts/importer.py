@@ -42,10 +42,7 @@ _FILE = re.compile(r"\.{1,2}/|(?!/)[^\s:$]*\.(?:ya?ml|json|jsonl|py|parquet|txt|
 
 
 class Lossy(UserError):
-    """A script whose preset would train differently; `losses` says how.
-
-    `undecided`: one of them is a value that is known only when the script runs.
-    """
+    """A script whose preset would train differently; `losses`: how; `undecided`: one is known only when it runs."""
 
     def __init__(self, losses: tuple[str, ...], undecided: bool = False) -> None:
         super().__init__("\n".join(["the preset would not train what the script trains:", *losses]))

@@ -123,10 +123,7 @@ _MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
 
 
 def no_use(key: str, moved: Container[str] = ()) -> str:
-    """Names the pages that have a key which this page lacks; empty if none has it.
-
-    `moved` are ids of bindings that the user has put on other keys.
-    """
+    """Names the pages with a key that this page lacks, or "". `moved` are bindings that the user put on other keys."""
     having = pages(key, moved) if key in _MEANINGS else []
     return f"{key} ({_MEANINGS[key]}) does nothing here; it works in: {', '.join(having)}" if having else ""
 

@@ -171,9 +171,7 @@ class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from 
 
     @staticmethod
     def objection(wrong: Callable[[str], str | None], text: str) -> str | None:
-        """The objection of `wrong` to a text, or the error of a text that it cannot judge: a name of 5,000 letters,
-        `~nobody`.
-        """
+        """The objection of `wrong` to a text, or the error of one that it cannot judge: 5,000 letters, `~nobody`."""
         try:
             return wrong(text)
         except (OSError, RuntimeError, ValueError) as error:

@@ -113,10 +113,7 @@ def notice(state: RunState, *, place: bool = True) -> tuple[str, str] | None:
 
 @lru_cache(1024)
 def lineage(run: Path) -> str:
-    """The origin of a run, in the words of `launcher.runs.watch.run_settings`.
-
-    Reads run.yaml once, since it never changes.
-    """
+    """The origin of a run in the words of `launcher.runs.watch.run_settings`; run.yaml, read once, never changes."""
     from launcher.runs.watch.run_settings import lineage as words  # it writes YAML, which the first frame does not need
 
     return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)

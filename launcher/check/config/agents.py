@@ -70,10 +70,7 @@ def tools(subject: Subject) -> Findings:
 
 @of_registry
 def tool_file(subject: Subject) -> Findings:
-    """AGENT-3: the file of tools lists tools, each with its class and a type that this veRL has.
-
-    veRL: `verl/tools/tool_registry.py: ToolType`.
-    """
+    """AGENT-3: each tool has a class and a type that veRL has. veRL: `verl/tools/tool_registry.py: ToolType`."""
     path = subject.get(TOOLS[0])
     if not path or not Path(str(path)).is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1

@@ -18,10 +18,7 @@ _MOST = 0.5  # of the steps
 
 @of_registry
 def loggers(subject: Subject) -> Findings:
-    """P21: trackers have known names; veRL fails only after loading the models and the engine.
-
-    veRL: `verl/utils/tracking.py: Tracking`.
-    """
+    """P21: known trackers; veRL fails after the model and engine load. veRL: `verl/utils/tracking.py: Tracking`."""
     known, value = subject.facts.names.get("loggers", []), subject.get(LOGGER)
     ours = sorted(set(known) - {"console", "file"})
     for name in [value] if isinstance(value, str) else value or []:

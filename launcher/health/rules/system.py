@@ -95,10 +95,7 @@ class StepTime(Rule):
         return slow_together(now, usual)
 
     def _times(self, core: float, of: str, name: str, when: str = "") -> tuple[float, Callable[[], str]]:
-        """How many times an estimate the step takes: the time, or where that is less the time per token.
-
-        Longer responses do not slow a run down.
-        """
+        """How many times an estimate the step takes: in time, or per token if less: longer responses are not slow."""
         then, cost = getattr(self._time, of), self._cost
         ratio = core / then
         if cost.known and math.isfinite(cost.now) and (of_token := cost.now / getattr(cost, of)) < ratio:
@@ -208,10 +205,7 @@ class _MemoryRule(Rule):
         return frame.get(self.needs[0])
 
     def _rises(self) -> list[float]:
-        """The growths per 10 steps: of each of the last 8 where all are fast, else of the thirds of the last 30 steps.
-
-        None before there are enough.
-        """
+        """The growths per 10 steps: of the last 8 if all are fast, else of thirds of the last 30; None with too few."""
         last = list(self._last)
         if self.own_only and self._count > _FIRST:  # training reserves a GPU's memory in as few steps
             fast = [_THIRD * (after - before) for before, after in pairwise(last[-_FAST - 1 :])]

@@ -115,9 +115,7 @@ def _pair(logs: list[LogFile]) -> list[_Attempt]:
 
 
 def _continues(before: _Attempt, after: _Attempt) -> bool:
-    """Whether `after` resumed `before`: its first step is inside that one's steps or directly after them, and not 0 or
-    1.
-    """
+    """Whether `after` resumed `before`: its first step is inside or directly after that one's, and not 0 or 1."""
     earlier, later = before.span, after.span
     return bool(earlier and later and max(earlier[0], 1) < later[0] <= earlier[1] + 1)
 

@@ -1,6 +1,4 @@
-"""Starts a run: makes a run directory from a preset and spawns a detached supervisor; records the run whose settings
-were edited.
-"""
+"""Makes a run directory from a preset and spawns a detached supervisor; records the run whose settings were edited."""
 
 import os
 import platform

@@ -118,10 +118,7 @@ def explained(source: RunDir | LogFile) -> Explanation:
 
 
 def explanation(run: RunDir) -> Explanation | None:
-    """Why a run failed, or the cause of a live run's errors so far.
-
-    None if there is nothing to explain. Raises UserError for an unreadable log.
-    """
+    """Why a run failed, or the cause of a live one's errors; None without any. Raises UserError for unreadable logs."""
     attempt, state = run.last_attempt(), current(run, checks=False)
     if attempt is None:
         return None

@@ -198,9 +198,7 @@ def usual_start(run: RunDir, head: Head) -> Usual:
 
 
 def start_times(run: RunDir) -> tuple[int, Mapping[str, float]]:
-    """The newest attempt that came to its first step, with the seconds of each stage of its start; 0 and none for a log
-    from elsewhere.
-    """
+    """The newest attempt that came to its first step, with the seconds of each stage; 0 and none for foreign logs."""
     found = {} if run.read_head().from_log else dict(_taken(run))
     return max(found.items(), default=(0, {}))
 

@@ -32,10 +32,7 @@ def is_tracker(path: Path) -> bool:
 
 
 def read(path: Path, names: Framework | None = None, progress: Progress = unseen) -> list[TrackerFiles]:
-    """The runs of a file or folder, the oldest first. `names` is a table of the user.
-
-    Raises UserError if there is nothing to read.
-    """
+    """The runs of a file or folder, oldest first; `names`: a user's table. Raises UserError if nothing can be read."""
     found: list[TrackerFiles] = []
     try:
         folders, events, bases = _wandb_folders(path), _event_files(path), tracker_databases.files(path)

@@ -18,10 +18,7 @@ _FIRST = 100  # records whose names show the framework
 
 @dataclass
 class TrackerFiles:
-    """One run or attempt as a tracker recorded it. `config` has veRL keys; its relative paths start at `folder`.
-
-    `notes` list what could not be read.
-    """
+    """A tracker's run or attempt; `config` has veRL keys, its paths are below `folder`; `notes`: unreadable parts."""
 
     path: Path
     name: str

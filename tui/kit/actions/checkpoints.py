@@ -95,10 +95,7 @@ def begin_fork(page: Page[Any], reader: RunReader) -> None:
 
 
 def try_entry(page: Page[Any], run: RunView, name: str) -> None:
-    """Forks a run with the settings of a fix; where no entry is chosen, of the first one that has some.
-
-    A fix that isolates a failure becomes a trial.
-    """
+    """Forks a run with the chosen fix, or the first with settings; one that isolates a failure becomes a trial."""
     from launcher.preset.settle import settings_of
 
     offer = chosen_offer(run, name)

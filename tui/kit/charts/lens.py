@@ -135,10 +135,7 @@ class Lens:
 
 
 def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> list[Row]:
-    """`at 120: 0.412`, and the values of the other curves in their colors.
-
-    `at`: the step that is named, where `step` is the index of a sample.
-    """
+    """`at 120: 0.412`, and the other curves' values in their colors; `at` is the step if `step` indexes a sample."""
     parts: list[Row] = []
     lines = sum(not curve.points_only for curve in curves)
     for curve in curves:

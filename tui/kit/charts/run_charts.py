@@ -103,10 +103,7 @@ class RunCharts:
         return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
-        """The limits that a flag crosses now, and those that stay the same during the run, by metric.
-
-        A fixed limit of 0 is left out, as it equals the axis.
-        """
+        """Limits that a flag crosses now or that are fixed, by metric; a fixed 0 is left out, as it equals the axis."""
         found: dict[str, list[Bound]] = {}
         for check in self.reader.state.checks:
             for bound in check.bounds:

@@ -47,10 +47,7 @@ def value_scale(low: float, high: float, rows: int) -> Scale:
 
 
 def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...]] | None:
-    """The smallest round distance with which `count` intervals hold the range: their span, and the ticks.
-
-    None when no such ticks have labels that fit.
-    """
+    """The smallest round distance whose `count` intervals hold the range: span and ticks; None if no labels fit."""
     rough = (high - low) / count * 0.999
     power = math.floor(math.log10(rough))
     for distance in (10.0**p * factor for p in range(power, power + _WIDER) for factor in _TICKS):

@@ -15,10 +15,7 @@ _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 class Canvas:
-    """`columns` × `rows` cells. Dot (0, 0) is the upper left one; dots outside are ignored.
-
-    A cell has one role: that of the last dot set in it.
-    """
+    """`columns` × `rows` cells; dot (0, 0) is upper left, dots outside are ignored. A cell has its last dot's role."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows

@@ -49,9 +49,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
     ) -> None:
-        """`preset` is a name, a path, or a draft of the editor; `settings` are KEY=VALUE over it; `after` is the run
-        whose settings were edited.
-        """
+        """`preset`: name, path or draft; `settings`: KEY=VALUE over it; `after`: the run whose settings were edited."""
         super().__init__()
         self.preset, self.after = preset, after
         self.given, self.fixes = list(settings), list[str]()

@@ -100,10 +100,7 @@ _FAILED = {
 
 
 async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
-    """The dashboard of a run of another machine, or its list, until the user leaves it; jobs of clusters become runs.
-
-    `run` is empty for the machine itself.
-    """
+    """The run or (`run` empty) list of another machine, until the user leaves it; jobs of clusters become runs."""
     from launcher.machine.hosts import there
     from launcher.runs.act.attach_job import attach_job
 

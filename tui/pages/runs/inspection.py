@@ -35,10 +35,7 @@ _NAME = 10  # cells of the names of facts
 
 
 def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
-    """The steps, events and state of a run as charts; if they were read before, only new data is read.
-
-    If the run was just deleted, the earlier data stays.
-    """
+    """The run's steps, events and state as charts; reads only new data. A run just deleted keeps the earlier data."""
     from launcher.runs.watch.reader import RunReader
 
     charts = before

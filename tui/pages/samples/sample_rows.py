@@ -75,10 +75,7 @@ def response_row(dump: Dump, sample: Sample, *, chosen: bool) -> Row:
 def diff_rows(
     older: tuple[Dump, Sample], newer: tuple[Dump, Sample], *, columns: int, same: bool, alone: bool
 ) -> list[Row]:
-    """The changes from one response to another; if both are the same (`same`), the response itself.
-
-    `alone`: there is no other response.
-    """
+    """The changes between two responses; the response itself if they are the `same`. `alone`: there is no other one."""
     (_, sample), (later, response) = older, newer
     if same:
         row: Row = [(f" step {later.step}, {_scored(response)}", "title")]

@@ -11,9 +11,7 @@ Change = Callable[[ModuleType], None]
 
 
 def after_import(name: str, change: Change) -> None:
-    """Applies `change` to the module `name` when it is imported, or now if it is already imported. It never imports the
-    module itself.
-    """
+    """Applies `change` to the module `name` once it is imported, or now if it is already; never imports it itself."""
     if name in sys.modules:
         change(sys.modules[name])
     else:

@@ -52,10 +52,7 @@ def install() -> None:
 
 
 class _File:
-    """The file of this process; a forked worker gets its own.
-
-    A lock lets one thread write at a time, because veRL calls reward functions in several threads.
-    """
+    """The file of this process, or forked worker. It has a lock, as veRL calls reward functions in several threads."""
 
     pid = 0
     number = -1  # of the open file; below 0 for none

@@ -106,9 +106,7 @@ def _named(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _rows(item: Request) -> tuple[str | None, list[str]]:
-    """Makes the data set as veRL does (`verl/trainer/ppo/utils.py: create_rl_dataset`). Failures that so few rows may
-    cause are not reported.
-    """
+    """Makes the data set like `verl/trainer/ppo/utils.py: create_rl_dataset`; ignores what so few rows may cause."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HF_DATASETS_CACHE"] = folder
         from omegaconf import OmegaConf
