@@ -14,35 +14,8 @@ WORDS = Path(__file__).with_name("words.toml")
 MOST_RUNS = 50
 """Runs that are offered, the newest first."""
 
-SCRIPTS = {
-    "bash": """\
-# ppo-tui completion bash > ~/.local/share/bash-completion/completions/ppo-tui
-COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
-_ppo_tui() {
-    local IFS=$'\\n'
-    COMPREPLY=($(ppo-tui __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
-    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
-}
-complete -o default -F _ppo_tui ppo-tui
-""",
-    "zsh": """\
-#compdef ppo-tui
-# ppo-tui completion zsh > a folder of $fpath/_ppo-tui
-_ppo_tui() {
-    local -a found
-    local word about
-    while IFS=$'\\t' read -r word about; do
-        found+=("${word//:/\\\\:}${about:+:$about}")
-    done < <(ppo-tui __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
-    (( $#found )) && _describe ppo-tui found -S '' || _files
-}
-compdef _ppo_tui ppo-tui
-""",
-    "fish": """\
-# ppo-tui completion fish > ~/.config/fish/completions/ppo-tui.fish
-complete -c ppo-tui -a '(ppo-tui __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-""",
-}
+SCRIPTS = read_tables(Path(__file__).with_name("completion.toml"))
+"""By shell."""
 
 
 def complete(words: Sequence[str]) -> Iterator[tuple[str, str]]:

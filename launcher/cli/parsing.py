@@ -47,11 +47,6 @@ def _write_examples(path: str, ctx: Any, formatter: Any) -> None:
                 return
 
 
-def _no_type(ctx: Any) -> str:
-    """Removes the Python type that Typer writes after an argument, which means nothing to users."""
-    return ""
-
-
 class Commands(TyperGroup):
     """A group of commands, which refuses an unknown one with the nearest name."""
 
@@ -81,7 +76,7 @@ class Commands(TyperGroup):
             return None
         for param in command.params:
             if param.param_type_name == "argument":
-                param.display_type = _no_type
+                param.display_type = lambda ctx: ""  # Typer writes a Python type, which means nothing to users
             elif param.metavar is None and not param.is_flag:
                 param.metavar = param.name.upper()
         pieces = type(command).collect_usage_pieces

@@ -126,7 +126,7 @@ def prove(planned: FasterPlan, runs: Sequence[RunDir]) -> Proof:
         after += [fast[step] for step in shared]
     gaps = [old - new for old, new in zip(before, after, strict=True)]
     saved, now = statistics.fmean(gaps), statistics.fmean(before)
-    reach = reach_of(gaps, now)
+    reach = math.hypot(of_blocks(gaps).reach(), _APART * now)  # half the width of the interval, in seconds
     return Proof(
         runs[0].id,
         runs[1].id,
@@ -138,11 +138,6 @@ def prove(planned: FasterPlan, runs: Sequence[RunDir]) -> Proof:
         saved + reach,
         len(gaps),
     )
-
-
-def reach_of(gaps: Sequence[float], seconds: float) -> float:
-    """Half the width in seconds of the interval of the mean gap; `seconds` is the length of a step."""
-    return math.hypot(of_blocks(gaps).reach(), _APART * seconds)
 
 
 def _over(run: RunDir) -> bool:

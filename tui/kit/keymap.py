@@ -9,7 +9,7 @@ from textual.keys import Keys
 
 from launcher.core.text import clean, did_you_mean
 from launcher.settings import Key
-from tui.kit.keys import KEYS, LETTERS, TOGETHER
+from tui.kit.keys import KEYS, LETTERS, NAMES, TOGETHER
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 
@@ -103,21 +103,6 @@ def _exists(key: str) -> bool:
     return key in _NAMED or (plain and all(modifier in _MODIFIERS for modifier in modifiers))
 
 
-_PAGES = {  # parts of the table of keys, by the page that a user sees
-    "run pages": "dashboard",
-    "opened dashboard": "dashboard",
-    "run table": "list",
-    "action list": "actions",
-    "diagnosis list": "diagnosis",
-    "metric table": "metrics",
-    "form lines": "editor",
-    "log view": "log",
-    "runs": "list",
-    "devices": "machine",
-    "findings": "editor, launch",
-    "form": "editor",
-    "diff": "sample diff",
-}
 _OTHERS = {"confirm.yes", "confirm.no"}  # letters with a meaning of their own
 _MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
 
@@ -130,7 +115,7 @@ def no_use(key: str, moved: Container[str] = ()) -> str:
 
 def page_name(page: str) -> str:
     """The page of the screen that has a part of the table of keys."""
-    return _PAGES.get(page, page)
+    return NAMES.get(page, page)
 
 
 def pages(letter: str, moved: Container[str] = ()) -> list[str]:

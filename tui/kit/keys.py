@@ -18,6 +18,7 @@ from launcher.core.tables import read_tables
 _TABLES = read_tables(Path(__file__).with_name("keys.toml"))
 LETTERS: dict[str, str] = _TABLES["letters"]  # meaning -> key, wherever a page has it
 TOGETHER: dict[str, Sequence[str]] = _TABLES["together"]  # a page -> others whose keys work on the same screen
+NAMES: dict[str, str] = _TABLES["names"]  # a part of the table -> the page that a user sees, if it has another name
 
 
 def _bindings(rows: Iterable[Mapping[str, Any]]) -> list[Binding]:

@@ -15,7 +15,7 @@ from tui.kit.page import HIDDEN, Page, run_refusal
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
 from tui.kit.widgets.key_bar import KeyBar
-from tui.kit.widgets.lists import Items
+from tui.kit.widgets.lists import Items, Listing
 
 
 class RunPage(Page[None]):
@@ -153,6 +153,6 @@ class EntryScreen(Page[None]):
         self.query_one(Inspector).show(self.source.inspect(self.source.selected(), self.size.width - 1))
 
     def action_neighbour(self, distance: int) -> None:
-        self.source.move_selection(distance)
+        self.source.query_one(Listing).action_move(distance)
         self.query_one(Inspector).scroll_to_start()
         self.show()

@@ -6,8 +6,10 @@ No line is removed, only emptied, so that the numbers of lines stay those of the
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from launcher.core.tables import read_tables
 from launcher.core.text import inert
 
 Kind = Literal["shell", "output", "prose"]
@@ -31,27 +33,7 @@ _OUTPUT = re.compile(
     r"|\[?\d{4}-\d\d-\d\d[ T]|(?:INFO|WARNING|ERROR|DEBUG) |\[rank\d+\]|ray::|ray init kwargs|wandb: "
     r"|[\w.]+(?:Error|Exception|Interrupt)(?:\(\w+\))?: |\[\d+\] \d+\s*\Z|zsh: |-{4,}\w)"
 )
-_SAYS = (
-    *("echo", "printf", "if", "elif", "while", "until", "for", "case", "read", "source", "function", "return", "exit"),
-    *("pip", "pip3", "conda", "mamba", "module", "apt", "apt-get", "git", "python", "python3", "ray", "docker", "sudo"),
-    *(
-        "srun",
-        "sbatch",
-        "nohup",
-        "bash",
-        "sh",
-        "set",
-        "export",
-        "local",
-        "declare",
-        "unset",
-        "cd",
-        "wandb",
-        "uv",
-        "trap",
-    ),
-    *("then", "else", "do", "done", "fi", "esac", "time", "exec", "eval", "mkdir", "cp", "mv", "rm", "kill", "pkill"),
-)
+_SAYS = tuple(read_tables(Path(__file__).with_suffix(".toml"))["commands"])
 _CLOSED = re.compile(r"\\.|\$?'[^'\\]*(?:\\.[^'\\]*)*'(?<=')|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*(['\"]?)(\w+)\1")

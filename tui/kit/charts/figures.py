@@ -122,7 +122,7 @@ def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
         return
     if points := validation_points(scores, reward):
         chart.curves.append(points)
-    if (last := finite_last(scores)) is not None:
+    if (last := next(filter(math.isfinite, reversed(scores.values)), None)) is not None:
         chart.headline.append([(f"{WAITING} val {number(last)}", "point")])
 
 
@@ -239,8 +239,3 @@ def validation_points(scores: Series, reward: Series) -> Curve | None:
     if not shares and high - low > _FAR * (theirs.high - theirs.low):
         return None
     return Curve(scores, "point", sign=WAITING, points_only=True)
-
-
-def finite_last(series: Series) -> float | None:
-    """The newest value that is finite."""
-    return next((value for value in reversed(series.values) if math.isfinite(value)), None)

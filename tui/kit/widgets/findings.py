@@ -101,7 +101,8 @@ def finding_rows(finding: Finding, columns: int, *, opened: bool) -> list[Row]:
 
         keys = _cut(", ".join(map(shown_name, finding.keys)), max(columns - _INDENT - 1, _LEAST))
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
-    return [*rows, *fix_rows(finding, columns), *reference_rows(finding)]
+    topic: list[Row] = [[(f"{'':{_INDENT - 1}}", "text"), *row] for row in reference(finding.id)]
+    return [*rows, *fix_rows(finding, columns), *topic]
 
 
 def message_rows(finding: Finding, columns: int) -> list[Row]:
@@ -126,11 +127,6 @@ def fix_rows(finding: Finding, columns: int) -> list[Row]:
     if finding.rename:
         rows += paragraph("F renames {} to {}".format(*finding.rename), "dim", columns, indent=_INDENT)
     return rows
-
-
-def reference_rows(finding: Finding) -> list[Row]:
-    """The reference topic of the finding."""
-    return [[(f"{'':{_INDENT - 1}}", "text"), *row] for row in reference(finding.id)]
 
 
 def _name(finding: Finding) -> str:

@@ -130,10 +130,6 @@ class Inspected(Page[ResultT]):
         """The entry under the cursor of the page's list."""
         return self.query_one(Listing).cursor
 
-    def move_selection(self, distance: int) -> None:
-        """Selects another entry."""
-        self.query_one(Listing).action_move(distance)
-
     def split(self, *left: Widget) -> ComposeResult:
         """The list with the widgets that belong to it, and the inspector."""
         with Split(), Vertical():
