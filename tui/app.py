@@ -112,10 +112,7 @@ class PpoTui(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Shows one message at the bottom of the screen, instead of the one before it.
-
-        Textual's own toasts cover the rows that they are about, and pile up.
-        """
+        """Shows one message at the bottom instead of the last; Textual's toasts would cover the rows and pile up."""
         text = Content.from_markup(message).plain if markup else message
         stays = timeout or (_ERROR if severity == "error" else self.NOTIFICATION_TIMEOUT)
         said = Said(f"{title}: {text}" if title else text, severity, stays)

@@ -124,10 +124,7 @@ def report(
     static: bool = False,
     progress: Progress = lambda _: None,
 ) -> Report:
-    """The report on a preset by its name; an unreadable preset is a finding too.
-
-    Raises UserError for wrong use: an unknown preset, key or machine.
-    """
+    """The report on a preset; an unreadable one is a finding. Raises UserError for wrong presets, keys or machines."""
     try:
         loaded = load(preset, settings)
     except UserError as wrong:

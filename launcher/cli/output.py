@@ -96,10 +96,7 @@ def put_problems(problems: Iterable[Problem], indent: int = 0, *, meaning: bool 
 def problem_lines(
     problems: Iterable[Problem], indent: int = 0, *, meaning: bool = False, out: TextIO | None = None
 ) -> Iterator[str]:
-    """Level and what is wrong, below it evidence and fixes.
-
-    Folded to the width of the terminal `out` (None: stdout); outside a terminal, one line each.
-    """
+    """Level and fault, then evidence and fixes; folded to the terminal `out` (None: stdout), elsewhere a line each."""
     columns = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
     for problem in problems:
         texts = [problem.head, *([problem.meaning] if meaning and problem.meaning else []), *problem.lines()]

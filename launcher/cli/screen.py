@@ -32,10 +32,7 @@ class ScreenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a browser may see, and where: the run at the path `run` (None: the list), at most `tabs` times at once.
-
-    `write` lets a browser change runs.
-    """
+    """The run at the path `run` (None: the list) for at most `tabs` browsers at once, which change runs if `write`."""
 
     run: str | None
     host: str

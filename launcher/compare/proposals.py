@@ -27,10 +27,7 @@ _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from s
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Record):
-    """Settings to try together: KEY=VALUE, and each with its present and new value.
-
-    `reason` is what they undo, why the current value is unusual, or where it was set.
-    """
+    """Settings to try together, KEY=VALUE, each with its old and new value; `reason`: what they undo, or why."""
 
     settings: tuple[str, ...]
     edits: tuple[Edit, ...]

@@ -18,10 +18,7 @@ class Part(NamedTuple):
 
 
 def parts(chunks: Iterable[bytes]) -> Iterator[Part]:
-    """Divides a log into parts: read are at most HEAD + MIDDLE + TAIL bytes and one line per block.
-
-    At most TAIL bytes are in memory at a time.
-    """
+    """Divides a log to read HEAD + MIDDLE + TAIL bytes and a line per block; at most TAIL bytes are in memory."""
     head, room = HEAD, MIDDLE
     waiting: deque[bytes] = deque()
     held = 0

@@ -58,10 +58,7 @@ Keep = Callable[[bytes], bool]
 
 
 class LogPager:
-    """A log that may still grow; `look` updates its size. Raises OSError without the file.
-
-    Threads may share it; the file is closed with the last reference.
-    """
+    """A growing log, which threads may share; `look` updates its size. Raises OSError. Its last reference closes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

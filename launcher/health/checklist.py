@@ -204,10 +204,7 @@ class Checklist:
     def tick(
         self, now: float, *, gpu: tuple[float, float] | None = None, host: tuple[float, float] | None = None
     ) -> list[LevelChange]:
-        """Judges the silence since the last step of a live run, and its memory: (used, total) in bytes.
-
-        `gpu` is the fullest of the run's GPUs.
-        """
+        """Judges the silence of a live run, and its memory: (used, total) bytes; `gpu` is the fullest of its GPUs."""
         if self._ended:
             return []
         memory = {"GPU": gpu or (0, 0), "host": host or (0, 0)}

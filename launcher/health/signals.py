@@ -78,10 +78,7 @@ class Reward(Metric):
 
     @property
     def lasting(self) -> float:
-        """Mean of the last ten scores, which has a third of the noise of one; the smoothed score where that is higher.
-
-        The mean lags behind a reward that rises.
-        """
+        """Mean of the last ten scores, with a third of the noise, or the smoothed score if higher, as the mean lags."""
         return max(self.smooth, self.mean(10))
 
     @property

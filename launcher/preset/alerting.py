@@ -1,7 +1,4 @@
-"""The options of a preset's `health:` block that are about acting on a flag; `launcher.health` has those about limits.
-
-They are described in fields.toml.
-"""
+"""The options of `health:` about acting on a flag (fields.toml); `launcher.health` has those about limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -29,9 +29,7 @@ Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
 class WrongValue(UserError):
-    """A value that a field does not allow. `below` is the one that would apply without it, if the preset has one;
-    `shown` is the name that the user typed.
-    """
+    """A refused value of a field; `below`: what would apply without it, if anything; `shown`: the name as typed."""
 
     def __init__(
         self, what: str, hint: str, place: str, name: str, value: Any, below: Any = None, shown: str = ""

@@ -23,10 +23,7 @@ _LOGGERS = "trainer.logger"  # a preset names those beside the usual ones
 
 @dataclass(frozen=True)
 class Resolved:
-    """A preset as `LoadedPreset.snapshot` returns it, and the parts of the configuration that it lacks.
-
-    None: the log does not show its configuration.
-    """
+    """`LoadedPreset.snapshot`, and the configuration parts that it lacks; None: not shown in the log."""
 
     preset: dict[str, object] | None = None
     notes: tuple[str, ...] = ()

@@ -191,9 +191,7 @@ class Preset(Group):
         return next((each for each in found if is_verl(each)), None)
 
     def configuration(self, python: str, verl: Path | None) -> programs.Found | None:
-        """The configuration that the program starts from, where its files are here; `python` runs it, `verl` is the
-        folder of its veRL.
-        """
+        """The configuration that the program starts from, if its files are here; `python` runs it, `verl` is veRL."""
         program, first = self.program, self.program.imports_from
         path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
         asked = programs.Asked(

@@ -128,10 +128,7 @@ def checked(id: str) -> Checked:
 
 
 def entries() -> list[Queued]:
-    """The waiting runs in their order; damaged files are left out.
-
-    The file of a started entry is removed, so that it does not reappear when the run is deleted.
-    """
+    """The waiting runs in order, without damaged files; a started entry's file goes, so that it does not reappear."""
     known = _read()
     for each in (started := [each for each in known if each.run.path.exists()]):
         with contextlib.suppress(OSError):  # a later look removes it if this one cannot

@@ -38,9 +38,7 @@ Inode = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SharedFile(Record):
-    """Shared memory or a socket. `device`, `inode` and `changed` (its ctime in ns) distinguish it from a later file of
-    the same path.
-    """
+    """Shared memory or a socket; `device`, `inode`, `changed` (ctime in ns): no later file at its path has these."""
 
     path: str
     device: int

@@ -62,10 +62,7 @@ def short_name(device: Device) -> str:
 
 
 def device_row(device: Device, columns: int, chosen: bool, longest: int = 0) -> Row:
-    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`; what does not fit is left out.
-
-    `longest` is the length of the longest name in the list.
-    """
+    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`, cut to fit; `longest`: of all names."""
     memory = f"{gib(device.used):>5}/{gib(device.total)} GiB"
     row: Row = [
         (CURSOR if chosen else " ", "live"),

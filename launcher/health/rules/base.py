@@ -21,9 +21,7 @@ from launcher.record.levels import CRITICAL, NOTICE, OK, WARM, WARN, Level
 
 @dataclass(frozen=True)
 class Setup:
-    """What a rule is built with. The memory of "GPU" and "host" is in GiB, the vocabulary in tokens, the validation
-    data in rows; None: unknown.
-    """
+    """The setup of a rule: GiB of "GPU" and "host", tokens in the vocabulary, validation rows; None: unknown."""
 
     config: RunConfig
     limits: Limits

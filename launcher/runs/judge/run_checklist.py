@@ -41,9 +41,7 @@ _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 def checklist_maker(
     info: RunInfo, sizes: Mapping[str, float], framework: Framework | None, *, clock: bool = False
 ) -> Callable[[Mapping[str, Any]], Checklist]:
-    """Makes checklists for a run with these memory sizes; `clock`: it is live, so silence can be judged. `framework`
-    made it, if not veRL.
-    """
+    """Makes checklists for these memory sizes; with a `clock` judges silence; `framework` made it, if not veRL."""
     other = None if framework is None or framework.own else framework
 
     def make(keys: Mapping[str, Any]) -> Checklist:

@@ -168,10 +168,7 @@ def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subpr
 
 
 def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | None) -> float | None:
-    """Seconds to wait before the run is continued, at most `limit` times; None if it must not be.
-
-    `step` is the last one of the attempt that failed.
-    """
+    """Seconds before the run is continued, at most `limit` times; None: never. Its failed attempt ended at `step`."""
     before = [action for action in read_kind(run.events, Action) if action.verb == "retry"]
     if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
         return None

@@ -38,10 +38,7 @@ def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
 
 
 def coverage(title: str, checks: Sequence[Check]) -> str:
-    """How many rules judge the log of another framework: `slime: 20 of 49 rules judge it; no critic, no memory`.
-
-    It names the families of which no rule judges.
-    """
+    """`slime: 20 of 49 rules judge it; no critic, no memory`: names the families without a rule for its framework."""
     judging = sum(check.level != Level.N_A for check in checks)
     families = {
         check.family: all(other.level == Level.N_A for other in checks if other.family == check.family)

@@ -18,10 +18,7 @@ _PACED = ("algorithm", "model", "data", "actor", "critic", "rollout", "reward", 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of the start-up and of each step of a run, validations and checkpoints included.
-
-    `same`: the settings are equal except for the number of steps.
-    """
+    """Seconds of the start-up and each step, all included. `same`: settings are equal except the number of steps."""
 
     run: str
     startup: float

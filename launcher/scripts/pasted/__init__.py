@@ -30,10 +30,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Pasted:
-    """The parts of a pasted text. Line numbers in `log` and in commands are those of the text.
-
-    `log` is empty without output of veRL, and has no secrets.
-    """
+    """The parts of a pasted text with its line numbers; `log` is empty without veRL output, and has no secrets."""
 
     log: str
     commands: tuple[Command, ...]

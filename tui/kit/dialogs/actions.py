@@ -30,10 +30,7 @@ class ActionList(Items, inherit_bindings=False):
 
 
 class ActionsScreen(Dialog[str | None]):
-    """Returns the id of the action that was chosen, by its letter or in the list; None for none.
-
-    An action that cannot work now is dimmed, with the reason.
-    """
+    """Returns the id of the action chosen by letter or list, or None; one that cannot work now is dimmed, with why."""
 
     HINTS = "enter, letter  choose    esc  cancel"
     BINDINGS = KEYS["actions"]

@@ -26,10 +26,7 @@ class _Area(TextArea):
 
 
 class PasteScreen(Dialog[str | None]):
-    """Returns the text, or None if the user cancels.
-
-    The objection of `wrong` is below it. `enter` ends a text that is `whole`; in any other it begins a line.
-    """
+    """Returns the text, or None; shows `wrong`'s objection. `enter` ends a text that is `whole`, else begins a line."""
 
     HINTS = "f2  continue    enter  continue, after a path    esc  cancel"
     BINDINGS = KEYS["paste"]

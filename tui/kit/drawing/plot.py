@@ -12,10 +12,7 @@ from tui.kit.drawing.scale import stride
 
 
 class Axis(Protocol):
-    """Maps the steps of one run to x and back; never falls from one step to the next.
-
-    `unit` is the width of one step where x counts steps, and 0 where x flows.
-    """
+    """Maps a run's steps to x, never falling, and back; `unit`: the width of a step where x counts them, else 0."""
 
     @property
     def unit(self) -> float: ...

@@ -48,9 +48,7 @@ class RunSummary:
 
 
 class RunList:
-    """Follows the folder of runs. A poll costs one `stat` per run, and a read of each live one. `queued` are the runs
-    of the queue, which have no folder yet.
-    """
+    """Follows the folder of runs, by a `stat` per run and a read of live ones; `queued` runs have no folder yet."""
 
     def __init__(self) -> None:
         self.runs: list[RunSummary] = []  # newest first
