@@ -46,6 +46,8 @@ def finished(log: Evidence) -> Diagnosis:
         meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
         fixes.append(Fix("run `ppo-tui check --reward FILE` to find what the reward function cannot read"))
     shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress"))), None)
+    if shown is not None and shown == log.quote("final"):  # its metrics go on in the next lines
+        shown = Quote(shown.line, shown.text.partition(": ")[0].strip("(\"'"))
     return Diagnosis("finished", title, meaning, shorten([shown, log.quote("prompt_error")]), tuple(fixes))
 
 
@@ -192,16 +194,14 @@ def _looking(log: Evidence) -> Iterator[Fix]:
 
 def unended(log: Evidence) -> Diagnosis:
     """The log of another framework shows no error. How a run of it ends is not known."""
-    meaning = "The log has no error. It does not show whether the run has ended."
+    meaning = "The log has no error, and no line that ends the run."
     if log.step is not None:
         meaning += f" Its last step is {log.step}{f' of {log.total}' if log.total else ''}."
     look = Fix(
         "look at the exit code where the run was started, and for killed processes (`dmesg | tail`)",
         when="if the run has ended",
     )
-    return Diagnosis(
-        "running", "No error in the log", meaning, shorten([log.quote("step") or log.quote("last")]), (look,)
-    )
+    return Diagnosis("running", "No error in the log", meaning, fixes=(look,))
 
 
 def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:

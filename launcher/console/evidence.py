@@ -115,6 +115,8 @@ class Evidence:
                 self.left_out += len(part.data)
                 self._scanner.skip(part.data)
         self._read(self._scanner.close())
+        if self._form is not None and (steps := self._form.close()):
+            self.step = steps[-1].step
 
     def _read(self, lines: list[Marked]) -> None:
         for line in lines:

@@ -99,7 +99,9 @@ def test_a_log_that_ends_before_its_last_step_shows_since_when_it_is_silent(tmp_
     assert (state.state, state.step, state.error) == ("ended", 19, None)
     silent = f"{datetime.fromtimestamp(log.stat().st_mtime):%H:%M}"
     assert log_end(state) == f"the log is silent since {silent}; the exit code is unknown"
-    assert "exit code where the run was started" in " ".join(explained(run).problem.lines())
+    found = explained(run).problem
+    assert "exit code where the run was started" in " ".join(found.lines()) and not found.evidence
+    assert found.meaning == "The log has no error, and no line that ends the run. Its last step is 19 of 30."
 
 
 def test_a_log_with_the_line_that_ends_a_training_is_finished(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_stopped_says_what_to_resume_from_and_warns_of_nan() -> None:
 def test_finished(exit_code: int | None) -> None:
     found = diagnosis_of(stored("cpu-toy"), exit_code=exit_code)
     assert (found.cause, found.title) == ("finished", "Finished")
-    assert "Final validation metrics" in found.evidence[0].text
+    assert found.evidence[0].text == "Final validation metrics"
     assert found.to_json() == {
         "cause": "finished",
         "title": "Finished",
