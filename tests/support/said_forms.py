@@ -34,7 +34,7 @@ from said_numbers import ENTROPY, GRADIENT, KL, LENGTH, LOSS, SCORE, Past, Shown
 
 NUMBER = r"-?\d[\d.]*(?:e-?\d+)?[kMG]?"
 _HARM = r"(?:numbers are not finite|rewards do not differ|(?:the reward|validation) falls|responses are \w+)"
-_ENDING = re.compile(rf"(?:; {_HARM})?(?:, (?:(?:flagged|clears) if it persists|but {_HARM}))?$")
+_ENDING = re.compile(rf"(?:; {_HARM})?(?:, (?:flagged if it persists|not long enough to clear|but {_HARM}))?$")
 COEFFICIENT = ("actor/reward_kl_penalty_coeff", "critic/kl_coeff", "actor/kl_coef")
 MISMATCHES = ("probability difference", "correlation", "rollout KL", "chi² of tokens")
 _V, _W = f"({NUMBER})", r"\((first steps|50 to 100 steps ago)\)"

@@ -142,9 +142,7 @@ def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
 def _again(fix: Fix, run: RunDir) -> Fix:
     """The fix for a run without a checkpoint to resume from."""
     command = f"`ppo-tui fork {run.id[:SHORT_ID]} --checkpoint 0`"
-    return (
-        replace(fix, do=f"start it again with {command}: no checkpoint was kept") if fix.fits == "steps left" else fix
-    )
+    return replace(fix, do=f"start it again with {command}: it has no checkpoint") if fix.fits == "steps left" else fix
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:

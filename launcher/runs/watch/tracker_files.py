@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError, of_file
+from launcher.core.format import counted
 from launcher.core.progress import Meter, Progress, unseen
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
@@ -57,7 +58,7 @@ def newest(path: Path, names: Framework | None = None, progress: Progress = unse
     """As `read`, the newest run, which notes how many there are."""
     *others, found = read(path, names, progress)
     if others:
-        found.notes.append(f"{path} has {len(others) + 1} runs; this is the newest: {found.name}")
+        found.notes.append(f"{path} has {counted(len(others) + 1, 'run')}; this is the newest: {found.name}")
     return found
 
 
