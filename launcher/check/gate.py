@@ -75,7 +75,7 @@ def admit_ahead(
 
 
 def admit_waiting(loaded: LoadedPreset, ahead: Ahead, *, force: bool) -> Preflight | None:
-    """The rest of a starting run's preflight; None if files changed: check all again. Raises as `admit` does."""
+    """The rest of a starting run's preflight; None if changed files need all checks again. Raises as `admit` does."""
     what = subject(loaded)
     if stamps(what) != ahead.files:
         return None

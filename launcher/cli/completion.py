@@ -14,8 +14,8 @@ WORDS = Path(__file__).with_name("words.toml")
 MOST_RUNS = 50
 """Runs that are offered, the newest first."""
 
-SCRIPTS = read_tables(Path(__file__).with_name("completion.toml"))
-"""By shell."""
+SCRIPTS = Path(__file__).with_name("completion.toml")
+"""The script of each shell."""
 
 
 def complete(words: Sequence[str]) -> Iterator[tuple[str, str]]:

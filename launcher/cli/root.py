@@ -12,6 +12,7 @@ from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
 from launcher.core.errors import UserError
 from launcher.core.old_names import current_name, renamed
+from launcher.core.tables import read_tables
 from launcher.record.layout import find
 
 app = typer.Typer(
@@ -89,9 +90,10 @@ def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -
     """Print the completion script of a shell. Its first lines say where to put it."""
     from launcher.cli.completion import SCRIPTS
 
-    if shell not in SCRIPTS:
-        raise UserError(f"no completion for '{shell}'", f"use one of {', '.join(SCRIPTS)}")
-    print(SCRIPTS[shell], end="")
+    scripts = read_tables(SCRIPTS)
+    if shell not in scripts:
+        raise UserError(f"no completion for '{shell}'", f"use one of {', '.join(scripts)}")
+    print(scripts[shell], end="")
 
 
 def schema(

@@ -27,7 +27,7 @@ _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from s
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Record):
-    """Settings to try together, KEY=VALUE, each with its old and new value; `reason`: what they undo, or why."""
+    """KEY=VALUE to try together, with old and new values; `reason`: what they undo, what is odd, where it is set."""
 
     settings: tuple[str, ...]
     edits: tuple[Edit, ...]

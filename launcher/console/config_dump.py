@@ -56,7 +56,7 @@ class ConfigCollector:
 
 
 def _literal(text: bytes) -> Any:
-    """Parses a value of Python's `pprint`, None if cut or odd; as JSON, in a fraction of the time of its own parser."""
+    """The value that `pprint` wrote; None if it is cut or odd. JSON takes a fraction of the time of Python's parser."""
     parts = text.split(b"'")  # code, string, code, ...: if it has no other quotes and escapes
     if b'"' not in text and b"\\" not in text and b"" not in parts[::2]:  # b"": a string in two parts
         code = b"'".join(parts[::2])

@@ -1,4 +1,4 @@
-"""How far the reading of large files is, and their judgement."""
+"""Shows how much of large files is read, and how much of it is judged."""
 
 import math
 import time

@@ -289,7 +289,7 @@ def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
 
 @functools.cache
 def plugin() -> tuple[str, bytes]:
-    """Name (with a hash of the content) and content of the package put into veRL: nodes need not have ppo-tui."""
+    """The name, with a hash of the content, and the content of the package that veRL loads on nodes without ppo-tui."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted((inside.FOLDER / inside.PACKAGE).rglob("*.py")):

@@ -17,6 +17,7 @@ from launcher.preset.alerting import OPTIONS
 from launcher.settings import _NAMES
 
 SEARCHES = Path(__file__).parents[1] / "data" / "searches.toml"
+SHELLS = read_tables(SCRIPTS)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +90,11 @@ def test_the_words_of_completion_are_those_of_the_commands(tmp_path: Path, monke
     assert (tmp_path / "words.toml").read_text("utf-8") == before, "make pages"
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_reads_its_script(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    subprocess.run([shell, "-n"], input=SCRIPTS[shell].encode(), check=True)
+    subprocess.run([shell, "-n"], input=SHELLS[shell].encode(), check=True)
 
 
 def test_bash_completes_a_field(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_bash_completes_a_field(tmp_path: Path) -> None:
     (bin_ / "ppo-tui").write_text("#!/bin/sh\nshift\nprintf 'actor.lr=\\tabout\\n%s\\n' \"$*\"\n")
     (bin_ / "ppo-tui").chmod(0o755)
     asked = '\nCOMP_WORDS=(ppo-tui run toy-cpu actor.l); COMP_CWORD=3; _ppo_tui; printf "%s|" "${COMPREPLY[@]}"'
-    script = SCRIPTS["bash"] + asked
+    script = SHELLS["bash"] + asked
     env = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True)
     assert done.stdout == "actor.lr=|run toy-cpu actor.l|"

@@ -176,7 +176,7 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     assert "step     25 of 4660, 12.9 s per step\n" in told
     assert "(since step 10)\n" in told
     told = ppo_tui("diagnose", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert "fix: start it again with `ppo-tui fork d3d9 --checkpoint 0`: it has no checkpoint" in told
+    assert "fix: start it again with `ppo-tui fork d3d9 --checkpoint 0`: no checkpoint was found" in told
 
 
 def test_the_twin_of_a_collapse_repeats_it_and_the_learning_rate_alone_does_not_heal_it(

@@ -81,6 +81,8 @@ def test_more_steps_are_proposed_for_a_complete_run(
     assert Verb.RESUME not in refusals(run, ended, OURS, [])
     words, said = proposed(run, ended)
     assert words == typed and said.startswith(note)
+    RunInfo(preset={"trainer": trainer}, imported_from=("x.log",)).write(run.run_yaml)
+    assert "ppo-tui" not in " ".join(offer.text for offer in explained(run).offers), "another program runs it"
 
 
 def test_fixes_are_tried_of_a_flag(run: RunDir) -> None:

@@ -132,17 +132,19 @@ def explanation(run: RunDir) -> Explanation | None:
 def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
     if isinstance(source, LogFile):
         return Explanation(found, offers(found.fixes, of_log(found.settings), imported=True))
-    preset, state, kept = last_settings(source)[0].preset, current(source, checks=False), latest_checkpoint(source)
-    config = of_log(found.settings) if preset is None else configuration(preset)
+    info, state, kept = last_settings(source)[0], current(source, checks=False), latest_checkpoint(source)
+    config = of_log(found.settings) if info.preset is None else configuration(info.preset)
     complete = kept is not None and completion(kept[0], state.total) is not None
     fixes = found.fixes if kept else tuple(dict.fromkeys(_again(fix, source) for fix in found.fixes))
-    return Explanation(found, offers(fixes, config, imported=state.state == "imported", complete=complete))
+    return Explanation(found, offers(fixes, config, imported=info.from_log, complete=complete))
 
 
 def _again(fix: Fix, run: RunDir) -> Fix:
     """The fix for a run without a checkpoint to resume from."""
     command = f"`ppo-tui fork {run.id[:SHORT_ID]} --checkpoint 0`"
-    return replace(fix, do=f"start it again with {command}: it has no checkpoint") if fix.fits == "steps left" else fix
+    return (
+        replace(fix, do=f"start it again with {command}: no checkpoint was found") if fix.fits == "steps left" else fix
+    )
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:

@@ -77,7 +77,7 @@ def _of_console(path: Path, framework: Framework | None) -> Iterator[tuple[int, 
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:
-    """Steps of the attempts before `attempt` to the checkpoint that it continues; a fork's begin with its parent's."""
+    """The steps that `attempt` continues: of earlier attempts, up to its checkpoint; of a fork, its parent's first."""
     if resume_step is None:
         return []
     kept: dict[int, StepRecord] = {}
