@@ -4,7 +4,7 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,17 @@ class Experiment:
     gpus: tuple[int, ...] = (0,)
     until_critical: bool = False  # it is over three steps after its first CRITICAL
     apart: bool = False  # with a home, and a queue, of its own
+    delay: float = 0.0  # seconds before it starts
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What names it to a command."""
+        return (self.preset, *once(self.settings))
+
+
+def once(settings: Iterable[str]) -> Iterable[str]:
+    """Of a field that is set twice the later value, as a command refuses both."""
+    return {word.partition("=")[0]: word for word in settings}.values()
 
 
 def mark(text: str) -> None:
@@ -48,6 +59,7 @@ def left() -> float:
 
 def conduct(experiment: Experiment, lane: Lane) -> None:
     """Runs one experiment and writes what came of it; nothing that happens here ends the others."""
+    time.sleep(experiment.delay)
     mark(f"{experiment.name}: starts on {lane.gpus or 'any'}")
     result: dict[str, Any] = {
         "name": experiment.name,
@@ -85,7 +97,7 @@ def _through_the_product(experiment: Experiment, lane: Lane, result: dict[str, A
     run, folder = _started(experiment, lane, result)
     result |= {"run": run, "dir": str(folder)}
     deadline = time.monotonic() + min(experiment.patience, left())
-    result["check"] = told(lane, "check", experiment.preset, *experiment.settings)  # while veRL is imported
+    result["check"] = told(lane, "check", *experiment.words)  # while veRL is imported
     if experiment.first:
         state = wait(lane, run, experiment.at, deadline - time.monotonic())
         if state["state"] not in ENDED:
@@ -104,11 +116,12 @@ def _through_the_product(experiment: Experiment, lane: Lane, result: dict[str, A
     result["state"] = status(lane, run)
     result["diagnosis"] = told(lane, "diagnose", run)
     result["figures"] = figures(folder)
+    result["time"], result["start"] = told(lane, "time", run), ppo_tui(lane, "time", run).stdout
     result["ended"] = round(time.time() - BEGAN)
 
 
 def _started(experiment: Experiment, lane: Lane, result: dict[str, Any]) -> tuple[str, Path]:
-    words = (experiment.preset, *experiment.settings)
+    words = experiment.words
     result["memory_before"] = lane.memory("")
     started = ppo_tui(lane, "run", *words, "--detach", "--json", patience=300)
     if started.returncode:

@@ -1,5 +1,6 @@
 """What is done to runs on purpose, and what the product makes of it."""
 
+import fcntl
 import json
 import os
 import signal
@@ -11,23 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from conduct import CAPTURES, Hook, left
+from conduct import CAPTURES, KIT, Hook, left
 from host import ENDED, PPO_TUI, Lane, look, members, memory_free, ppo_tui, processes, status, told, wait
-
-
-def killed(part: str) -> Hook:
-    """SIGKILL, as when the host has no memory left, to the last process with this in its command line."""
-
-    def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
-        found = {pid: command for pid, command in members(run).items() if part in command}
-        if not found:
-            return  # it did not come so far, as its state tells
-        pid, step = max(found), status(lane, run).get("step")
-        os.kill(pid, signal.SIGKILL)
-        result["killed"] = {"what": found[pid][:80], "of": len(found), "step": step}
-        _until_it_failed(lane, run, result["killed"])
-
-    return act
+from measure import figures
 
 
 def _until_it_failed(lane: Lane, run: str, found: dict[str, Any], patience: float = 150) -> None:
@@ -39,19 +26,23 @@ def _until_it_failed(lane: Lane, run: str, found: dict[str, Any], patience: floa
     found |= {name: told_cause.get(name) for name in ("cause", "title", "evidence")}
 
 
-RANK, NOTICED = "WorkerDict", 270.0  # in the command line of a rank; seconds in which a hang is waited for
+NOTICED = 270.0  # seconds in which a hang is waited for
+STOPPED = {"stopped": "WorkerDict", "engine-stopped": "VLLM::"}  # in the command line of what gets SIGSTOP
+FREEZE, THAW = 0xC0045877, 0xC0045878  # FIFREEZE and FITHAW of linux/fs.h
 _Undo = Callable[[], None]
 
 
 def hanging(*kinds: str) -> Hook:
-    """`reward`, `rank` (asleep.py) or `stopped` (SIGSTOP to a rank), one after another; the last one stays."""
+    """`reward`, `rank`, `engine` (asleep.py), a kind of STOPPED or `frozen`, one after another. The last one stays, but
+    for a frozen disk: no signal ends what waits for it.
+    """
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
         found = result["hung"] = []
         for kind in kinds:
             planted, undo = _planted(kind, run, Path(result["dir"]))
             found.append(_noticed(kind, lane, run, planted, result))
-            if kind is not kinds[-1]:
+            if kind is not kinds[-1] or kind == "frozen":
                 undo()
                 _until_it_moves(lane, run, found[-1])
 
@@ -60,10 +51,14 @@ def hanging(*kinds: str) -> Hook:
 
 def _planted(kind: str, run: str, folder: Path) -> tuple[float, _Undo]:
     """When the hang was planted, and what ends it."""
-    if kind == "stopped":
-        rank = max(pid for pid, command in members(run).items() if RANK in command)
-        os.kill(rank, signal.SIGSTOP)
-        return time.time(), lambda: os.kill(rank, signal.SIGCONT)
+    if kind in STOPPED:
+        pid = max(pid for pid, command in members(run).items() if STOPPED[kind] in command)
+        os.kill(pid, signal.SIGSTOP)
+        return time.time(), lambda: os.kill(pid, signal.SIGCONT)
+    if kind == "frozen":
+        disk = os.open(folder / "checkpoints", os.O_RDONLY)
+        fcntl.ioctl(disk, FREEZE, 0)
+        return time.time(), lambda: os.close(disk) if not fcntl.ioctl(disk, THAW, 0) else None
     flag = folder / f"attempts/1/asleep-{kind}"
     flag.touch()
     return time.time(), flag.unlink
@@ -78,6 +73,8 @@ def _noticed(kind: str, lane: Lane, run: str, planted: float, result: dict[str, 
             break
         time.sleep(1)
     found |= {"seconds": round(time.monotonic() - began, 1), "state": state["state"]}
+    if stands := state.get("standstill"):
+        found["after_progress"] = round(stands["noticed"] - stands["since"], 1)
     found |= {name: state.get(name) for name in ("phase", "stall", "standstill", "phase_usual")}
     for name in ("stall.txt", "stall-facts.json"):
         with suppress(OSError):
@@ -113,15 +110,40 @@ def disk_full(size: str) -> Hook:
     return act
 
 
+def disk_frozen(step: int) -> Hook:
+    """The folder of the checkpoints is a disk of its own from now on, which freezes after a step."""
+
+    def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
+        folder, disk = Path(result["dir"]) / "checkpoints", KIT / "disk"
+        folder.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-o", "loop", str(disk), str(folder)], check=True)
+        wait(lane, run, step, min(300.0, left()))
+        hanging("frozen")(lane, run, result)
+
+    return act
+
+
+def starting(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """What the page of the start and `status` show while the engine starts."""
+    wait(lane, run, 1, min(300.0, left()), lambda state: state.get("phase") == "engine")
+    time.sleep(10)
+    result["starting"] = told(lane, "status", run), ppo_tui(lane, "status", run).stdout
+    with suppress(Exception):
+        look(lane, run, f"{result['name']}-starting", CAPTURES, awaited="usual")
+
+
 def unmounted(lane: Lane, run: str, result: dict[str, Any]) -> None:
     subprocess.run(["umount", "-l", str(Path(result["dir"]) / "checkpoints")], check=False)
 
 
-def tried(*, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
-    """`try` of the run's first CRITICAL: a control run and the `most` fixes advised first, all at once on its GPU."""
+def tried(*, most: int = 1, settings: tuple[str, ...] = (), more: int = 0) -> Hook:
+    """`try` of the run's first CRITICAL: a control run and the `most` fixes advised first, all at once on its GPU.
+
+    The trial that is fixed continues for `more` steps.
+    """
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
-        if not any(flag["to"] == "CRITICAL" and flag["step"] for flag in result["figures"]["flags"]):
+        if not any(flag["step"] for flag in result["figures"]["flags"]):
             return
         began, said = time.monotonic(), ""
         told_of: list[Any] = []
@@ -133,9 +155,30 @@ def tried(*, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
                 said += more
         seconds = round(time.monotonic() - began)
         result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "try", "--list", run)}
-        look(lane, run, result["name"], CAPTURES, "at")
+        with suppress(Exception):
+            look(lane, run, result["name"], CAPTURES, "at")
+        arms = [
+            arm for each in told_of for arm in each.get("arms") or () if arm["verdict"] in ("fixed", "partly fixed")
+        ]
+        if arms and more:
+            result["continued"] = _continued(lane, arms[0], more, result["name"])
 
     return act
+
+
+def _continued(lane: Lane, arm: dict[str, Any], more: int, name: str) -> dict[str, Any]:
+    """What came of a trial that was resumed for so many steps."""
+    run, steps = arm["run"], arm["planned"] + more
+    resumed = ppo_tui(lane, "resume", run, f"trainer.steps={steps}", "--detach", "--json", patience=300)
+    if resumed.returncode:
+        return {"run": run, "refused": resumed.stderr[-3000:]}
+    state = wait(lane, run, None, left() - 45)
+    with suppress(Exception):
+        look(lane, run, f"{name}-continued", CAPTURES)
+    if state["state"] not in ENDED:
+        ppo_tui(lane, "stop", run, "--wait")
+    folder = Path(json.loads(resumed.stdout)["dir"])
+    return {"run": run, "state": status(lane, run), "figures": figures(folder, 2), "time": told(lane, "time", run)}
 
 
 def _until(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], str]:

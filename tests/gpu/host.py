@@ -82,12 +82,12 @@ def wait(
         time.sleep(3)
 
 
-def look(lane: Lane, run: str, name: str, folder: Path, key: str = "") -> None:
+def look(lane: Lane, run: str, name: str, folder: Path, key: str = "", awaited: str = "reward") -> None:
     """Attaches a dashboard in a terminal of each size and keeps what it shows, after a key."""
     for columns, rows in SIZES:
         terminal = Terminal([PPO_TUI, "attach", run], lane.env(), columns, rows)
         try:
-            terminal.wait_for(lambda text: "reward" in text)
+            terminal.wait_for(lambda text: awaited in text)
             if key:
                 terminal.send(key)
             terminal.pump(4)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import psutil
-from conduct import KIT, RESULTS, left, mark
+from conduct import KIT, RESULTS, left, mark, once
 from experiments import BASE, GROUPS, REWARDED
 from host import PPO_TUI, Lane, members
 
@@ -243,7 +243,7 @@ class Run:
 
     def _command(self, lane: Lane) -> dict[str, Any]:
         """What ppo-tui would run; it writes below the current folder."""
-        words = [PPO_TUI, "preset", "show", "--command", self.row.preset, *self.row.settings, "--json"]
+        words = [PPO_TUI, "preset", "show", "--command", self.row.preset, *once(self.row.settings), "--json"]
         said = subprocess.run(words, env=lane.env(), cwd=self.scratch, capture_output=True, text=True, check=True)
         found: dict[str, Any] = json.loads(said.stdout)
         return found

@@ -25,6 +25,8 @@ rm -rf build
 # shellcheck disable=SC2086
 $pip download --only-binary=:all: --python-version 3.12 --implementation cp $platforms --platform any \
     --find-links .cw -d .cw .cw/ppo_tui-*.whl pyte py-spy
+truncate -s 40G .cw/disk && mkfs.ext4 -q .cw/disk # for frozen-disk: the host may lack mkfs
+tar -C .cw -Sczf .cw/disk.tgz disk && rm .cw/disk
 du -sm .c[0-9abw]
 for part in .c[0-9abw]; do
     size=$({ git ls-files -z --cached --others --exclude-standard && find "$part" -type f -print0; } | tar -c --null -T - | wc -c)

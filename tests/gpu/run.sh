@@ -12,6 +12,7 @@ export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
 mkdir -p "$KIT/results"
 if [ "${1:-}" = rehearse ]; then
     export PPO_TUI=${PPO_TUI:-$root/.venv/bin/ppo-tui}
+    [ -e "$KIT/disk" ] || { truncate -s 1G "$KIT/disk" && mkfs.ext4 -q "$KIT/disk"; }
     export PYTHONPATH=$root:$root/tests/support:$root/tests/gpu/hang
     exec "${PYTHON:-$root/.venv/bin/python}" "$root/tests/gpu/suite.py" "$@"
 fi
@@ -22,6 +23,7 @@ if [ ! -e "$KIT/installed" ]; then
     python3 -m compileall -q -j 0 "$KIT/site" > /dev/null & # else each process does it
     compiled=$!
     python3 "$root/tests/gpu/models.py" "$KIT"
+    tar -C "$KIT" -Sxzf "$KIT/parts/disk.tgz"
     echo "== ppo-tui ($(date +%T))" # from its own wheel, in a virtual environment of its own
     python3 -m venv "$KIT/app"
     "$KIT/app/bin/pip" -q install --no-index --find-links "$KIT/parts" ppo-tui pyte py-spy

@@ -77,6 +77,8 @@ def test_the_file_system_of_another_machine_is_told_from_a_disk() -> None:
     assert reason(held, mounts=("/ ext4", "/mnt/data nfs4")) == "network-disk"
     assert reason(held, mounts=("/ ext4", "/scratch xfs")) == "disk-wait"
     assert reason(replace(held, cpu=0.7), mounts=("/mnt/data nfs4",)) != "network-disk", "it reads"
+    saving = judge(HangFacts(0.0, "save", (held,), mounts=("/ ext4", "/dev/shm tmpfs", "/mnt/data nfs4")))
+    assert saving is not None and saving.title == "The disk does not answer: / ext4", "where the checkpoints are"
 
 
 def test_ranks_that_wait_for_one_that_is_gone_or_for_the_network() -> None:

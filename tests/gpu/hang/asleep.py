@@ -1,8 +1,8 @@
 """What hangs or ends in a run on purpose. run.sh puts this folder into PYTHONPATH, and a run names this module in
 `env.VERL_USE_EXTERNAL_MODULES`.
 
-While the attempt has a file `asleep-reward`, the reward function does not return, and while it has `asleep-rank`, the
-last rank does not come to its next pass.
+While the attempt has a file `asleep-reward`, the reward function does not return; with `asleep-rank`, the last rank
+does not come to its next pass; with `asleep-engine`, vLLM's worker does not run its next batch.
 """
 
 import os
@@ -38,6 +38,20 @@ def load_shard() -> None:
     _wait_while("rank")
 
 
+def run_batch() -> None:
+    _wait_while("engine")
+
+
+def _with_a_late_worker(module: ModuleType) -> None:
+    own = module.Worker.execute_model
+
+    def execute_model(self: Any, *args: Any, **kwargs: Any) -> Any:
+        run_batch()
+        return own(self, *args, **kwargs)
+
+    module.Worker.execute_model = execute_model
+
+
 def _with_a_late_rank(module: ModuleType) -> None:
     own = module.FSDPEngine.forward_backward_batch
 
@@ -53,3 +67,4 @@ if __name__ == "asleep" and "ppo_tui_inside.plugin" in sys.modules:
     from ppo_tui_inside.plugin.late import after_import
 
     after_import("verl.workers.engine.fsdp.transformer_impl", _with_a_late_rank)
+    after_import("vllm.v1.worker.gpu_worker", _with_a_late_worker)

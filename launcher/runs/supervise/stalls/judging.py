@@ -70,10 +70,15 @@ def _in_kernel(facts: HangFacts, busy: bool) -> Judgement | None:
     stuck = [seen for seen in facts.processes if seen.state == "D" and seen.cpu < 0.1]
     if not stuck:
         return None
-    network = [mount for mount in facts.mounts if NETWORK.match(mount.rpartition(" ")[2])]
-    place = (network or [mount for mount in facts.mounts if not mount.startswith("/ ")] or [*facts.mounts, "?"])[0]
+    saves = facts.stage == "save"
+    mounts = facts.mounts[:1] if saves else facts.mounts
+    network = [mount for mount in mounts if NETWORK.match(mount.rpartition(" ")[2])]
+    place = (network or [mount for mount in mounts if not mount.startswith("/ ")] or [*mounts, "?"])[0]
     evidence = [f"{who(seen)} is in state D, in {seen.wait or 'the kernel'}" for seen in stuck]
-    evidence += [f"it {activity_of(stuck[0])}" if stuck[0].stacks else "", f"it has files on {place}"]
+    evidence += [
+        f"it {activity_of(stuck[0])}" if stuck[0].stacks else "",
+        f"it {'saves to' if saves else 'has files on'} {place}",
+    ]
     kind = "network-disk" if network else "disk-wait"
     return judged(kind, evidence, place=place, pid=stuck[0].pid)
 

@@ -44,10 +44,12 @@ _UNINTERESTING = re.compile(
 )
 
 
-def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, since: float) -> HangFacts:
+def look(
+    attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, since: float, saves: str | None = None
+) -> HangFacts:
     """All that can be seen of these processes now; takes some seconds, and a minute at most.
 
-    `python` is veRL's interpreter, `since` when the run last made progress.
+    `python` is veRL's interpreter, `since` when the run last made progress, `saves` the folder that it saves to.
     """
     folder = attempt.path.resolve() / plugin.FOLDER
     held = {pid for pid in pids if (early := _process(pid)) is not None and early.state == "D"}
@@ -71,14 +73,13 @@ def look(attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, s
                 seen = replace(seen, state="S")  # it waits for a disk that works
             known = first[pid].state if pid in first else None
             processes.append(_described(seen, doing, known, still(earlier, doing.stacks), used))
-    stuck = [seen for seen in processes if seen.state == "D"]
     return HangFacts(
         time.time(),
         stage,
         tuple(processes),
         ray_view(attempt, pids, python),
         full=tuple(_full(attempt, processes)),
-        mounts=tuple(dict.fromkeys(mount for seen in stuck for mount in _mounts(seen))),
+        mounts=tuple(dict.fromkeys(_mounts([seen for seen in processes if seen.state == "D"], saves))),
         locks=tuple(_locks(pids)),
         kernel=tuple(_kernel(since, missing)),
         missing=tuple(missing),
@@ -201,13 +202,13 @@ def _full(attempt: AttemptDir, processes: Sequence[Seen]) -> Iterator[str]:
             devices.add(device)
 
 
-def _mounts(seen: Seen) -> Iterator[str]:
-    """Place and type of the file systems that a process has files on: `/mnt/data nfs4`."""
-    places = list(seen.files)
-    with contextlib.suppress(OSError):
-        places.append(os.readlink(f"/proc/{seen.pid}/cwd"))  # noqa: PTH115
-    for place, kind in dict.fromkeys(map(mount_of, places)):
-        yield f"{place} {kind}"
+def _mounts(stuck: Iterable[Seen], saves: str | None) -> Iterator[str]:
+    """Place and type of the file systems that processes save to and have files on: `/mnt/data nfs4`."""
+    for seen in stuck:
+        places = [*([saves] if saves else []), *seen.files]
+        with contextlib.suppress(OSError):
+            places.append(os.readlink(f"/proc/{seen.pid}/cwd"))  # noqa: PTH115
+        yield from (" ".join(mount_of(place)) for place in places)
 
 
 def mount_of(path: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import re
 import threading
 from collections import deque
 from dataclasses import replace
+from pathlib import Path
 
 from launcher.console import phases
 from launcher.core import clock
@@ -129,7 +130,9 @@ class StallWatch:
         python = self._launch.argv[0] if self._launch.argv else "python"
         progressed = state.patience.progressed
         since = progressed - _BEFORE
-        facts = look(self._attempt, state.activity.pids, stage.name, python=python, since=since)
+        saved = self._launch.keys.get("trainer.default_local_dir") if stage.name == "save" else None
+        saves = str(Path(self._launch.cwd, saved)) if isinstance(saved, str) else None
+        facts = look(self._attempt, state.activity.pids, stage.name, python=python, since=since, saves=saves)
         state.activity.used()  # what the look itself has used does not count
         state.patience.note(now, busy=False, printed=self._news.at, stage=self.stage())
         if state.patience.progressed > progressed:
