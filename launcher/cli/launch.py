@@ -97,11 +97,11 @@ def attach(
     elif others:
         from launcher.runs.act.attach_job import attach_job
 
-        _show(ctx, attach_job(run, others[0]), plain, read_only=read_only)
+        follow(ctx, attach_job(run, others[0]), detach, plain, json=False, read_only=read_only)
     elif ":" in run:  # which the id of a run has not
         _list_jobs(run)
     else:
-        _show(ctx, find(run), plain, read_only=read_only)
+        follow(ctx, find(run), detach, plain, json=False, read_only=read_only)
 
 
 def _followed(word: str, settings: dict[str, object], names: str | None) -> RunDir:

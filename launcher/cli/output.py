@@ -9,7 +9,8 @@ import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import orjson
 import typer
@@ -20,6 +21,9 @@ from launcher.core.secrets import redact, redact_tree
 from launcher.core.text import clean, escaped
 from launcher.record.layout import RunDir
 from launcher.record.problem import Problem
+
+if TYPE_CHECKING:
+    from launcher.runs.watch.source import LogFile
 
 _NUMBERS = frozenset((int, float))
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
@@ -196,3 +200,21 @@ def _row(head: str, last: str) -> str:
         return textwrap.fill(last, columns, initial_indent=head, subsequent_indent=" " * len(head))
     below = textwrap.fill(last, columns, initial_indent=" " * 4, subsequent_indent=" " * 4)
     return f"{head.rstrip()}\n{below}"
+
+
+def resolved(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | LogFile":
+    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
+    only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
+    """
+    from launcher.core import paths
+    from launcher.metrics.frameworks import described, user_table
+    from launcher.runs.supervise.spawn import ended
+    from launcher.runs.watch.source import resolve
+
+    table = described(user_table(Path(names).expanduser())) if names else None
+    origin = resolve(source, table, shown_progress(), text=text)
+    for note in () if isinstance(origin, RunDir) else origin.notes:
+        say(f"note: {note}")
+    if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
+        ended(origin)
+    return origin

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,8 +19,8 @@ from launcher.cli.output import (
     put_problems,
     put_result,
     put_table,
+    resolved,
     say,
-    shown_progress,
 )
 from launcher.core.errors import UserError
 from launcher.core.format import SHORT_ID, counted, duration, number, remaining
@@ -225,7 +224,7 @@ def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = 
     from launcher.metrics.records import jsonable
     from launcher.runs.watch.steps import steps
 
-    origin = _resolve(source, names)
+    origin = resolved(source, names)
     read = steps(origin)
     if key and (rows := list(read)):
         read = iter(rows)
@@ -240,25 +239,6 @@ def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = 
             if shown:
                 put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in shown))
     sys.stdout.flush()
-
-
-def _resolve(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | LogFile":
-    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
-    only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
-    """
-    from launcher.core import paths
-    from launcher.metrics.frameworks import described, user_table
-    from launcher.runs.supervise.spawn import ended
-    from launcher.runs.watch.source import resolve
-
-    table = described(user_table(Path(names).expanduser())) if names else None
-    origin = resolve(source, table, shown_progress(), text=text)
-    if not isinstance(origin, RunDir) and origin.tracked:
-        for note in origin.tracked.notes:
-            say(f"note: {note}")
-    if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
-        ended(origin)
-    return origin
 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
@@ -282,7 +262,7 @@ def health(
     """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""
     from launcher.runs.judge.run_checklist import judged
 
-    origin = _resolve(source, names)
+    origin = resolved(source, names)
     result = judged(origin, config or [])
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     up = [check for check in checks if check.on]
@@ -350,7 +330,7 @@ def diagnose(
     if source == "-":
         _diagnose_pasted(json)
         return
-    origin = _resolve(source, text=True)
+    origin = resolved(source, text=True)
     found = explained(origin)
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     standstill = last_standstill(origin) if isinstance(origin, RunDir) else None

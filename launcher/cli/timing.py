@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Source, put, put_json, put_problems, put_table, say
+from launcher.cli.output import Json, Source, put, put_json, put_problems, put_table, resolved, say
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.core.text import allowed_steps
@@ -25,9 +25,8 @@ def time(
 ) -> None:
     """Break a step and the start of a run down by stage."""
     from launcher.record.layout import RunDir
-    from launcher.runs.watch.source import resolve
 
-    origin = resolve(source)
+    origin = resolved(source)
     timing, series, gpu = _of_run(origin) if isinstance(origin, RunDir) else _of_log(origin)
     report = timing.report(series, step, gpu)
     name = origin.id if isinstance(origin, RunDir) else source

@@ -26,6 +26,7 @@ from launcher.cli.output import (
     put_result,
     put_run,
     put_table,
+    resolved,
     say,
 )
 from launcher.core.errors import UserError
@@ -62,14 +63,13 @@ def export(
     """Export metrics to a file, or a checkpoint as a model. The file extension sets the format."""
     from launcher.export.formats import export as write
     from launcher.runs.act.use_checkpoint import MergeError, merge
-    from launcher.runs.watch.source import resolve
 
     if not model:
         if checkpoint is not None:
             raise UserError("--checkpoint is an option of --model", "add --model, or leave it out")
         if output is None:
             raise UserError("missing --output", "use 'ppo-tui export SOURCE --output FILE'")
-        file = str(write(resolve(source), output, key or [], force=overwrite))
+        file = str(write(resolved(source), output, key or [], force=overwrite))
         put_result(file, {"file": file}, json)
         return
     try:

@@ -84,6 +84,14 @@ def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
     writer.kill()
     assert wait_for(run, lambda state: not state.live).state == "finished"
     assert logged(run) == list(range(1, 31))
+    assert attach_file(str(log), {}).id == run.id  # it has all of the log
+    others = []
+    for _ in range(2):  # it is about to grow, also after the following was stopped
+        with log.open("a") as out, subprocess.Popen(["sleep", "30"], stdout=out) as writer:
+            others.append(attach_file(str(log), {}))
+            stop(others[-1], wait=True)
+            writer.kill()
+    assert len({run.id, *(other.id for other in others)}) == 3
 
 
 def test_a_log_that_ends_before_its_last_step_shows_since_when_it_is_silent(tmp_path: Path) -> None:
@@ -226,8 +234,9 @@ def test_a_word_that_is_a_run_and_a_file_is_an_error_with_both_forms(
     ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     (tmp_path / "x").write_text(FORMS["trl"][1](RUN))
-    ppo_tui("import", "./x")
+    run = ppo_tui("import", "./x").stdout
 
+    assert ppo_tui("attach", run.strip(), "--detach").stdout == run
     done = ppo_tui("attach", "x", "--detach")
 
     assert done.returncode == 2

@@ -24,7 +24,7 @@ from launcher.health.config import RunConfig
 from launcher.metrics.frameworks import Framework, frameworks, of_names
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.preset.settle import offers
-from launcher.record.events import LevelChange
+from launcher.record.events import LevelChange, Note, read_kind
 from launcher.record.fix import Fix
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -181,6 +181,9 @@ def test_cut_and_hostile_lines_leave_the_other_steps(bank: ModuleType, tmp_path:
         found = [record for _, record in steps(of_foreign(path))]
 
         assert 0.6 * whole <= len(found) <= whole, form
+        cut = f"{path.name} is cut: {len(found)} complete rows were read" if form == "trainer_state" else None
+        noted = [note.text for note in read_kind(import_logs([str(path)])[0].events, Note)]
+        assert [note for note in noted if " is cut" in note] == [*filter(None, [cut])] == [*of_foreign(path).notes]
         assert all(key.isprintable() for record in found for key in record.data)
 
 

@@ -11,10 +11,10 @@ from launcher.metrics.frameworks import Settings, described, reference
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Followed
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, all_runs, appearing
-from launcher.record.state import current
+from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing
+from launcher.record.state import RunState
 from launcher.runs.act.import_logs import stem
-from launcher.runs.supervise.follow import holders
+from launcher.runs.supervise.follow import holders, written
 from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
 from launcher.runs.watch.source import log_file, names_verl, of_tracker
 from launcher.runs.watch.tracker_files import is_tracker, newest
@@ -58,11 +58,14 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
     followed = Followed(str(log.path.absolute()), rows if log.file_logger else "console")
     name, config = (log.tracked.name, log.tracked.config) if log.tracked else (stem(log.path), {})
     for run in all_runs():
-        if current(run, checks=False).live and (last := run.last_attempt()) and last.read_launch().follow == followed:
-            if any(last.read_launch().keys.get(key) != value for key, value in settings.items()):
-                hint = f"leave them out, or end that first: 'ppo-tui stop {run.id}'"
-                raise UserError(f"run {run.id} follows {log.path} with other settings", hint)
-            kept(run)
+        last = run.last_attempt()
+        if last is None or (begun := last.read_launch()).follow != followed:
+            continue
+        state, same = kept(run), all(begun.keys.get(key) == value for key, value in settings.items())
+        if state.live and not same:
+            hint = f"leave them out, or end that first: 'ppo-tui stop {run.id}'"
+            raise UserError(f"run {run.id} follows {log.path} with other settings", hint)
+        if state.live or (same and _has_all(last, state, log.path)):
             return run
     now = time.time()
     with appearing(name) as (run, hidden):
@@ -79,6 +82,12 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
         write_launch(hidden, hidden.add_attempt(), launch, created=now, cwd=run.path, follow=followed)
     spawn_supervisor(run)
     return run
+
+
+def _has_all(attempt: AttemptDir, state: RunState, log: Path) -> bool:
+    """Whether a run that has ended has all of a log, to which nobody is about to add."""
+    end = attempt.read_exit() if state.state in ("ended", "finished", "failed") else None
+    return end is not None and written(log) <= (end.t or 0.0) and not any(holders(log))
 
 
 def _newest(folder: Path) -> Path:

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def _fill_attempt(
     kept = dict(monitor.keys) if framework else keys
     LaunchRecord(created=started, resume_step=resumed, keys=kept).write(attempt.launch)
     Exit(code=code, t=clock.now).write(attempt.exit)
-    for note in tracked.notes if tracked else ():
+    for note in chain.from_iterable(log.notes for log in source.logs):
         events.add(Note(note), clock.now)
     if framework is not None:
         events.add(Note(coverage(framework.title, monitor.checklist.checks())), clock.now)

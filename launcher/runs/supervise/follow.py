@@ -50,7 +50,7 @@ class FileDriver:
         self._target = attempt.console if self._kind == "console" else attempt.metrics
         self._over, self._wake = threading.Event(), threading.Event()
         self.trouble: str | None = None
-        self.grown = _written(self._path)
+        self.grown = written(self._path)
         self._code: int | None = None
         self.complete = False  # whether the last step is in it
         threading.Thread(target=self._watch, name="log", daemon=True).start()
@@ -85,7 +85,7 @@ class FileDriver:
             while True:
                 begun = time.monotonic()
                 if next(copy):
-                    grew, self.grown = time.monotonic(), _written(self._path)
+                    grew, self.grown = time.monotonic(), written(self._path)
                 quiet = time.monotonic() - grew
                 pause = max(_LOOK, _SHARE * (time.monotonic() - begun))
                 if quiet >= _QUIET:
@@ -177,7 +177,7 @@ def holders(path: Path) -> Iterator[int]:
                 yield process.pid
 
 
-def _written(path: Path) -> float:
+def written(path: Path) -> float:
     """When a file, or the newest one of a folder, was written."""
     return max((each.stat().st_mtime for each in _files(path)), default=time.time())
 

@@ -166,10 +166,10 @@ def _rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     chunks = iter(read)
     start = next(chunks, b"").lstrip()
     head = start.partition(b"\n")[0]
-    if head.startswith(b"{") and parse_object(head) is not None:
+    if _is_state(start):
+        yield from _history(b"".join((start, *chunks)))[0]
+    elif head.startswith(b"{"):
         yield from filter(None, map(parse_object, _lines(chain((start,), chunks))))
-    elif re.match(rb'\{\s*"', start):
-        yield from _history(b"".join((start, *chunks)))
     else:
         cells = {sign: head.decode(errors="replace").split(sign) for sign in ",\t;"}
         sign = next((sign for sign, names in cells.items() if len(names) > 1 and _numbered(names)), "")
@@ -206,11 +206,25 @@ def _lines(read: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _history(text: bytes) -> list[Mapping[str, Any]]:
-    """The rows of a trainer_state.json; of one that is cut, those that are whole."""
+def rows_of_cut(read: Iterable[bytes]) -> int | None:
+    """How many rows of a trainer_state.json that is cut are whole; None for any other file."""
+    chunks = iter(read)
+    start = next(chunks, b"").lstrip()
+    rows, whole = _history(b"".join((start, *chunks))) if _is_state(start) else ([], True)
+    return None if whole else len(rows)
+
+
+def _is_state(start: bytes) -> bool:
+    """Whether a file with this beginning is one JSON object, and not one per line."""
+    return re.match(rb'\{\s*"', start) is not None and parse_object(start.partition(b"\n")[0]) is None
+
+
+def _history(text: bytes) -> tuple[list[Mapping[str, Any]], bool]:
+    """The rows of a trainer_state.json, and whether it is whole; of one that is cut, those that are whole."""
     state = parse_object(text)
+    whole = state is not None
     if state is None and (begin := text.find(_HISTORY)) >= 0:
         rows = text[begin + len(_HISTORY) : text.rfind(b"}") + 1].lstrip(b": \n")
         state = parse_object(b'{"log_history": ' + rows + b"]}")
     rows_ = (state or {}).get("log_history")
-    return [row for row in rows_ if isinstance(row, dict)] if isinstance(rows_, list) else []
+    return [row for row in rows_ if isinstance(row, dict)] if isinstance(rows_, list) else [], whole

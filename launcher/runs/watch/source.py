@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from launcher.core import gap
 from launcher.core.errors import NoStep, NoStepYet, UserError, of_file
 from launcher.core.files import require_file
+from launcher.core.format import counted
 from launcher.core.progress import Progress, unseen
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
@@ -35,13 +36,14 @@ _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 class LogFile:
     """A file from elsewhere. `file_logger`: it has a row per step and is not a console. `framework`: not veRL's.
 
-    `tracked` is its content where a tracker has written it.
+    `tracked` is its content where a tracker has written it; `notes`: what of it could not be read.
     """
 
     path: Path
     file_logger: bool
     framework: Framework | None = None
     tracked: "TrackerFiles | None" = None
+    notes: tuple[str, ...] = ()
 
     @property
     def console(self) -> Path | None:
@@ -89,7 +91,7 @@ def of_tracker(tracked: "TrackerFiles") -> LogFile:
         tracked.console = _recognized(console, tracked.framework).path if console else None
     if not (tracked.steps or tracked.console):
         raise no_metrics(tracked.path, tracked.notes)
-    return LogFile(tracked.path, file_logger=True, framework=tracked.framework, tracked=tracked)
+    return LogFile(tracked.path, True, tracked.framework, tracked, (*tracked.notes,))
 
 
 def log_file(word: str, names: Framework | None = None) -> LogFile:
@@ -106,7 +108,7 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
     its `text` is enough, for one without an error.
     """
     from launcher.console.recognize import has_errors, is_script, is_verl_output  # with the catalogue of causes
-    from launcher.runs.watch.foreign import GIVE_NAMES, recognize, recognize_rows, unknown_metrics, without_steps
+    from launcher.runs.watch import foreign
 
     start = next(chunks(path), b"")
     if not start:
@@ -115,14 +117,16 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
         raise UserError(f"{path} is a binary file", _EXPECTED)
     if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, islice(records(path), _LOOKED))):
         return LogFile(path, file_logger=True)
-    if framework := recognize_rows(path, chunks(path), names):
-        return LogFile(path, file_logger=True, framework=framework)
-    if framework := recognize(chunks(path), names):
+    if framework := foreign.recognize_rows(path, chunks(path), names):
+        rows = foreign.rows_of_cut(chunks(path))
+        notes = () if rows is None else (f"{path.name} is cut: {counted(rows, 'complete row')} were read",)
+        return LogFile(path, file_logger=True, framework=framework, notes=notes)
+    if framework := foreign.recognize(chunks(path), names):
         return LogFile(path, file_logger=False, framework=framework)
-    other = without_steps(start)
+    other = foreign.without_steps(start)
     if text and (other is not None or has_errors(chunks(path))):
         return LogFile(path, file_logger=False, framework=other)
-    unknown = None if names_verl(path) else unknown_metrics(chunks(path))
+    unknown = None if names_verl(path) else foreign.unknown_metrics(chunks(path))
     if names is None and unknown is None:
         if other is not None:
             hint = f"'ppo-tui attach {path}' waits for one; 'ppo-tui diagnose {path}' shows its errors"
@@ -134,8 +138,8 @@ def _recognized(path: Path, names: Framework | None, *, text: bool = False) -> L
     if names is not None:
         hint = "describe its lines in the table: [[lines]], as docs/howto/frameworks.md shows"
         raise NoStep(f"{path} has no line with a name of --names{_numbers_of(path, unknown)}", hint)
-    kind = NoStep if unknown is None else UserError
-    raise kind(f"{path} has no output of veRL or another known framework{_numbers_of(path, unknown)}", GIVE_NAMES)
+    seen, kind = _numbers_of(path, unknown), NoStep if unknown is None else UserError
+    raise kind(f"{path} has no output of veRL or another known framework{seen}", foreign.GIVE_NAMES)
 
 
 def _is_binary(begin: bytes) -> bool:
