@@ -14,9 +14,8 @@ from launcher.preset.settle import offers, settings_of
 from launcher.record.fix import Fix, Offer, fixes_of
 from launcher.record.levels import Level
 from launcher.record.problem import Problem
-from launcher.verl.config import BATCH, ENGINE, TENSOR, N
+from launcher.verl.config import BATCH, ENGINE, MINI, TENSOR, N
 
-_SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
 _MOST = 4  # advices that are shown
 
 
@@ -31,13 +30,10 @@ class Row:
     least: float = 0.1
     only: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
-    waves: bool = False
-    """More responses per engine than it takes at a time."""
     most: str = ""
     """The field whose value the new one may not exceed."""
-    budget: str = ""
-    """The field with tokens per GPU that a step, or its mini-batches of `part` prompts, must have more of."""
-    part: str = ""
+    work: str = ""
+    """What the value must be below: "responses" per engine; "tokens" per GPU of a step, or of a "mini-batch"."""
     processes: bool = False
     """More processes on the host, which do not help where tasks wait for a core."""
 
@@ -94,7 +90,7 @@ def advise(
     if whole <= 0:
         return ()
     shares = {row.stage: sum(step.get(row.stage, 0.0) for step in stages) / whole for row in rows()}
-    able = [row for row in rows() if not (crowded and row.processes) and _exceeded(row, config, tokens)]
+    able = [row for row in rows() if not (crowded and row.processes) and _needed(row, config, tokens)]
     worth = sorted(able, key=lambda row: -shares[row.stage])
     return tuple(_advised(worth, shares, config))[:_MOST]
 
@@ -118,25 +114,25 @@ def _advised(worth: Sequence[Row], shares: Mapping[str, float], config: Effectiv
 
 def _applies(row: Row, config: EffectiveConfig | None) -> bool:
     if config is None:
-        return not (row.only or row.where or row.waves)
+        return not (row.only or row.where)
     engine = not config.on_cpu and config.text(ENGINE) in ("vllm", "sglang")
     if (row.only == "gpu" and config.on_cpu) or (row.only == "engine" and not engine):
         return False
-    if row.waves:
-        engines = max(config.gpus // (config.whole(TENSOR) or 1), 1)
-        responses = (config.whole(BATCH) or 0) * (config.whole(N) or 1) / engines
-        return responses > (config.whole(_SEQUENCES) or responses)
     return all(config.get(FIELDS[name].key) == value for name, value in row.where.items())
 
 
-def _exceeded(row: Row, config: EffectiveConfig | None, tokens: float | None) -> bool:
-    """Whether there are more tokens than the budget, so that a larger one changes something."""
-    if not row.budget or config is None:
-        return not row.budget
-    if row.part:
-        tokens = (tokens or 0) * (config.number(FIELDS[row.part].key) or 0) / (config.number(BATCH) or 1)
-    budget = config.number(FIELDS[row.budget].key)
-    return budget is not None and (tokens or 0) / max(config.gpus, 1) > budget
+def _needed(row: Row, config: EffectiveConfig | None, tokens: float | None) -> bool:
+    """Whether there is more work than the setting takes at a time, so that a larger one changes something."""
+    if not row.work or config is None:
+        return not row.work
+    prompts = config.number(BATCH) or 1
+    if row.work == "responses":
+        work = prompts * (config.number(N) or 1) / max(config.gpus // (config.whole(TENSOR) or 1), 1)
+    else:
+        part = (config.number(MINI) or 0) / prompts if row.work == "mini-batch" else 1
+        work = (tokens or 0) * part / max(config.gpus, 1)
+    now = config.number(FIELDS[row.fixes[0].changes[0].key].key)
+    return now is not None and work > now
 
 
 def _within(row: Row, offer: Offer, config: EffectiveConfig | None) -> bool:
