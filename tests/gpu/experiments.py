@@ -60,7 +60,7 @@ EXPERIMENTS: Sequence[Experiment] = (
         step=40,
         patience=1400,
         until_critical=True,
-        after=tried(most=2, more=25),
+        after=tried(most=2, further=25),
         apart=True,
     ),
     _start("start-second", delay=LATER),
@@ -90,7 +90,7 @@ REHEARSED: Sequence[Experiment] = (
         (*TOY, "actor.lr=0.03"),
         step=12,
         until_critical=True,
-        after=tried(settings=("--steps", "3"), more=4),
+        after=tried(settings=("--steps", "3"), further=4),
         apart=True,
     ),
 )

@@ -136,10 +136,10 @@ def unmounted(lane: Lane, run: str, result: dict[str, Any]) -> None:
     subprocess.run(["umount", "-l", str(Path(result["dir"]) / "checkpoints")], check=False)
 
 
-def tried(*, most: int = 1, settings: tuple[str, ...] = (), more: int = 0) -> Hook:
+def tried(*, most: int = 1, settings: tuple[str, ...] = (), further: int = 0) -> Hook:
     """`try` of the run's first CRITICAL: a control run and the `most` fixes advised first, all at once on its GPU.
 
-    The trial that is fixed continues for `more` steps.
+    The trial that is fixed continues for `further` steps.
     """
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
@@ -158,18 +158,18 @@ def tried(*, most: int = 1, settings: tuple[str, ...] = (), more: int = 0) -> Ho
         with suppress(Exception):
             look(lane, run, result["name"], CAPTURES, "at")
         arms = [
-            arm for each in told_of for arm in each.get("arms") or () if arm["verdict"] in ("fixed", "partly fixed")
+            arm for each in told_of for arm in each.get("trials") or () if arm["verdict"] in ("fixed", "partly fixed")
         ]
-        if arms and more:
-            result["continued"] = _continued(lane, arms[0], more, result["name"])
+        if arms and further:
+            result["continued"] = _continued(lane, arms[0], further, result["name"])
 
     return act
 
 
-def _continued(lane: Lane, arm: dict[str, Any], more: int, name: str) -> dict[str, Any]:
+def _continued(lane: Lane, arm: dict[str, Any], further: int, name: str) -> dict[str, Any]:
     """What came of a trial that was resumed for so many steps."""
-    run, steps = arm["run"], arm["planned"] + more
-    resumed = ppo_tui(lane, "resume", run, f"trainer.steps={steps}", "--detach", "--json", patience=300)
+    run, steps = arm["run"], arm["planned"] + further
+    resumed = ppo_tui(lane, "resume", run, f"trainer.steps={steps}", "--force", "--detach", "--json", patience=300)
     if resumed.returncode:
         return {"run": run, "refused": resumed.stderr[-3000:]}
     state = wait(lane, run, None, left() - 45)
