@@ -21,6 +21,7 @@ from launcher.cli.output import (
     put_table,
     resolved,
     say,
+    shown_progress,
 )
 from launcher.core.errors import UserError
 from launcher.core.format import SHORT_ID, counted, duration, number, remaining
@@ -263,7 +264,7 @@ def health(
     from launcher.runs.judge.run_checklist import judged
 
     origin = resolved(source, names)
-    result = judged(origin, config or [])
+    result = judged(origin, config or [], shown_progress())
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     up = [check for check in checks if check.on]
     trials = _first_trials(origin, up)

@@ -25,6 +25,9 @@ class Meter:
         self._progress(int(self._done), self.total, self._doing)
 
 
+SILENT = Meter(unseen, 0)
+
+
 def narrated(say: Callable[[str], None]) -> Progress:
     """Prints progress as lines: `reading: 120 of 400 MB`, the first one a second after that began."""
     due, of = math.inf, (0, "")

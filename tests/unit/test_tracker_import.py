@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 import pytest
 from console_logs import stored
+from foreign_logs import FORMS
 from terminal import Terminal
 from waiting import PATIENCE
 
@@ -354,6 +355,16 @@ def test_progress_is_printed_after_a_second_and_then_every_five(monkeypatch: pyt
         report(int(now * 20e6), 399_000_001, "reading")
     monkeypatch.undo()
     assert said == ["reading: 220 of 400 MB", "reading: 320 of 400 MB"]
+
+
+@pytest.mark.parametrize("form", ["trl", "csv", "trainer_state"])
+def test_health_reports_how_much_of_a_log_is_judged(form: str, tmp_path: Path) -> None:
+    log, reports = tmp_path / FORMS[form][2], list[tuple[int, int, str]]()
+    row = {"critic/score/mean": 0.5, "actor/entropy": 0.1, "actor/grad_norm": 1.0}
+    log.write_text(FORMS[form][1]([(step, row) for step in range(2000)]))
+    judged(resolve(str(log)), [], lambda *report: reports.append(report))
+    size = log.stat().st_size
+    assert reports[-1] == (size, size, "judging")
 
 
 def test_ctrl_c_ends_an_import_with_130() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.core.errors import UserError
-from launcher.core.progress import Meter, Progress, unseen
+from launcher.core.progress import Progress, unseen
 from launcher.metrics.frameworks import Settings, described, reference
 from launcher.preset.resolved import Resolved, from_config
 from launcher.record.attempt import Exit, LaunchRecord
@@ -21,7 +21,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir, appearing
 from launcher.record.state import RunState, StateFile
 from launcher.runs.judge.monitor import Monitor
-from launcher.runs.judge.run_checklist import checklist_maker, clock_of, read_attempt, settings_of
+from launcher.runs.judge.run_checklist import checklist_maker, clock_of, meter_of, read_attempt, settings_of
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.watch.check_words import coverage
 from launcher.runs.watch.source import LogFile, chunks, log_file, of_tracker, records
@@ -157,8 +157,8 @@ def _fill_attempt(
     started = clock.now
     resumed = source.span[0] - 1 if source.span and attempt.number > 1 else None
     monitor.history(earlier_steps(run, attempt.number, resumed))
-    meter = Meter(progress, sum(path.stat().st_size for path in (console, metrics) if path), "judging")
-    read_attempt(monitor, console, records(metrics) if metrics else (), clock, meter)
+    meter = meter_of(progress, console, metrics)
+    read_attempt(monitor, console, records(metrics, meter=meter) if metrics else (), clock, meter)
     code = tracked.exit_code if tracked else None
     kept = dict(monitor.keys) if framework else keys
     LaunchRecord(created=started, resume_step=resumed, keys=kept).write(attempt.launch)

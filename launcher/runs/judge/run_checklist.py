@@ -12,7 +12,7 @@ from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.core.errors import UserError
 from launcher.core.files import read_json
 from launcher.core.format import GIB
-from launcher.core.progress import Meter, unseen
+from launcher.core.progress import Meter, Progress, unseen
 from launcher.estimate.models import folder_of
 from launcher.health.checklist import Checklist
 from launcher.machine.host import host_memory
@@ -34,7 +34,6 @@ from launcher.runs.watch.steps import earlier_steps
 from launcher.runs.watch.tracker_run import TrackerClock
 from launcher.verl.config import MODEL_PATH
 
-_SILENT = Meter(unseen, 0)
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 
 
@@ -106,7 +105,7 @@ class Judged(Sink):
         self.changes.extend(changes)
 
 
-def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
+def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress = unseen) -> Judged:
     """Judges every step of a source.
 
     `config` has KEY=VALUE settings that override the console's own dump of the configuration, and memory sizes that
@@ -120,7 +119,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         make = checklist_maker(RunInfo(), sizes, framework)
         both = bool(source.tracked and source.console)
         monitor = Monitor(sink, make, keys, file_logger=both, framework=framework, pinned=pinned, clock=clock)
-        read_attempt(monitor, source.console, source.lines(), clock)
+        meter = meter_of(progress, source.console or (None if source.tracked else source.path))
+        read_attempt(monitor, source.console, source.lines(meter), clock, meter)
         sink.checklist = monitor.checklist
         return sink
     info = source.read_info()
@@ -137,7 +137,9 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> Judged:
         monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
-            read_attempt(monitor, console, records(metrics) if metrics else (), LogClock(console, metrics))
+            meter = meter_of(progress, console, metrics)
+            lines = records(metrics, meter=meter) if metrics else ()
+            read_attempt(monitor, console, lines, LogClock(console, metrics), meter)
         sink.checklist = monitor.checklist
         if ended := attempt.read_exit():
             sink.checklist.ended(ended.code)
@@ -203,22 +205,25 @@ def settings_of(console: Path) -> Resolved:
     return Resolved()
 
 
-def read_attempt(
-    monitor: Monitor, console: Path | None, logged: Iterable[bytes], clock: Clock, meter: Meter = _SILENT
-) -> None:
-    """Feeds a whole attempt to a monitor: its console, and the lines of its metrics."""
+def meter_of(progress: Progress, *logs: Path | None) -> Meter:
+    """Shows how much of these logs is judged; not of compressed ones, whose length is unknown."""
+    paths = [path for path in logs if path is not None]
+    known = all(path.suffix != ".gz" for path in paths)
+    return Meter(progress if known else unseen, sum(path.stat().st_size for path in paths), "judging")
+
+
+def read_attempt(monitor: Monitor, console: Path | None, logged: Iterable[bytes], clock: Clock, meter: Meter) -> None:
+    """Feeds a whole attempt to a monitor: its console, and the lines of its metrics, which `meter` has counted."""
     lines = iter(logged)
     batch = list(itertools.islice(lines, 256))
     alone = console is None or not batch
-    for chunk in chunks(console) if console else ():
+    for chunk in chunks(console, meter) if console else ():
         monitor.feed_console(chunk, clock.now)
         if alone:
             monitor.collect(clock.now)
-        meter.add(len(chunk))
     while batch:
         monitor.feed_file(batch, clock.now)
         if alone:
             monitor.collect(clock.now)
-        meter.add(sum(map(len, batch)))
         batch = list(itertools.islice(lines, 256))
     monitor.close(clock.now)

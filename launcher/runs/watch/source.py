@@ -15,7 +15,7 @@ from launcher.core import gap
 from launcher.core.errors import NoStep, NoStepYet, UserError, of_file
 from launcher.core.files import require_file
 from launcher.core.format import counted
-from launcher.core.progress import Progress, unseen
+from launcher.core.progress import SILENT, Meter, Progress, unseen
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import parse_record
@@ -49,11 +49,11 @@ class LogFile:
     def console(self) -> Path | None:
         return self.tracked.console if self.tracked else None if self.file_logger else self.path
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self, meter: Meter = SILENT) -> Iterator[bytes]:
         """Its rows as lines of a metrics.jsonl; none of a console."""
         if self.tracked is not None:
             return (self.tracked.steps[step].to_line() for step in sorted(self.tracked.steps))
-        return records(self.path, self.framework) if self.file_logger else iter(())
+        return records(self.path, self.framework, meter) if self.file_logger else iter(())
 
 
 def resolve(
@@ -170,7 +170,7 @@ def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
     return gzip.open(path, "rb")
 
 
-def chunks(path: Path) -> Iterator[bytes]:
+def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
     """The bytes of a log in pieces, as UTF-8 without a byte order mark; a missing file is empty, a gap left out.
 
     PowerShell's `>` and Tee-Object write UTF-16.
@@ -185,9 +185,11 @@ def chunks(path: Path) -> Iterator[bytes]:
                     first = file.read(_CHUNK)
                 return
             yield first.removeprefix(codecs.BOM_UTF8)
+            meter.add(len(first))
             missing = range(0) if isinstance(file, gzip.GzipFile) else gap.find(file.fileno())
             while chunk := file.read(_CHUNK):
                 yield chunk
+                meter.add(len(chunk))
                 if file.tell() in missing:
                     file.seek(missing.stop)
     except FileNotFoundError:
@@ -208,15 +210,15 @@ def _utf16(first: bytes) -> str | None:
     return None
 
 
-def records(path: Path, framework: Framework | None = None) -> Iterator[bytes]:
+def records(path: Path, framework: Framework | None = None, meter: Meter = SILENT) -> Iterator[bytes]:
     """The raw lines of a metrics.jsonl; those that stand for the rows of another framework's file."""
     if framework is not None:
         from launcher.runs.watch.foreign import file_lines
 
-        yield from file_lines(chunks(path), framework)
+        yield from file_lines(chunks(path, meter), framework)
         return
     rest = b""
-    for chunk in chunks(path):
+    for chunk in chunks(path, meter):
         *whole, rest = (rest + chunk).split(b"\n")
         yield from whole
     if rest:
