@@ -11,7 +11,7 @@ from typing import Any
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState, current
 
-PATIENCE = 600.0  # seconds
+PATIENCE = 300.0  # seconds
 
 
 def wait_until(good: Callable[[], Any], what: Callable[[], object] = lambda: None, every: float = 0.05) -> None:
