@@ -1,8 +1,10 @@
 """Pages and dialogs are left once: keys, clicks and late work that come meanwhile change nothing else."""
 
 import ast
+import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +17,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Button, Input, Static, TextArea
+from textual.worker import WorkerFailed
 
 import tui
 from launcher.record.layout import RunDir
@@ -251,6 +254,27 @@ async def test_late_work_waits_for_what_was_opened_over_its_page(make: SimpleNam
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
         assert app.screen_stack[1:] == [app.screen]
+
+
+async def test_work_that_ends_while_the_program_ends_finds_no_widgets(make: SimpleNamespace, warned: Path) -> None:
+    async def look(open_: bool) -> None:
+        while app.is_running and not open_:
+            await asyncio.sleep(0)
+        page.query_one("#removed")
+
+    async def leave(*, open_: bool) -> None:
+        nonlocal app, page
+        app = make.app(warned)
+        async with app.run_test(size=SIZE) as pilot:
+            await settled(pilot)
+            page = app.screen
+            page.in_worker(partial(look, open_), "late")
+            await pilot.pause()
+
+    app = page = None
+    await leave(open_=False)
+    with pytest.raises(WorkerFailed, match="#removed"):  # on an open page it is a defect
+        await leave(open_=True)
 
 
 @pytest.mark.parametrize("key", ["escape", "backspace"])

@@ -72,8 +72,8 @@ def test_a_console_is_followed_until_its_writer_ends(tmp_path: Path) -> None:
     assert attach_file(str(log), {}).id == run.id  # one supervisor per log
     with pytest.raises(UserError, match="with other settings"):
         attach_file(str(log), {"data.train_batch_size": 8})
-    state = wait_for(run, lambda state: state.step == 30)
-    assert state.live and state.total == 30
+    state = wait_for(run, lambda state: state.step == 30 and state.state == "running")
+    assert state.total == 30
     assert state.phase == "" and startup((), state, Usual({}), None) is None  # the log shows no phases
     assert any(note.text.startswith("TRL: ") for note in read_kind(run.events, Note))
     wait_until(lambda: next(records(run.machine), None))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import VerticalScroll
+from textual.css.query import NoMatches
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -16,7 +17,7 @@ from textual.widgets import Input, Static
 from launcher.runs.watch.possible import Verb
 
 if TYPE_CHECKING:
-    from textual.worker import WorkType
+    from textual.worker import Worker, WorkType
 
     from launcher.runs.watch.reader import RunReader
 
@@ -73,6 +74,7 @@ def run_refusal(action: str, reader: RunReader | None, *, read_only: bool) -> st
 
 
 ResultT = TypeVar("ResultT")
+WorkT = TypeVar("WorkT")
 
 
 class Page(Offers, Screen[ResultT]):
@@ -128,6 +130,17 @@ class Page(Offers, Screen[ResultT]):
         unawaited.
         """
         self.run_worker(cast("WorkType[None]", act), group=group, exclusive=exclusive)
+
+    def run_worker(self, work: WorkType[WorkT], *args: Any, **options: Any) -> Worker[WorkT]:
+        """Runs asynchronous work as Textual does, of `in_worker` and `@work`; it may end while the page closes."""
+        return super().run_worker(partial(self._while_open, work), *args, **options)
+
+    async def _while_open(self, work: Any) -> Any:
+        try:
+            return await work()
+        except NoMatches:  # the widgets of a page that closes go one by one
+            if is_open(self):
+                raise
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in self.FIELD_ACTIONS and isinstance(self.focused, Input):

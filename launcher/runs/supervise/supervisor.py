@@ -141,9 +141,9 @@ class Supervisor:
         """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
         assert self.before is not None
         if self.launch.job is not None or self.launch.follow is not None:
-            self._follow_elsewhere()
             what = "job" if self.launch.job is not None else "log"
             self.events.add(Note(f"the supervisor was killed; another one follows the {what}"))
+            self._follow_elsewhere()
             self._continue_stop()
             return True
         leader = driver_of(self.before, self.id, self.attempt)
@@ -152,9 +152,9 @@ class Supervisor:
             unstarted = Outcome("failed", None, "the supervisor was killed before it started the driver")
             self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # else it was stopped
             return False
-        self._follow(driver.Driver(leader or ProcessId(0, boot="none"), self.id))
         goes = "has ended" if self.late else "continues"
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
+        self._follow(driver.Driver(leader or ProcessId(0, boot="none"), self.id))
         self._continue_stop()
         if self.late:  # a stop of what the driver had left behind
             with self._guard("requests"):
@@ -182,9 +182,9 @@ class Supervisor:
         with self._guard("machine"):
             self.feed.sample()
         if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
-            self._enter("running")
             if (framework := described(self.run.read_info().framework)) is not None:
                 self.events.add(Note(coverage(framework.title, self.feed.monitor.checklist.checks())))
+            self._enter("running")
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
             self.driver.kill()

@@ -131,7 +131,6 @@ class QueueScreen(ListPage[None]):
 
     BINDINGS = KEYS["queue"]
     TABLE = LineTable
-    PARTS = (LineTable, "#heading", "#about")
     EMPTY = " The queue is empty. To add a run, press enter on a preset in the list, then Q."
     DETAIL, DETAIL_ROWS = "about", 4
 
@@ -223,13 +222,12 @@ class QueueScreen(ListPage[None]):
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
-        if self.whole:
-            self._turns = {turn.entry.id: turn for turn in found}
-            if (works := (bool(found), queued.paused())) != self._works:  # the footer paints itself whole
-                self._works = works
-                self.refresh_bindings()
-            self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused())])
-            self.show_list([*self._turns])
+        self._turns = {turn.entry.id: turn for turn in found}
+        if (works := (bool(found), queued.paused())) != self._works:  # the footer paints itself whole
+            self._works = works
+            self.refresh_bindings()
+        self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused())])
+        self.show_list([*self._turns])
 
     def row(self, key: str, columns: int) -> Row:
         return queue_row(self._turns[key], columns)

@@ -51,7 +51,6 @@ class TimeScreen(RunPage):
     PAGE_NAME = "Time"
     LEGENDS = ("Stages",)
     BINDINGS = KEYS["time"]
-    PARTS = (TimeView,)
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
@@ -75,7 +74,7 @@ class TimeScreen(RunPage):
             fresh = await asyncio.to_thread(self.timing.poll, self.reader.state.going)
         finally:
             self._reading = False
-        if fresh and self.whole:
+        if fresh:
             self.show_body()
 
     def show_body(self) -> None:
