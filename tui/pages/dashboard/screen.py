@@ -107,8 +107,6 @@ class DashboardScreen(RunPages):
         """Reads the run in a thread (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
-        if not self.whole:
-            return
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
@@ -153,9 +151,8 @@ class DashboardScreen(RunPages):
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
-        if self.whole:
-            self._show_diagnosis()
-            self._share_rows()
+        self._show_diagnosis()
+        self._share_rows()
 
     def _show_diagnosis(self) -> None:
         reader = self.reader

@@ -17,7 +17,7 @@ from launcher.runs.watch.steps import place_of_step
 from tui.kit.drawing.rows import Row, spread, width
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView
-from tui.kit.page import HIDDEN, is_open
+from tui.kit.page import HIDDEN
 from tui.kit.run_page import RunPage
 from tui.kit.terminal import LARGEST_COPY, copy
 from tui.kit.widgets.lines import Lines
@@ -57,8 +57,7 @@ class LogScreen(RunPage):
     async def _begin(self, line: int) -> None:
         if self.view.pager is not None:
             await asyncio.to_thread(self.view.pager.count)
-            if is_open(self):
-                await self._go(f":{line}")
+            await self._go(f":{line}")
 
     def on_unmount(self) -> None:
         if self._search is not None:
@@ -98,8 +97,7 @@ class LogScreen(RunPage):
     async def _count(self, pager: LogPager) -> None:
         """Counts lines in a thread: a gigabyte takes a second."""
         await asyncio.to_thread(pager.count)
-        if is_open(self):
-            self._show_state()
+        self._show_state()
 
     def on_log_view_moved(self) -> None:
         self._show_state()

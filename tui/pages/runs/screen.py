@@ -90,14 +90,14 @@ class RunsScreen(ListPage[None]):
         live = (run.path for run in self.list.runs if run.state.live)
         newest = self.list.runs[0].path if self.list.runs else None
         wanted = f"{RUN}{self.current or next(live, newest)}"
-        if self.whole and wanted in self.lines.shown:
+        if wanted in self.lines.shown:
             self.table.move_to(wanted)
         await self._read_presets()
         await self._read_scores()
         if not self.list.runs:
             self.lines.welcome, suggested = await asyncio.to_thread(welcome)
             self._fill()
-            if self.whole and (key := f"{PRESET}{suggested}") in self.table.keys:
+            if (key := f"{PRESET}{suggested}") in self.table.keys:
                 self.table.move_to(key)
         self._looking = False
         self.set_interval(POLL, self._poll)
@@ -130,7 +130,7 @@ class RunsScreen(ListPage[None]):
             self.lines.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
-            if known and self.whole:
+            if known:
                 new = [f"{PRESET}{name}" for name in self.presets if name not in known and name not in self._tuned]
                 made = [key for key in new if key in self.table.keys]
                 if len(made) == 1:
@@ -160,24 +160,22 @@ class RunsScreen(ListPage[None]):
         while unread and self.whole:
             shown = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
-            if self.is_active and self.whole:  # below another screen it would repaint that one
+            if self.is_active:  # below another screen it would repaint that one
                 self.table.redraw()
         await self._compare_settings()
         if self.lines.order == "best score first":
             self._fill()
-        elif self.is_active and self.whole:
+        elif self.is_active:
             self.show_detail()
 
     async def _compare_settings(self) -> None:
         """Compares the settings of the runs in sight."""
-        if not self.whole:
-            return
         wanted = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
         compared = [sorted(wanted), self._read]
         if compared != self._compared:
             self._compared = compared
             self.lines.changes = await asyncio.to_thread(self.list.changes, wanted)
-            if self.is_active and self.whole:
+            if self.is_active:
                 self.table.redraw()
 
     def on_listing_moved(self) -> None:
