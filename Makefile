@@ -104,7 +104,7 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
 
 docs-record: setup  # what the commands of the pages print, below them, with those that train the toy; ARGS="howto/fix" selects
 	@$(SCRIPT) tools/page_outputs.py --toy $(ARGS)

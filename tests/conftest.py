@@ -26,6 +26,7 @@ settings.load_profile("test")
 
 # Starting a program, importing torch or drawing a whole screen takes a second of CPU; everything else a hundredth.
 _SLOW_FIXTURES = {"ppo_tui", "verl", "terminals", "tmux", "snap_compare"}
+_TURNS = ("e2e", "xdist_group", "slow")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what `make check` leaves to `make test`; single tests are marked where they stand.
 
-    With `--nightly changed`, tests marked nightly are left out where none of their inputs changed.
+    With `--nightly changed`, tests marked nightly are left out where none of their inputs changed. They run in the
+    order of _TURNS: where the quick ones come last, no worker waits for another at the end.
     """
     for item in items:
         assert isinstance(item, pytest.Function)
@@ -47,6 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if _is_due(item)]
         config.hook.pytest_deselected(items=[item for item in items if not _is_due(item)])
         items[:] = kept
+    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in _TURNS])
 
 
 def _is_due(item: pytest.Item) -> bool:
