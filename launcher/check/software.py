@@ -4,6 +4,7 @@ Every version of veRL is checked against the requirements of its own package met
 """
 
 import contextlib
+import functools
 import http.client
 import os
 import shlex
@@ -198,7 +199,7 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The requirements in the metadata of the installed veRL, with the extra of the engine, and of `PARTNERS`."""
     from packaging.requirements import Requirement
 
-    for name, range_ in wanted(env, use.engine if use.gpu else "").items():
+    for name, range_ in wanted(env.requires, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
         if have is None and name in known_names().packages:
             yield found("SW-2.package", name=name, verl=env.verl, fix=_install(env, f"{name}{range_}"))
@@ -213,14 +214,15 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
             yield found("SW-3.partner", name=asked.name, have=have, other=other, range=range_, fix=fix)
 
 
-def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
-    """The range of versions per package that the installed veRL requires; the ranges of the extra replace others."""
+@functools.cache
+def wanted(requires: tuple[str, ...], extra: str) -> Mapping[str, str]:
+    """The range of versions per package in these requirements of veRL; the ranges of the extra replace others."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     names = {name.lower().replace("_", "-"): name for name in verl_env.PACKAGES}
     extras = ("", extra, "verl-core") if extra else ("",)  # the engines' extras contain that one
     found: dict[str, str] = {}
-    for text in env.requires:
+    for text in requires:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:

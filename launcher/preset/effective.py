@@ -8,6 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -114,7 +115,7 @@ class EffectiveConfig(VerlConfig):
         """Whether this veRL is that version or newer."""
         return defaults.number(self.version) >= defaults.number(version)
 
-    @property
+    @cached_property
     def groups(self) -> tuple[str, ...]:
         """The choices of configuration files among the settings, as Hydra takes them."""
         chosen = ((key, each) for key, each in self.settings.items() if hydra.is_group(key))

@@ -7,16 +7,17 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from commands import call
 from whole_run import whole_run
 
 from launcher.agents.server import AgentServer
-from launcher.agents.tools import Tool, run, tools
+from launcher.agents.tools import Tool, tools
 from launcher.check import checks
 from launcher.core.errors import UserError
 from launcher.preset.files import load
@@ -64,17 +65,12 @@ class Trap:
     @property
     def values(self) -> tuple[str, ...]:
         address = f"127.0.0.1:{self.port}"
-        return str(self.script), "evil_agent.Evil", "evil_agent", f"http://{address}", address
+        return str(self.script), f"{self.script.stem}.Evil", self.script.stem, f"http://{address}", address
 
 
-@pytest.fixture
-def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trap]:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("WANDB_API_KEY", "x")
-    for name in ("TMUX", "PPO_TUI_PYTHON", "HF_HUB_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
-    script, mark = tmp_path / "evil_agent.py", tmp_path / "mark"
+@contextlib.contextmanager
+def set_trap(folder: Path, name: str = "evil_agent") -> Iterator[Trap]:
+    script, mark = folder / f"{name}.py", folder / f"{name}.mark"
     script.write_text(EVIL.format(python=sys.executable, mark=str(mark)))
     script.chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -92,6 +88,18 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trap]:
         server.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trap]:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("WANDB_API_KEY", "x")
+    for name in ("TMUX", "PPO_TUI_PYTHON", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    with set_trap(tmp_path) as found:
+        yield found
+
+
 def keys() -> list[str]:
     """Each preset field and veRL key that takes text, a list or a mapping, with some of Hydra and the environment."""
     tree = defaults.bundled(defaults.NEWEST)
@@ -107,24 +115,25 @@ def keys() -> list[str]:
     return list(dict.fromkeys([*fields, *known, *more, *(f"env.{name}" for name in variables)]))
 
 
-def check(trap: Trap, key: str, value: str, *, static: bool) -> None:
-    """Checks a preset that sets the key, next to what else must be set."""
-    companions = [each for each in COMPANIONS if not each.startswith(f"{key}=")]
+def check(settings: Mapping[str, str], *, static: bool) -> None:
+    """Checks a preset with these settings, next to what else must be set."""
+    companions = [each for each in COMPANIONS if each.partition("=")[0] not in settings]
     with contextlib.suppress(UserError):
-        checks.check(load("toy-cpu", [*companions, f"{key}={value}"]), static=static)
+        checks.check(
+            load("toy-cpu", [*companions, *(f"{key}={value}" for key, value in settings.items())]), static=static
+        )
 
 
-@pytest.mark.parametrize(
-    "which", [pytest.param(NAMES, id="named"), pytest.param("", id="all", marks=pytest.mark.nightly("launcher/check/"))]
-)
+@pytest.mark.parametrize("named", [True, pytest.param(False, marks=pytest.mark.nightly("launcher/check/"))])
 def test_no_field_and_no_key_makes_a_static_check_run_import_or_open_what_it_names(
-    trap: Trap, which: str, monkeypatch: pytest.MonkeyPatch
+    trap: Trap, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("launcher.check.login.of_login", lambda *_: ())  # about the machine alone, and slow
-    for key in filter(re.compile(which).search, keys()):
-        for value in trap.values if ADDRESSES.search(key) else trap.values[:2]:
-            check(trap, key, value, static=True)
-        assert not trap.sprung, key
+    for key in keys():
+        if bool(re.search(NAMES, key)) is named:
+            for value in trap.values if ADDRESSES.search(key) else trap.values[:2]:
+                check({key: value}, static=True)
+            assert not trap.sprung, key
 
 
 @pytest.mark.parametrize("static", [True, False])
@@ -150,29 +159,25 @@ def test_a_static_check_of_a_refused_setting_runs_nothing_either(trap: Trap) -> 
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
+    "settings",
     [
-        ("python", 0),
-        ("reward.path", 0),
-        ("model.external_lib", 2),
-        ("env.WANDB_BASE_URL", 3),
-        *(
-            pytest.param(key, value, marks=pytest.mark.nightly("launcher/check/"))
-            for key, value in (
-                ("data.custom_cls_path", 0),
-                ("trainer.checkpoint_callback_class", 1),
-                ("env.HF_ENDPOINT", 3),
-                ("cluster.address", 4),
-            )
-        ),
+        {"python": 0},
+        {"cluster.address": 4},
+        {
+            **{"reward.path": 0, "data.custom_cls_path": 0, "model.external_lib": 2},
+            **{"trainer.checkpoint_callback_class": 1, "env.WANDB_BASE_URL": 3, "env.HF_ENDPOINT": 3},
+        },
     ],
+    ids=" ".join,
 )
 def test_the_same_settings_spring_the_trap_of_a_whole_check(
-    trap: Trap, key: str, value: int, monkeypatch: pytest.MonkeyPatch
+    trap: Trap, settings: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("launcher.check.cluster_view._LIMIT", 1.0)
-    check(trap, key, trap.values[value], static=False)
-    assert trap.sprung
+    with contextlib.ExitStack() as stack:
+        traps = {key: stack.enter_context(set_trap(tmp_path, f"evil_{n}")) for n, key in enumerate(settings)}
+        check({key: traps[key].values[value] for key, value in settings.items()}, static=False)
+        assert {key for key, each in traps.items() if each.sprung} == settings.keys()
 
 
 def orphan(folder: Path, trap: Trap) -> Path:
@@ -201,7 +206,7 @@ def test_no_free_tool_runs_imports_or_opens_what_it_is_given(trap: Trap, name: s
             given["settings"] = [*COMPANIONS, f"python={trap.script}", f"reward.path={trap.script}"]
         given |= {name: [value] for name in {"key"} & set(tool.options)}
         with contextlib.suppress(UserError):
-            run(tool, given)
+            call(tool.command(given))
         assert not trap.sprung, value
     assert not (elsewhere / "supervisor.log").exists(), "a folder that the caller names got a supervisor"
 

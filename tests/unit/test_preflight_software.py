@@ -238,7 +238,7 @@ def test_this_environment_is_fit_for_the_toy() -> None:
         pytest.skip("veRL is not installed")
     found = list(software.checks(subject(load("toy-cpu"))))
     assert [each for each in found if each.level != "info"] == []
-    wanted = software.wanted(verl_env.probe(sys.executable), "vllm")
+    wanted = software.wanted(verl_env.probe(sys.executable).requires, "vllm")
     assert wanted["vllm"] == "==0.24.0" and wanted["tensordict"].startswith("!=0.9.0")
 
 
