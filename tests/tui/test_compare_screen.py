@@ -192,7 +192,7 @@ async def test_it_fits_any_terminal(make: SimpleNamespace, runs: list[Path], siz
     async with app.run_test(size=size) as pilot:
         await ready(pilot)
         await pilot.press(*([] if size[0] == 250 else ["tab"]), "down", "left")  # there a large screen has one page
-        assert_fits(app, *(["c back"] if size[0] >= 40 else []))
+        assert_fits(app, *(["? help"] if size[0] >= 40 else []))
 
 
 def test_contrasts_fit_any_width() -> None:

@@ -181,8 +181,8 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
             if len(binding.key) == 1 and binding.key in LETTERS.values() and binding.description not in ("", "back"):
                 actions.setdefault(binding.key, set()).add(binding.description)
     several = {key: said for key, said in actions.items() if len(said) > 1}
-    # the page of responses compares them, the log has the cause that the diagnosis names
-    assert several == {"c": {"compare", "other steps"}, "d": {"diagnosis", "cause"}}
+    # the page of responses compares them, the log has the errors that the diagnosis explains
+    assert several == {"c": {"compare", "other steps"}, "d": {"diagnosis", "errors"}}
     assert len({*actions, *moves}) <= 34, "room for pages to come"
 
 

@@ -38,7 +38,7 @@ from tui.kit.widgets.inspector import Inspector
 from tui.kit.widgets.lines import Lines
 from tui.pages.dashboard.memory_line import Memory
 from tui.pages.dashboard.timing_split import TimingSplit
-from tui.pages.machine.devices import DeviceDetail, DeviceList
+from tui.pages.machine.devices import DeviceDetail, DeviceList, chosen_rows
 from tui.pages.machine.screen import DeviceScreen
 
 NO_NVML = "no GPU figures: NVML does not start here (Driver Not Loaded)"
@@ -351,10 +351,9 @@ async def test_the_nodes_of_a_cluster_stand_one_below_the_other(make: SimpleName
 
 
 def test_other_nodes_that_are_not_available_are_told_with_any_device() -> None:
-    detail = DeviceDetail()
-    detail.device = GpuSample(0, used=GIB, total=2 * GIB)
-    detail.sample = MachineSample(0.0, away="the other nodes are not available: no dashboard")
-    assert "other nodes are not available: no dashboard" in texts(detail.draw(80, 6))[-1]
+    away = MachineSample(0.0, away="the other nodes are not available: no dashboard")
+    rows = chosen_rows(GpuSample(0, used=GIB, total=2 * GIB), away, 80, 7, on_cpu=False, ended=True)
+    assert "other nodes are not available: no dashboard" in texts(rows)[-2] and "last sample" in texts(rows)[-1]
 
 
 async def test_a_wide_page_inspects_the_chosen_device(make: SimpleNamespace) -> None:

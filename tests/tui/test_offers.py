@@ -1,5 +1,6 @@
 """Keys that cannot work now: the footer leaves them out, the help and a press give the reason."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +11,12 @@ from pilots import message, until
 from textual.app import App
 from textual.widgets import Static
 
+from launcher.record import queued
+from launcher.record.queued import Queued
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.page import Offers
 from tui.kit.widgets.key_bar import KeyBar
+from tui.pages.compare.screen import CompareScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.help.screen import LEGENDS, HelpScreen, HelpText
 from tui.pages.log.screen import LogScreen
@@ -63,6 +67,53 @@ async def test_the_log_says_what_n_needs(make: SimpleNamespace, stopped: Path) -
         for key in "nN":
             await pilot.press(key)
             await until(pilot, lambda: message(app) == "Search first (/)")
+
+
+def first(app: App[Any], count: int = 1) -> list[str]:
+    return app.screen.query_one(KeyBar).labels[:count]
+
+
+async def test_the_footer_of_a_failed_run_begins_with_its_cause(make: SimpleNamespace) -> None:
+    app = make.app(make.run(attempts=[make.recorded(20)], state=make.ended("failed", error="RuntimeError: x")))
+    async with app.run_test(size=HOME) as pilot:
+        await open_run(pilot)
+        await until(pilot, lambda: first(app) == ["diagnosis"])
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LogScreen) and first(app) == ["cause"])
+
+
+@pytest.mark.parametrize("page", ["", "c"])
+async def test_the_footer_begins_with_the_keys_of_the_cursor(make: SimpleNamespace, stopped: Path, page: str) -> None:
+    make.run(hex_id="b1", attempts=[make.recorded(62)], state=make.ended("stopped"), preset={})
+    app = make.app(stopped)
+    async with app.run_test(size=HOME) as pilot:
+        await open_run(pilot)
+        if page:
+            await pilot.press(page)
+            await until(pilot, lambda: isinstance(app.screen, CompareScreen) and len(app.screen.runs) == 2)
+        before = first(app, 20)
+        assert "close cursor" not in before
+        await pilot.press("left")
+        await until(pilot, lambda: {"move", "close cursor"} <= {*first(app, 3)})
+        await pilot.press("escape")
+        await until(pilot, lambda: first(app, 20) == before)
+
+
+async def test_the_footer_of_the_queue_says_what_space_does_now(make: SimpleNamespace) -> None:
+    for id, state in (("0a-run", {}), ("0b-paused", {"paused": True}), ("0c-skipped", {"skipped": "no model"})):
+        Queued(id, "x", {}, os.uname().nodename, needs=1, place=ord(id[1]), added=make.start, **state).save()
+    queued.pause(on=True)
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("Q")
+        await until(pilot, lambda: first(app) == ["resume the queue"])
+        await pilot.press("down")
+        await until(pilot, lambda: first(app, 2) == ["resume the queue", "resume"])
+        await pilot.press("down")
+        await until(pilot, lambda: first(app, 2) == ["resume the queue", "try again"])
+        await pilot.press("up", "up")
+        await until(pilot, lambda: "pause" in first(app, 9) and first(app) == ["resume the queue"])
 
 
 async def test_an_empty_queue_says_what_it_is_for(make: SimpleNamespace) -> None:

@@ -21,7 +21,7 @@ async def test_the_dashboard_shows_the_link_and_copies_it(make: SimpleNamespace)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert drawn(app, TrackerLine).split() == ["wandb", LINK, "+1"]
+        assert drawn(app, TrackerLine).split() == ["wandb", LINK, "a", "k", "copies", "it", "·", "+1"]
         await pilot.press("a", "k")
         await pilot.pause()
         assert app.clipboard == LINK and f"Copied: wandb {LINK}" in message(app)

@@ -1,7 +1,7 @@
 """The base of every screen with charts: all share one view, which keys move."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +68,9 @@ class ChartScreen(Page[None]):
         """Shows all charts through the lens."""
         raise NotImplementedError
 
+    def called_for(self) -> Mapping[str, str]:
+        return {"point(-1)": "move", "back": "close cursor"} if self.lens.view.cursor is not None else {}
+
     def drop_cursor(self) -> bool:
         """Removes the cursor. Returns whether there was one."""
         if self.lens.view.cursor is None:
@@ -92,6 +95,7 @@ class ChartScreen(Page[None]):
         legend = marks_legend(mark for chart in self.query(MetricChart) if chart.display for mark in chart.plot.seen)
         legend = legend if roomy else []
         self.query_one(ViewLine).show(words, cursor, legend)
+        self.update_footer()
 
     def action_zoom(self, factor: float) -> None:
         if found := self._moving():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
@@ -91,6 +92,17 @@ class Page(Offers, Screen[ResultT]):
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
     PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
+    _called: Mapping[str, str] = MappingProxyType({})  # as the footer shows it
+
+    def called_for(self) -> Mapping[str, str]:
+        """The actions that the state calls for, with their labels: the footer begins with them."""
+        return {}
+
+    def update_footer(self) -> None:
+        """Shows the keys again if the state calls for others; the footer paints itself whole."""
+        if (called := self.called_for()) != self._called:
+            self._called = called
+            self.refresh_bindings()
 
     @property
     def whole(self) -> bool:

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from textual import events
 
 from tui.kit.drawing.rows import Row
+from tui.kit.page import Page
 from tui.kit.widgets.painted import Painted
 
 _HELP = "question_mark"
@@ -19,9 +20,9 @@ class _Key(NamedTuple):
 
 
 class KeyBar(Painted):
-    """` q quit ? help`: the visible bindings that work now, as many as fit; a click presses one. The key of the help
-    always fits, as the help lists all others. Textual's Footer mounts a widget per key, which took a sixth of the time
-    to open a page.
+    """` q quit ? help`: the visible bindings that work now, as many as fit, first those that the state of the page
+    calls for; a click presses one. The key of the help always fits, as the help lists all others. Textual's Footer
+    mounts a widget per key, which took a sixth of the time to open a page.
     """
 
     _keys: tuple[_Key, ...] = ()
@@ -32,11 +33,12 @@ class KeyBar(Painted):
 
     def _update(self) -> None:
         shown: dict[str, _Key] = {}  # by action: of several keys the first
+        called = self.screen.called_for() if isinstance(self.screen, Page) else {}
         for _, binding, works, _ in self.screen.active_bindings.values():
-            if binding.show and works:
-                key = _Key(binding.key, self.app.get_key_display(binding), binding.description)
-                shown.setdefault(binding.action, key)
-        self._keys = tuple(shown.values())
+            label = called.get(binding.action, binding.description if binding.show else "")
+            if label and works:
+                shown.setdefault(binding.action, _Key(binding.key, self.app.get_key_display(binding), label))
+        self._keys = (*(shown.pop(action) for action in called if action in shown), *shown.values())
         self.redraw()
 
     @property

@@ -1,7 +1,7 @@
 """Two to eight runs in the same charts, which is better, and the settings in which they differ."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +133,13 @@ class CompareScreen(ChartScreen):
     def refusal(self, action: str) -> str | None:
         return "both are on the screen" if action == "page" and self.has_class("-tall") else None
 
+    def called_for(self) -> Mapping[str, str]:
+        pages = {"page": "charts" if self.has_class("-settings") else "results"}
+        return pages if self.lens.view.cursor is None else {**pages, "point(-1)": "move", "leave": "close cursor"}
+
     def action_page(self) -> None:
         self.toggle_class("-settings")
+        self.update_footer()
 
     def action_leave(self) -> None:
         if self.drop_cursor():

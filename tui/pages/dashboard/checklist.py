@@ -34,6 +34,7 @@ class Checklist(Painted):
     checks: Sequence[Check] = ()
     known = False  # whether they have been read
     cursor: str | None = None  # the rule that was chosen; None: nobody chose
+    hints = True  # whether it names its keys
 
     @property
     def chosen(self) -> str | None:
@@ -81,7 +82,7 @@ class Checklist(Painted):
         rest = summary([*judged[:first], *judged[first + room :], *others])
         if not rest or len(drawn) >= rows:
             return drawn
-        hinted = columns >= _BOTH and len(rest) + len(HINT) + 5 <= columns
+        hinted = self.hints and columns >= _BOTH and len(rest) + len(HINT) + 5 <= columns
         return [*drawn, spread([(f"   {rest}", "dim")], [(HINT, "dim")] if hinted else [], columns)]
 
 

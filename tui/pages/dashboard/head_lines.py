@@ -11,12 +11,14 @@ from launcher.runs.watch.history import Missed
 from launcher.runs.watch.startup import Startup
 from tui.kit.drawing.glyphs import BAR, BAR_HALF, BAR_REST
 from tui.kit.drawing.rows import Row, crop, paragraph, spread, width
+from tui.kit.keys import LETTERS, MENU
 from tui.kit.page import HIDDEN
 from tui.kit.run_words import level_sign, notice, state_words
 from tui.kit.widgets.painted import Grown, Painted
 from tui.pages.dashboard.startup import startup_sentence
 
 _LEAST_BAR = 6
+_COPIES = f"{LETTERS['actions']} {MENU['dashboard.tracker']} copies it"
 
 
 class ProgressLine(Painted):
@@ -80,10 +82,6 @@ class AwayPanel(Painted):
         self.set_class(missed is None, HIDDEN)
         self.refresh(layout=True)
 
-    @property
-    def open(self) -> bool:
-        return self.missed is not None
-
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self.draw(width, 1 + (MANY if viewport.height >= _HIGH else FEW)))
 
@@ -103,9 +101,8 @@ class AwayPanel(Painted):
 
 
 class TrackerLine(Grown):
-    """The trackers of the run, one line each: an address, or a command, and how many have no line.
-
-    Hidden without a tracker, and on a low screen.
+    """The trackers of the run, one line each: an address or a command; the keys that copy the first, and how many more
+    there are. Hidden without a tracker, and on a low screen.
     """
 
     trackers: tuple[TrackedRun, ...] = ()
@@ -117,8 +114,9 @@ class TrackerLine(Grown):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         drawn = [crop([(f" {clean(each.words)}", "dim")], columns) for each in self.trackers[:rows]]
-        if drawn and (more := len(self.trackers) - len(drawn)):
-            drawn[-1] = spread(drawn[-1], [(f"+{more} ", "dim")], columns)
+        if drawn:
+            more = len(self.trackers) - len(drawn)
+            drawn[0] = spread(drawn[0], [(f"{_COPIES}{f' · +{more}' if more else ''} ", "dim")], columns)
         return drawn
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from textual.screen import ModalScreen
 
 from launcher.metrics.names import pinned
 from launcher.record.state import RunState
+from launcher.runs.watch.history import Missed
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charted import HEIGHTS, ViewLine
 from tui.kit.charts.run_charts import RunCharts
@@ -60,6 +62,7 @@ class DashboardScreen(RunPages):
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)
         self.attention: Attention | None = None
+        self._missed: Missed | None = None  # what happened while nobody looked, until it is closed
         self.charts: RunCharts | None = None
         self._was_roomy = False
         self._refused: object = None  # which keys do not work
@@ -110,12 +113,25 @@ class DashboardScreen(RunPages):
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
-        self.query_one(AwayPanel).show(self.attention.missed, time.time())
-        self._share_rows()
+        self._show_missed(self.attention.missed)
         self.attention.update()
         self._read.set()
         self.set_interval(POLL, self._poll)
         await self._explain()
+
+    def _show_missed(self, missed: Missed | None) -> None:
+        self._missed = missed
+        self.query_one(AwayPanel).show(missed, time.time())
+        checklist = self.query_one(Checklist)
+        checklist.hints = missed is None
+        checklist.redraw()
+        self._share_rows()
+        self.update_footer()
+
+    def called_for(self) -> Mapping[str, str]:
+        if self._missed is not None:
+            return {"explain": "list events", "back": "close"}
+        return super().called_for() or ({"diagnosis": "diagnosis"} if self.has_class("-diagnosed") else {})
 
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
@@ -164,6 +180,7 @@ class DashboardScreen(RunPages):
         if refused != self._refused:  # the footer paints itself whole
             self._refused = refused
             self.refresh_bindings()
+        self.update_footer()
 
     def on_resize(self) -> None:
         if self.app.size != self._charted_size:
@@ -334,10 +351,9 @@ class DashboardScreen(RunPages):
 
     def action_back(self) -> None:
         """Goes one step back: closes the missed events, else removes the cursor or the chosen check, else leaves."""
-        panel, checklist = self.query_one(AwayPanel), self.query_one(Checklist)
-        if panel.missed is not None:
-            panel.show(None, 0.0)
-            self._share_rows()
+        checklist = self.query_one(Checklist)
+        if self._missed is not None:
+            self._show_missed(None)
         elif not self.drop_cursor() and not checklist.leave():
             diagnosis = self.query_one(DiagnosisPanel)
             if diagnosis.cursor is None:
@@ -352,7 +368,7 @@ class DashboardScreen(RunPages):
     def action_explain(self) -> None:
         checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)
         rule = checks.chosen
-        if self.query_one(AwayPanel).missed is not None:
+        if self._missed is not None:
             self.action_back()
             self.action_show("events")
         elif panel.found is not None and checks.cursor is None:

@@ -23,7 +23,7 @@ _QUOTED = 2  # rows of a line of the log
 _REST = 6  # rows of the page without its entries
 _READING = "Reading the log …"
 _NO_ERROR = "No error in the log. This page explains why a run failed or hangs, with what to try."
-LEGEND = " e  open the preset editor at the fix    T  try it"
+LEGEND, TRY = " e  open the preset editor at the fix", "    T  try it"
 
 
 class DiagnosisScreen(ItemsPage):
@@ -56,7 +56,8 @@ class DiagnosisScreen(ItemsPage):
             if len(shown) == len(problem.offers) + 1 > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
-        legend: list[Row] = [[(LEGEND, "dim")]] if any(offer.field for offer in problem.offers) else []
+        keys = LEGEND if self.refusal("try_fix") else LEGEND + TRY
+        legend: list[Row] = [[(keys, "dim")]] if any(offer.field for offer in problem.offers) else []
         return [*shown, Item(None, [*gap, *legend, *(reference(self.topic) if self.topic else [])])]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:

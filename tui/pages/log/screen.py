@@ -1,6 +1,7 @@
 """The console of a run, full screen: follow, search, go to errors and steps."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from textual import work
@@ -130,6 +131,9 @@ class LogScreen(RunPage):
         if action == "attempt" and len(self.reader.dir.attempt_numbers()) < 2:
             return "the run has one attempt"
         return None
+
+    def called_for(self) -> Mapping[str, str]:
+        return {"cause": "cause"} if self.reader.state.failed else {}
 
     def action_ask(self, what: str) -> None:
         prompt = self.query_one("#log-prompt", Input)
@@ -347,5 +351,6 @@ class LogScreen(RunPage):
         number = view.pager.number_at(view.chosen.offset)
         if number is not None:
             words.append(f"line {number:,}")
-        words.append("following" if view.following else f"{100 * view.chosen.end / max(view.pager.size, 1):.0f} %")
+        end = "following" if self.reader.state.going else "end"
+        words.append(end if view.following else f"{100 * view.chosen.end / max(view.pager.size, 1):.0f} %")
         return words

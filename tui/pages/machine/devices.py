@@ -1,6 +1,6 @@
 """The GPUs and the host: a line each with a cursor, and the chosen one in detail."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from launcher.record.machine import MachineSample
 from tui.kit.drawing.glyphs import CURSOR
@@ -14,6 +14,7 @@ _NO_SAMPLES = (
     "GPUs and host memory are listed here. There are no samples of this run: ppo-tui records one per second while it "
     "supervises a run. The chart shows what veRL logged."
 )
+ENDED = "The run has ended: these are the values of its last sample."
 
 
 class DeviceList(Listing, Grown):
@@ -50,26 +51,28 @@ class DeviceList(Listing, Grown):
 
 
 def chosen_rows(
-    device: Device | None, sample: MachineSample | None, columns: int, rows: int, *, on_cpu: bool
+    device: Device | None, sample: MachineSample | None, columns: int, rows: int, *, on_cpu: bool, ended: bool
 ) -> list[Row]:
-    """The chosen device in at most so many rows: its memory, its state, who holds it, and what is missing."""
+    """The chosen device in at most so many rows: its memory, its state, who holds it, and what is missing.
+
+    For a run `on_cpu`, GPU metrics are not reported as missing.
+    """
     if device is None or sample is None:
         return []
-    away = paragraph(sample.away or "", "dim", columns, indent=2)
-    return detail_rows(device, columns, rows - len(away), None if on_cpu else sample.missing, sample) + away
+    notes = (sample.away or "", ENDED if ended else "")
+    below = [row for note in notes for row in paragraph(note, "dim", columns, indent=2)]
+    return detail_rows(device, columns, rows - len(below), None if on_cpu else sample.missing, sample) + below
 
 
 class DeviceDetail(Grown):
     """As high as its content, if there is room."""
 
-    device: Device | None = None
-    sample: MachineSample | None = None
-    on_cpu = False
+    detail: Callable[[int, int], list[Row]] | None = None
 
-    def show(self, device: Device | None, sample: MachineSample | None, *, on_cpu: bool) -> None:
-        """Replaces the device; for a run `on_cpu`, GPU metrics are not reported as missing."""
-        self.device, self.sample, self.on_cpu = device, sample, on_cpu
+    def show(self, detail: Callable[[int, int], list[Row]]) -> None:
+        """Replaces the content, which `detail` draws in so many columns and rows."""
+        self.detail = detail
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        return chosen_rows(self.device, self.sample, columns, rows, on_cpu=self.on_cpu)
+        return self.detail(columns, rows) if self.detail is not None else []

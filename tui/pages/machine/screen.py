@@ -9,6 +9,7 @@ from launcher.metrics.store import SeriesStore
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.memory_charts import look, memory_plot, util_plot
 from tui.kit.drawing.plot import Plot
+from tui.kit.drawing.rows import Row
 from tui.kit.keys import KEYS
 from tui.kit.memory_rows import devices
 from tui.kit.page import HIDDEN
@@ -63,9 +64,12 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
         return [look(plot, self.lens, store, self.charted()[1]) for plot in found]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        reader = self.reader
-        rows = chosen_rows(self.listed.chosen, reader.machine.latest, columns, _ALL, on_cpu=reader.head.on_cpu)
-        return Inspection(charts=self.plots(), rows=rows)
+        return Inspection(charts=self.plots(), rows=self._detail(columns, _ALL))
+
+    def _detail(self, columns: int, rows: int) -> list[Row]:
+        reader, chosen = self.reader, self.listed.chosen
+        ended = not reader.state.going
+        return chosen_rows(chosen, reader.machine.latest, columns, rows, on_cpu=reader.head.on_cpu, ended=ended)
 
     def show_charts(self) -> None:
         box = self.query_one("#memory-charts")
@@ -81,10 +85,8 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
         self.query_one("#util-chart").set_class(len(plots) == 1, HIDDEN)
 
     def show_body(self) -> None:
-        reader = self.reader
-        latest = reader.machine.latest
-        self.listed.show(devices(latest))
-        self.query_one(DeviceDetail).show(self.listed.chosen, latest, on_cpu=reader.head.on_cpu)
+        self.listed.show(devices(self.reader.machine.latest))
+        self.query_one(DeviceDetail).show(self._detail)
         self.show_charts()
         self.show_view()
 

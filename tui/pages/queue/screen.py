@@ -138,7 +138,6 @@ class QueueScreen(ListPage[None]):
         super().__init__()
         self.read_only = read_only
         self._turns: dict[str, Turn] = {}
-        self._works = (False, False)  # there are entries, the queue is paused
 
     def compose(self) -> ComposeResult:
         yield Lines([queue_heading([], paused=False)], id="heading")
@@ -157,6 +156,18 @@ class QueueScreen(ListPage[None]):
             return "the queue is paused; press * to resume it"
         needs_entry = action == "open" or (changes and action != "pause_all")
         return "the queue is empty" if needs_entry and not self._turns else None
+
+    def called_for(self) -> Mapping[str, str]:
+        turn, called = self._chosen, dict[str, str]()
+        if queued.paused():
+            called["pause_all"] = "resume the queue"
+        if turn is not None and not turn.entry.waits:
+            called["pause"] = "resume" if turn.entry.paused else "try again"
+        return called
+
+    def on_listing_moved(self) -> None:
+        super().on_listing_moved()
+        self.update_footer()
 
     def action_open(self) -> None:
         if self._chosen is not None:
@@ -223,11 +234,9 @@ class QueueScreen(ListPage[None]):
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
         self._turns = {turn.entry.id: turn for turn in found}
-        if (works := (bool(found), queued.paused())) != self._works:  # the footer paints itself whole
-            self._works = works
-            self.refresh_bindings()
         self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused())])
         self.show_list([*self._turns])
+        self.update_footer()
 
     def row(self, key: str, columns: int) -> Row:
         return queue_row(self._turns[key], columns)
