@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from corpus import machine
 
 from launcher.check import loading, reward, row_rules, worker
 from launcher.check.checks import report
+from launcher.check.finding import Finding
 from launcher.check.subject import subject
 from launcher.preset.files import load
 
@@ -23,6 +25,10 @@ def ask(*items: dict[str, Any]) -> list[str | None]:
     request = {"items": items, "path": []}
     reply = worker.ask(sys.executable, "load_names", request, timeout=300, env={"HF_HUB_OFFLINE": "1"})
     return [found["error"] for found in reply["loaded"]]
+
+
+def found(*settings: str) -> list[Finding]:
+    return list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
 
 
 def changed(model: Path, to: Path, **config: Any) -> dict[str, Any]:
@@ -39,73 +45,70 @@ def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tm
     half = tmp_path / "half"
     shutil.copytree(model, half)
     (half / "tokenizer.json").write_text((model / "tokenizer.json").read_text()[:2000])
-    good, unknown, wide, deep, cut = ask(
+    (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
+    rows = {"file": str(tmp_path / "rows.py"), "name": "Rows", "base": "builtins.object"}
+    good, unknown, wide, deep, cut, takes, refuses = ask(
         changed(model, tmp_path / "good"),
         changed(model, tmp_path / "unknown", model_type="qwen99"),
         changed(model, tmp_path / "wide", hidden_size=128),
         changed(model, tmp_path / "deep", num_hidden_layers=9),
         {"tokenizer": str(half), "trust": False},
+        {**rows, "given": ["files"]},
+        {**rows, "given": ["data_files", "config"]},
     )
-    assert good is None
+    assert good is None and takes is None and "data_files" in str(refuses)
     assert "qwen99" in str(unknown) and "shape" in str(wide) and "num_hidden_layers" in str(deep) and "JSON" in str(cut)
 
 
 @nightly
-def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
-    (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own function loads the tools")
+def test_classes_and_modules_behind_names_are_loaded(tmp_path: Path):
     bare = "class Bare:\n    def __init__(self, config, tokenizer, **more): ...\n"
     (tmp_path / "score.py").write_text(f"{bare}class Mine(Bare):\n    async def run_single(self, data): ...\n")
-    manager = "reward.reward_manager"
-    right = [f"{manager}.source=importlib", f"{manager}.module.path={tmp_path / 'score.py'}", f"{manager}.name=Mine"]
-    assert not list(loading.checks(subject(load("toy-cpu", right), on=machine("1x24"))))
-    (lacks,) = loading.checks(subject(load("toy-cpu", [*right, f"{manager}.name=Bare"]), on=machine("1x24")))
-    assert lacks.id == "LOAD-1" and "its method run_single" in lacks.message
-    settings = [
-        "actor_rollout_ref.model.external_lib=nosuch_module",
-        f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}",
-        "trainer.v1.sampler.custom_sampler.name=Rowz",
-        "actor.optimizer_impl=torch.optm",
-    ]
-    found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
-    assert [each.id for each in found] == ["LOAD-1"] * 3
-    assert "nosuch_module" in found[0].message and "did you mean 'Rows'" in found[1].message
-    assert "torch.optm.AdamW" in found[2].message
-    named = {"file": str(tmp_path / "rows.py"), "name": "Rows", "base": "builtins.object"}
-    none, given = ask({**named, "given": ["files"]}, {**named, "given": ["data_files", "config"]})
-    assert none is None and "data_files" in str(given)
-
-
-@nightly
-@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own function loads the tools")
-def test_classes_behind_names_of_callbacks_agent_loops_and_tools_are_loaded(tmp_path: Path):
     loop = "verl.experimental.agent_loop.single_turn_agent_loop"
     (tmp_path / "loops.yaml").write_text(
         f"- {{name: good, _target_: {loop}.SingleTurnAgentLoop}}\n- {{name: bad, _target_: {loop}.Nosuch}}\n"
     )
     (tmp_path / "tools.yaml").write_text("tools: [{class_name: nosuch.Tool, config: {type: native}}]\n")
     (tmp_path / "tools.py").write_text("from verl.tools.function_tool import function_tool\n")
-    loops = f"rollout.agent_loop_config_path={tmp_path / 'loops.yaml'}"
-
-    def found(*settings: str) -> list[str]:
-        return [each.message for each in loading.checks(subject(load("toy-cpu", settings), on=machine("1x24")))]
-
-    assert found(loops, "rollout.agent_loop=good", f"rollout.function_tool_path={tmp_path / 'tools.py'}") == []
-    (takes,) = found("trainer.checkpoint_callback_class=json.JSONDecoder")
-    assert "veRL passes it config" in takes
-    bad = "trainer.checkpoint_callback_class=json.Nosuch"
-    callback, of_loop, tools = found(
-        loops, "rollout.agent_loop=bad", bad, f"rollout.tool_config_path={tmp_path / 'tools.yaml'}"
-    )
-    assert "json.Nosuch cannot be loaded" in callback and "Nosuch" in of_loop and "nosuch" in tools
     (tmp_path / "router.yaml").write_text("router_class: json.Nosuch\n")
-    backend = "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module=nosuch_module"
-    module, router = found(f"actor_rollout_ref.rollout.router_config_path={tmp_path / 'router.yaml'}", backend)
-    assert "nosuch_module cannot be imported" in module and "json.Nosuch cannot be loaded" in router
+    (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
+    manager = "reward.reward_manager"
+    both = (
+        *(f"{manager}.source=importlib", f"{manager}.module.path={tmp_path / 'score.py'}"),
+        f"rollout.agent_loop_config_path={tmp_path / 'loops.yaml'}",
+    )
+    right = [f"{manager}.name=Mine", "rollout.agent_loop=good", f"rollout.function_tool_path={tmp_path / 'tools.py'}"]
+    wrong = {
+        "actor_rollout_ref.model.external_lib=nosuch_module": "nosuch_module",
+        f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}": "did you mean 'Rows'",
+        "actor.optimizer_impl=torch.optm": "torch.optm.AdamW",
+        "trainer.checkpoint_callback_class=json.JSONDecoder": "veRL passes it config",
+        "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module=no_engine": "no_engine cannot be imported",
+        f"actor_rollout_ref.rollout.router_config_path={tmp_path / 'router.yaml'}": "json.Nosuch cannot be loaded",
+    }
+    _told(found(*both, *right, *wrong, "trainer.v1.sampler.custom_sampler.name=Rowz"), *wrong.values())
+    wrong = {
+        f"{manager}.name=Bare": "its method run_single",
+        "rollout.agent_loop=bad": "single_turn_agent_loop.Nosuch cannot be loaded",
+        "trainer.checkpoint_callback_class=json.Nosuch": "json.Nosuch cannot be loaded",
+        f"rollout.tool_config_path={tmp_path / 'tools.yaml'}": "nosuch",
+    }
+    _told(found(*both, *wrong), *wrong.values())
+
+
+def _told(found: list[Finding], *texts: str) -> None:
+    """Each text is in a finding of its own."""
+    assert len(found) == len(texts) and {each.id for each in found} == {"LOAD-1"}
+    assert all(any(text in each.message for each in found) for text in texts)
 
 
 @nightly
-@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="derives from veRL's data set")
-def test_rows_of_a_data_set_of_the_users_own_have_a_prompt(toy_build: Any, tmp_path: Path):
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own classes are made")
+def test_what_an_optimizer_a_class_of_veRL_or_an_agent_loop_refuses_is_told_and_rows_without_a_prompt(
+    toy_build: Any, tmp_path: Path
+):
+    (tmp_path / "loops.yaml").write_text("- {name: mine, _target_: json.JSONDecoder}\n")
     (tmp_path / "rows.py").write_text(
         "from verl.utils.dataset.rl_dataset import RLHFDataset\n\n\n"
         "class Good(RLHFDataset):\n    pass\n\n\n"
@@ -113,42 +116,25 @@ def test_rows_of_a_data_set_of_the_users_own_have_a_prompt(toy_build: Any, tmp_p
         "    def __getitem__(self, item):\n"
         "        return {k: v for k, v in super().__getitem__(item).items() if k != 'raw_prompt'}\n"
     )
-    toy = toy_build.cache / "toy"
-    files = [f"data.train={toy / 'data' / 'train.parquet'}", f"model.path={toy / 'model'}"]
-    for name, said in (("Good", []), ("Bare", ["LOAD-1"])):
-        settings = [*files, f"data.custom_cls_path={tmp_path / 'rows.py'}", f"data.custom_cls_name={name}"]
-        found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
-        assert [each.id for each in found] == said and all("raw_prompt" in each.message for each in found)
-
-
-@nightly
-@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own classes are made")
-def test_values_that_an_optimizer_or_a_class_of_veRL_refuses_are_told(tmp_path: Path):
-    block = "actor_rollout_ref.actor.optim.override_optimizer_config"
-    settings = [
+    toy, block = toy_build.cache / "toy", "actor_rollout_ref.actor.optim.override_optimizer_config"
+    both = [
+        *(f"data.train={toy / 'data' / 'train.parquet'}", f"model.path={toy / 'model'}"),
+        f"data.custom_cls_path={tmp_path / 'rows.py'}",
+    ]
+    wrong = found(
+        *both,
+        "data.custom_cls_name=Bare",
+        *("rollout.agent_loop=mine", f"rollout.agent_loop_config_path={tmp_path / 'loops.yaml'}"),
         f"{block}={{eps: -1.0}}",
         "actor_rollout_ref.actor.profiler.tool_config.torch.contents=[gpu]",
         "global_profiler.global_tool_config.torch_memory.stack_depth=0",
-    ]
-    found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
-    assert [each.id for each in found][:2] == ["LOAD-2", "LOAD-4"] and {each.id for each in found[1:]} == {"LOAD-4"}
-    said = " ".join(each.message for each in found)
-    assert "Invalid epsilon" in said and "gets gpu" in said and "stack_depth must be positive" in said
+    )
+    assert Counter(each.id for each in wrong) == {"LOAD-1": 2, "LOAD-2": 1, "LOAD-4": 2}
+    said = " ".join(each.message for each in wrong)
+    for text in ("raw_prompt", "json.JSONDecoder", "Invalid epsilon", "gets gpu", "stack_depth must be positive"):
+        assert text in said
     right = [f"{block}={{eps: 1.0e-5}}", "actor_rollout_ref.actor.profiler.tool_config.torch.contents=[cpu]"]
-    assert not list(loading.checks(subject(load("toy-cpu", right), on=machine("1x24"))))
-
-
-@nightly
-@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own agent loop takes them")
-def test_an_agent_loop_takes_what_veRL_passes(tmp_path: Path):
-    file = tmp_path / "loops.yaml"
-    for target, wrong in (
-        ("json.JSONDecoder", True),
-        ("verl.experimental.agent_loop.single_turn_agent_loop.SingleTurnAgentLoop", False),
-    ):
-        file.write_text(f"- {{name: mine, _target_: {target}}}\n")
-        settings = ["rollout.agent_loop=mine", f"rollout.agent_loop_config_path={file}"]
-        assert bool(list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))) == wrong
+    assert not found(*both, "data.custom_cls_name=Good", *right)
 
 
 def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
