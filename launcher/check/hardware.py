@@ -6,10 +6,12 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from launcher.check.finding import Finding, Level, Words, found
+from launcher.check import hub
+from launcher.check.finding import Finding, Level, Words, found, setting
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
@@ -18,10 +20,14 @@ from launcher.core.tables import read_tables
 from launcher.estimate.memory import estimate
 from launcher.machine.capacity import Machine
 from launcher.machine.sampler import Sampler
+from launcher.preset.flow import flow, rows_of
+from launcher.preset.settle import shown_name
 from launcher.verl import env as verl_env
+from launcher.verl.config import CRITIC_PATH, ENGINE, MODEL_PATH, ROLLOUT
 
 SHM = Path("/dev/shm")
 FILES_WANTED, FILES_NEEDED = 65_536, 4_096
+_MANY = 10  # checkpoints of a run whose steps are unknown and that keeps all
 PROCESSES = 4_096  # and threads: each of Ray's workers has dozens
 SOCKET_PATH = 107  # bytes of a unix socket's path
 SOCKET = "/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"
@@ -38,7 +44,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     yield from limits(subject.gpus > 1)
     yield from ray_folder(subject.env)
     if not subject.joins_cluster:
-        yield from folders(subject.env, loads=not subject.get("data.custom_cls.path"), compiles=not subject.on_cpu)
+        yield from folders(subject.env, written(subject))
 
 
 def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
@@ -112,22 +118,26 @@ def _dotted(number: int) -> str:
 
 
 def checkpoints(subject: Subject) -> Iterator[Finding]:
-    """Room for the checkpoints that the run keeps, and for one more while it is written."""
+    """Room for the checkpoints that are on the disk at a time, the best ones included."""
     every = subject.get("trainer.save_freq", -1)
     estimated = estimate(subject)
     if not isinstance(every, int) or every < 1 or estimated is None:
         return
     models = [model for model in (estimated.plan.actor, estimated.plan.critic) if model]
     one = sum(model.parameters * model.element + 8 * model.trainable for model in models)
-    kept = subject.get("trainer.max_actor_ckpt_to_keep")
-    count = kept + 1 if isinstance(kept, int) else 10
+    most, best = subject.most_checkpoints, subject.loaded.preset.trainer.keep_best or 0
+    saves = flow(subject, rows_of(subject.get("data.train_files"))).checkpoints
+    at_once = min(filter(None, (saves, most and most + best)), default=None)
     free = _free(paths.runs_dir())
-    if free is None or free > count * one:
+    if free is None or free >= (at_once or _MANY) * one:
         return
-    keeps = f"{count - 1} are kept while one more is written" if isinstance(kept, int) else "all of them are kept"
+    room = free // one - best
+    fewer = replace(setting(dict.fromkeys(map(shown_name, subject.keeps), room)), alternative=True)
+    keeps = f"all {at_once or 'of them'} are kept" if most is None else f"{at_once} are on the disk at a time"
     level: Level = "error" if free < one else "warning"
     words: Words = {"one": amount(one), "keeps": keeps, "free": amount(free), "folder": paths.runs_dir()}
-    yield found("HW-5.checkpoints", **words, level=level)
+    short = found("HW-5.checkpoints", **words, level=level, keys=["trainer.save_freq", *subject.keeps])
+    yield replace(short, fixes=(*short.fixes, fewer)) if room > 1 else short
 
 
 def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
@@ -168,9 +178,24 @@ def ray_folder(env: Mapping[str, str]) -> Iterator[Finding]:
             yield found("HW-9.full", folder=sessions.parent, free=amount(usage.free))
 
 
-def folders(env: Mapping[str, str], *, loads: bool, compiles: bool) -> Iterator[Finding]:
-    """HW-10: what a run writes to. `loads`: veRL's own dataset reads the data; `compiles`: Triton makes kernels."""
-    places = {kind: _place(kind, env) for kind, used in (("data", loads), ("kernels", compiles), ("ray", True)) if used}
+def written(subject: Subject) -> Iterator[str]:
+    """The kinds of folders.toml that a run writes to: datasets by veRL's own class, what Triton and vLLM compile."""
+    named = "compilation_config" in subject.names_below(f"{ROLLOUT}.engine_kwargs.vllm")  # which may turn it off
+    compiles = subject.text(ENGINE) == "vllm" and not (subject.on_cpu or subject.flag(f"{ROLLOUT}.enforce_eager"))
+    models = {str(subject.get(key) or subject.get(MODEL_PATH)) for key in (MODEL_PATH, CRITIC_PATH)}
+    used = {
+        "ray": True,
+        "data": not subject.get("data.custom_cls.path"),
+        "hub": any(hub.fetched(name, subject.env) for name in models),
+        "kernels": not subject.on_cpu,
+        "engine": compiles and not named,
+    }
+    return (kind for kind, is_used in used.items() if is_used)
+
+
+def folders(env: Mapping[str, str], kinds: Iterable[str]) -> Iterator[Finding]:
+    """HW-10: whether a run can write to these folders, and to those of runs."""
+    places = {kind: _place(kind, env) for kind in kinds}
     places["runs"] = "PPO_TUI_HOME" if "PPO_TUI_HOME" in os.environ else "HOME", paths.runs_dir()
     for kind, (variable, folder) in places.items():
         try:

@@ -53,6 +53,12 @@ def absent(name: str, key: str, env: Mapping[str, str], *, asks: bool = True) ->
         yield found("MODEL-7", name=name, near=near, status=clean(str(status)), cache=cache, key=key)
 
 
+def fetched(name: str, env: Mapping[str, str]) -> bool:
+    """Whether a model comes from the hub at the start of a run: it is not here, and has the form of a name there."""
+    here = models.is_toy(name) or models.folder_of(name, env) is not None
+    return not (here or offline(env)) and _NAME.fullmatch(name) is not None
+
+
 def _nowhere(name: str, key: str) -> Finding:
     """The finding for a path that does not exist, or an invalid name."""
     path = Path(name)

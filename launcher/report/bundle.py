@@ -21,11 +21,14 @@ from launcher.core.files import write_atomic
 from launcher.core.format import counted, gib
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState
 from launcher.report.anonymous import Anonymous
+from launcher.runs.watch.check_words import state_word
 from launcher.runs.watch.history import stall_report
+from launcher.runs.watch.problems import problems
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.run_settings import compared_settings
@@ -115,17 +118,24 @@ def _issue(facts: _Facts, raw: dict[str, str], files: list[str]) -> str:
     env = Environment(loader=PackageLoader("launcher.report", ""), undefined=StrictUndefined, trim_blocks=True)
     step = f" The last step was {facts.state.step}." if facts.state.step is not None else " No step was finished."
     code = f" The exit code is {facts.found.exit_code}." if facts.found.exit_code is not None else ""
-    subject = "" if facts.found.failed else f"{facts.info.name or facts.run.id}: "
+    title = facts.found.title if facts.found.failed else _course(facts)
     return env.get_template("issue.md").render(
-        title=f"[Bug] {subject}{facts.found.title}",
+        title=f"[Bug] {title}",
         versions=raw["versions.txt"],
         gpus=raw["gpus.txt"],
         command=_command(facts),
-        happened=f"{facts.found.title}. {facts.found.meaning}{step}{code}",
+        happened=f"{title}. {facts.found.meaning}{step}{code}",
         excerpt="\n".join(_around(facts, _EXCERPT, _SHORT)).replace("```", "'''"),
         files=files,
         version=metadata.version("ppo-tui"),
     )
+
+
+def _course(facts: _Facts) -> str:
+    """The state of a run that has not failed, and the worst of what is wrong with it."""
+    wrong = [each for each in problems(facts.state, None, None) if each.level >= Level.WARN]
+    state = state_word(facts.state.state, facts.state.outcome)
+    return f"{facts.info.name or facts.run.id}, {state}" + (f": {wrong[0].head}" if wrong else "")
 
 
 def _command(facts: _Facts) -> str:

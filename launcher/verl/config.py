@@ -105,6 +105,21 @@ class VerlConfig(ABC):
         return enabled if enabled is not None or self.estimator is None else self.estimator == "gae"
 
     @property
+    def keeps(self) -> tuple[str, ...]:
+        """The keys with the number of checkpoints kept: of the actor, and of the critic if there is one."""
+        return tuple(f"trainer.max_{model}_ckpt_to_keep" for model in ("actor", "critic")[: 1 + bool(self.has_critic)])
+
+    @property
+    def most_checkpoints(self) -> int | None:
+        """Checkpoints on the disk at a time; None where all are kept.
+
+        veRL removes the oldest before it writes another one, but the only one afterwards
+        (`verl/utils/checkpoint/checkpoint_manager.py`).
+        """
+        kept = [self.whole(key) for key in self.keeps]
+        return max(2, *filter(None, kept)) if all(kept) else None
+
+    @property
     def discounts(self) -> bool | None:
         """Whether later rewards are discounted by `algorithm.gamma`; None for estimators that veRL does not have.
 

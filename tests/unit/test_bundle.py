@@ -99,6 +99,19 @@ def test_the_cause_is_in_the_middle_of_200_lines(home: Path) -> None:
     assert lines.index(marked) == AROUND // 2 and len(lines) <= AROUND + 1
 
 
+@pytest.mark.parametrize(
+    ("log", "title"),
+    [
+        ("frameworks/slime-collapse.log.gz", "slime-collapse, imported (unfinished): CRITICAL KL-1: Policy drift (KL)"),
+        ("logs/cpu-toy.log.gz", "cpu-toy, imported (finished)"),
+        ("logs/fail-oom.log.gz", "GPU out of memory in the actor update"),
+    ],
+)
+def test_the_title_says_what_the_records_show(log: str, title: str, home: Path) -> None:
+    issue = parts(import_logs([str(LOGS.parent / log)])[0])["issue.md"]
+    assert issue.startswith(f"# [Bug] {title}") and issue.count(title) == 2
+
+
 def test_a_bundle_is_a_small_zip_file_that_replaces_the_last_one(planted: RunDir, home: Path) -> None:
     noise = "x" * 100_000
     planted.attempt(1).console.write_text("\n".join(f"raylet {noise} {at}" for at in range(50)) + "\nKeyError: 'a'\n")

@@ -59,6 +59,9 @@ def test_checkpoints_to_come_are_those_that_take_space(
 ) -> None:
     keys = {"trainer.save_freq": every, "trainer.max_actor_ckpt_to_keep": kept}
     assert to_come(keys, step, total, count) == more
+    critic = {**keys, "critic.enable": True, "trainer.max_critic_ckpt_to_keep": 1}
+    assert to_come(critic, step, total, count) == more
+    assert to_come({**critic, "trainer.max_critic_ckpt_to_keep": None}, step, total, count) >= more
     sample = MachineSample(1.0, disk=DiskSpace("/", GIB, 9 * GIB), saved=Saved(count, GIB))
     lacks = disk_metrics(sample, keys, step, total)["machine/checkpoints_lacking"]
     assert lacks == max(more - 1, 0) and disk_metrics(sample, keys, step, None) == {"machine/free_disk_gb": 1.0}

@@ -58,14 +58,35 @@ def with_checkpoints(*settings: str) -> Subject:
     return subject(load("gsm8k-0.5b-24gb", settings), assume="1x24")
 
 
-@pytest.mark.parametrize(("free", "level"), [(500, None), (40, "warning"), (8, "error")])
-def test_room_for_checkpoints(free: int, level: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """11 GiB each, three kept and one being written."""
+ACTOR, CRITIC = "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep"
+
+
+@pytest.mark.parametrize(
+    ("settings", "free", "level", "words"),
+    [
+        ((), 34, None, ""),
+        ((), 32, "warning", f"3 are on the disk at a time; or set {ACTOR}=2 and {CRITIC}=2"),
+        ((), 8, "error", "3 are on the disk at a time; free disk space"),
+        ((f"{ACTOR}=1", f"{CRITIC}=1"), 23, None, ""),  # the only one is removed after the next was written
+        ((f"{ACTOR}=1", f"{CRITIC}=1"), 21, "warning", "2 are on the disk at a time; free disk space"),
+        ((f"{ACTOR}=1",), 32, "warning", f"3 are on the disk at a time; or set {ACTOR}=2"),
+        ((f"{ACTOR}=1", "algorithm=grpo"), 8, "warning", "2 are on the disk at a time; free disk space"),
+        ((f"{CRITIC}=0",), 100, "warning", f"all of them are kept; or set {ACTOR}=9 and {CRITIC}=9"),
+        ((f"{CRITIC}=0", "trainer.steps=25", "trainer.save_every=10"), 32, "warning", "all 3 are kept; or set"),
+        (("trainer.steps=25", "trainer.save_every=20"), 23, None, ""),
+        (("trainer.keep_best=2",), 50, "warning", f"5 are on the disk at a time; or set {ACTOR}=2"),
+        (("trainer.save_every=-1",), 1, None, ""),
+    ],
+)
+def test_room_for_checkpoints(
+    settings: tuple[str, ...], free: int, level: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """11 GiB each."""
     monkeypatch.setattr(hardware, "_free", lambda _: free * GIB)
-    found = list(hardware.checkpoints(with_checkpoints()))
+    found = list(hardware.checkpoints(with_checkpoints(*settings)))
     assert [each.level for each in found] == ([level] if level else [])
-    assert all("a checkpoint takes 11.0 GiB" in each.message for each in found)
-    assert list(hardware.checkpoints(with_checkpoints("trainer.save_every=-1"))) == []
+    keeps, _, last = words.partition("; ")
+    assert all(f", and {keeps}; " in each.message and each.fixes[-1].text.startswith(last) for each in found)
 
 
 def test_the_path_of_rays_sockets_is_limited(tmp_path: Path) -> None:
@@ -75,25 +96,48 @@ def test_the_path_of_rays_sockets_is_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "words"),
+    ("kind", "env", "words"),
     [
-        ({"HF_HOME": "/proc/x"}, "/proc/x/datasets, which HF_HOME sets, cannot be written"),
-        ({"HF_HOME": "/proc/x", "HF_DATASETS_CACHE": "{tmp}"}, ""),
-        ({"XDG_CACHE_HOME": "/proc"}, "/proc/huggingface/datasets, which XDG_CACHE_HOME sets"),
-        ({"TRITON_HOME": "/proc"}, "/proc/.triton/cache, which TRITON_HOME sets"),
-        ({"TMPDIR": "/proc"}, "/proc/ray, which TMPDIR sets"),
-        ({"PPO_TUI_HOME": "/proc/x"}, "/proc/x/runs, which PPO_TUI_HOME sets"),
-        ({}, ""),
+        ("data", {"HF_HOME": "/proc/x"}, "/proc/x/datasets, which HF_HOME sets, cannot be written"),
+        ("data", {"HF_HOME": "/proc/x", "HF_DATASETS_CACHE": "{tmp}"}, ""),
+        ("data", {"XDG_CACHE_HOME": "/proc"}, "/proc/huggingface/datasets, which XDG_CACHE_HOME sets"),
+        ("hub", {"HF_HOME": "/proc/x"}, "/proc/x/hub, which HF_HOME sets, cannot be written"),
+        ("hub", {"HF_HOME": "/proc/x", "HF_HUB_CACHE": "{tmp}"}, ""),
+        ("engine", {"VLLM_CACHE_ROOT": "/proc/x"}, "/proc/x/torch_compile_cache, which VLLM_CACHE_ROOT sets"),
+        ("engine", {"XDG_CACHE_HOME": "/proc"}, "/proc/vllm/torch_compile_cache, which XDG_CACHE_HOME sets"),
+        ("kernels", {"TRITON_HOME": "/proc"}, "/proc/.triton/cache, which TRITON_HOME sets"),
+        ("ray", {"TMPDIR": "/proc"}, "/proc/ray, which TMPDIR sets"),
+        ("ray", {"PPO_TUI_HOME": "/proc/x"}, "/proc/x/runs, which PPO_TUI_HOME sets"),
+        ("hub", {}, ""),
     ],
 )
 def test_a_folder_that_cannot_be_written_is_named_with_its_variable(
-    env: dict[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, env: dict[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PPO_TUI_HOME", env.get("PPO_TUI_HOME", str(tmp_path)))
     env = {"HOME": str(tmp_path)} | {name: value.format(tmp=tmp_path) for name, value in env.items()}
-    found = list(hardware.folders(env, loads=True, compiles=True))
+    found = list(hardware.folders(env, [kind]))
     assert ids(found) == [("HW-10", "error")] * bool(words) and words in "".join(each.message for each in found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "without"),
+    [
+        ((), set()),
+        (("rollout.enforce_eager=true",), {"engine"}),
+        (("+actor_rollout_ref.rollout.engine_kwargs.vllm.compilation_config.level=0",), {"engine"}),
+        (("model.path={tmp}", "data.custom_cls.path=x.py"), {"hub", "data"}),
+        (("env.HF_HUB_OFFLINE=1",), {"hub"}),
+        (("env.HF_HOME={tmp}",), set()),
+    ],
+)
+def test_a_run_writes_to_the_folders_of_what_it_uses(
+    settings: tuple[str, ...], without: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    found = hardware.written(with_checkpoints(*(each.format(tmp=tmp_path) for each in settings)))
+    assert set(found) == {"ray", "data", "hub", "kernels", "engine"} - without
 
 
 def test_limits_of_a_small_container(monkeypatch: pytest.MonkeyPatch) -> None:

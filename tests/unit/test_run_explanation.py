@@ -39,6 +39,8 @@ def test_the_lines_of_an_explanation_are_those_of_the_log(name: str) -> None:
     run = imported(name)
     found = explanation(run)
     assert found is not None and found.offers
+    told = found.to_json()
+    assert [each["text"] for each in told["fix_records"]] == told["fixes"]
     assert found.diagnosis.cause == diagnosis_of(stored(name)).cause
     pager = LogPager(run.attempt(1).console)
     pager.count()

@@ -28,6 +28,7 @@ class Effect:
     keys: tuple[str, ...]
     source: str
     needs: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
     replaced_by: tuple[str, ...] = ()
     level: str = "info"
     since: str = "0.9.1"
@@ -65,8 +66,9 @@ def without_effect(subject: Subject) -> Findings:
         words: Words = {"names": names, "have": "have" if len(idle) > 1 else "has", "state": _state(row, subject)}
         level: Level = "warning" if row.level == "warning" and any(idle.values()) else "info"
         keys = [*idle, *row.needs, *row.replaced_by]
-        left_out = Fix(changes=tuple(Change(shown_name(key), "remove") for key in idle), alternative=True)
-        yield found("KEY-7", **words, keys=keys, level=level, fixes=[_remedy(row, subject), left_out])
+        left_out = Fix(changes=tuple(Change(shown_name(key), "remove") for key in idle), alternative=not row.why)
+        fixes = [left_out] if row.why else [_remedy(row, subject), left_out]
+        yield found("KEY-7", **words, keys=keys, level=level, fixes=fixes)
 
 
 def _chosen(subject: Subject) -> dict[str, bool]:
@@ -95,6 +97,8 @@ def _unknown(key: str, subject: Subject) -> bool:
 
 def _state(row: Effect, subject: Subject) -> str:
     """`kl.in_reward is false`, with the keys of veRL."""
+    if row.why:
+        return row.why
     named = [key for key in row.replaced_by or row.needs if subject.get(key) is not None]
     return " and ".join(f"{key} is {_shown(key, subject.get(key))}" for key in named or row.needs)
 

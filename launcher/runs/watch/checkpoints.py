@@ -13,6 +13,7 @@ from launcher.core.errors import UserError
 from launcher.core.files import size
 from launcher.core.format import GIB, amount
 from launcher.core.text import allowed_steps
+from launcher.health.config import RunConfig
 from launcher.health.keys import CHECKPOINT_ROOM, CHECKPOINTS_LACKING, CHECKPOINTS_TO_COME
 from launcher.machine.host import disks
 from launcher.preset.flow import times
@@ -84,13 +85,10 @@ def disk_metrics(sample: MachineSample, keys: Mapping[str, Any], step: int, tota
 
 
 def to_come(keys: Mapping[str, Any], step: int, total: int, count: int) -> int:
-    """The checkpoints that a run adds to the `count` on the disk: fewer than it writes where veRL removes old ones.
-
-    veRL makes room for the next one, except that it removes the only one afterwards (`checkpoint_manager.py`).
-    """
-    every, kept = keys.get("trainer.save_freq"), keys.get("trainer.max_actor_ckpt_to_keep")
+    """The checkpoints that a run adds to the `count` on the disk: fewer than it writes where veRL removes old ones."""
+    every, most = keys.get("trainer.save_freq"), RunConfig(keys).most_checkpoints
     due = (times(total, every, last=True) or 0) - (times(step, every, last=False) or 0)
-    return min(due, max(max(kept, 2) - count, 0)) if isinstance(kept, int) and kept > 0 else due
+    return due if most is None else min(due, max(most - count, 0))
 
 
 def beginning(run: RunDir) -> tuple[int, Path] | None:

@@ -48,8 +48,9 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as `diagnose --json` has it, with these fixes instead of all."""
-        records = [asdict(each.fix) | each.fix.to_json() for each in self.offers]
-        return {**self.diagnosis.to_json(), "fixes": [each.text for each in self.offers], "fix_records": records}
+        texts = [each.text for each in self.offers]
+        records = [asdict(each.fix) | each.fix.to_json() | {"text": each.text} for each in self.offers]
+        return {**self.diagnosis.to_json(), "fixes": texts, "fix_records": records}
 
 
 def outcome(
