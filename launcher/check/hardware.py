@@ -134,8 +134,8 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
     room = free // one - best
     fewer = replace(setting(dict.fromkeys(map(shown_name, subject.keeps), room)), alternative=True)
     keeps = f"all {at_once or 'of them'} are kept" if most is None else f"{at_once} are on the disk at a time"
-    level: Level = "error" if free < one else "warning"
     words: Words = {"one": amount(one), "keeps": keeps, "free": amount(free), "folder": paths.runs_dir()}
+    level: Level = "error" if free < one else "warning"
     short = found("HW-5.checkpoints", **words, level=level, keys=["trainer.save_freq", *subject.keeps])
     yield replace(short, fixes=(*short.fixes, fewer)) if room > 1 else short
 

@@ -93,15 +93,17 @@ def attach(
     path = Path(run).expanduser()
     others, settings = split_settings(words or [])
     if path.exists() and not (path / "run.yaml").exists():
-        follow(ctx, _followed(run, settings, names), detach, plain, json=False, read_only=read_only)
+        found = _followed(run, settings, names)
     elif others:
         from launcher.runs.act.attach_job import attach_job
 
-        follow(ctx, attach_job(run, others[0]), detach, plain, json=False, read_only=read_only)
+        found = attach_job(run, others[0])
     elif ":" in run:  # which the id of a run has not
         _list_jobs(run)
+        return
     else:
-        follow(ctx, find(run), detach, plain, json=False, read_only=read_only)
+        found = find(run)
+    follow(ctx, found, detach, plain, json=False, read_only=read_only)
 
 
 def _followed(word: str, settings: dict[str, object], names: str | None) -> RunDir:
@@ -291,8 +293,13 @@ def follow(
     """After a start: print the id, or show the run until it ends or the user leaves."""
     if json or detach:
         put_run(run, json)
-    if not (detach or (json and not plain)):
-        _show(ctx, run, plain, read_only=read_only, quiet=json, resumed=resumed)
+    if detach or (json and not plain):
+        return
+    if plain or not on_terminal():
+        from launcher.cli.plain import follow as print_lines
+
+        raise typer.Exit(print_lines(run, out=sys.stderr if json else sys.stdout, resumed=resumed))
+    raise typer.Exit(ctx.obj.show(run, read_only=read_only))
 
 
 def _list_jobs(address: str) -> None:
@@ -308,14 +315,3 @@ def _list_jobs(address: str) -> None:
         started = f"{datetime.fromtimestamp(job.started):%Y-%m-%d %H:%M}" if job.started else ""
         rows.append((job.id, job.status.lower(), started, str(described(job).get("name") or job.entrypoint[:60])))
     put_table(rows)
-
-
-def _show(
-    ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False, resumed: bool = False
-) -> None:
-    """Shows a run on the screen, or in plain lines without a terminal."""
-    if plain or not on_terminal():
-        from launcher.cli.plain import follow
-
-        raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout, resumed=resumed))
-    raise typer.Exit(ctx.obj.show(run, read_only=read_only))

@@ -95,13 +95,12 @@ def gather(run: RunDir, price: Price | None = None) -> RunReport:
     info, _ = compared_settings(run)
     facts = summary(run.id, info, reader.state, reader.series, reader.state.seconds)
     split = usual_split(reader.series)
-    rises = [event for event in read_kind(run.events, LevelChange) if event.alarming]
     return RunReport(
         id=run.id,
         reader=reader,
         facts=facts,
         explanation=reader.explanation if reader.state.failed else None,
-        flags=tuple(rises),
+        flags=tuple(event for event in read_kind(run.events, LevelChange) if event.alarming),
         marked=tuple(rise for rise in kept_rises(reader.events) if rise.alarming),
         changed=() if foreign(info) else tuple(changes([info])[0]),
         preset=info.preset or {},

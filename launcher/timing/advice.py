@@ -8,6 +8,7 @@ from typing import Any
 
 from launcher.core.format import number
 from launcher.core.tables import read_tables, record
+from launcher.metrics.host import HostLoad
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import FIELDS
 from launcher.preset.settle import offers, settings_of
@@ -16,6 +17,7 @@ from launcher.record.levels import Level
 from launcher.record.problem import Problem
 from launcher.verl.config import BATCH, ENGINE, MINI, TENSOR, N
 
+_TOKENS = "perf/total_num_tokens"
 _MOST = 4  # advices that are shown
 
 
@@ -76,21 +78,18 @@ def rows(kind: str = "advice") -> tuple[Row, ...]:
 
 
 def advise(
-    stages: Sequence[Mapping[str, float]],
-    config: EffectiveConfig | None,
-    tokens: float | None = None,
-    *,
-    crowded: bool = False,
+    stages: Sequence[Mapping[str, float]], config: EffectiveConfig | None, metrics: Mapping[str, float]
 ) -> tuple[Advice, ...]:
     """What could shorten steps with these seconds per stage, the largest first; no values without a configuration.
 
-    `tokens` are those that a step trains on. `crowded`: tasks wait for a core of the host.
+    `metrics` are those of the last step.
     """
     whole = sum(sum(step.values()) for step in stages)
     if whole <= 0:
         return ()
     shares = {row.stage: sum(step.get(row.stage, 0.0) for step in stages) / whole for row in rows()}
-    able = [row for row in rows() if not (crowded and row.processes) and _needed(row, config, tokens)]
+    crowded = (host := HostLoad.of(metrics)) is not None and host.crowded
+    able = [row for row in rows() if not (crowded and row.processes) and _needed(row, config, metrics.get(_TOKENS))]
     worth = sorted(able, key=lambda row: -shares[row.stage])
     return tuple(_advised(worth, shares, config))[:_MOST]
 

@@ -26,7 +26,6 @@ from launcher.verl.config import BATCH, ENGINE, MODEL_PATH, TENSOR, N
 RECENT = 20  # steps that are "usual", and that the advice is made from
 FEWEST = 2  # recent steps that advice needs
 _KEPT = 60  # steps whose spans stay in memory
-_TOKENS = "perf/total_num_tokens"
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
 NO_SPANS = "no trace of this step was read: the times come from the log"
 SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
@@ -215,9 +214,7 @@ class Timing:
         recent, known = self._recent(series), self.steps(series)
         if not self._of_verl or len(recent) < FEWEST or not known:
             return ()
-        figures = _at(series, known[-1])
-        host = HostLoad.of(figures)
-        return advise(recent, config, figures.get(_TOKENS), crowded=host is not None and host.crowded)
+        return advise(recent, config, _at(series, known[-1]))
 
     def _recent(self, series: SeriesStore) -> Sequence[Mapping[str, float]]:
         """The seconds of the stages in the recent steps, without the first step."""

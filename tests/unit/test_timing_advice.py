@@ -9,6 +9,7 @@ import span_runs
 
 from launcher.compare.faster import COMPARED, STEPS, FasterPlan, prove
 from launcher.core.errors import UserError
+from launcher.metrics.host import HostLoad
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load, restore
 from launcher.preset.schema import FIELDS
@@ -21,7 +22,8 @@ from launcher.timing.advice import Advice, advise, advise_start, rows
 from launcher.timing.anatomy import step_times
 from launcher.timing.stages import STAGES
 
-START = span_runs.START
+START, TOKENS = span_runs.START, "perf/total_num_tokens"
+BUSY = HostLoad(load=60.0, cores=2.0, busy=2.0, others=1.7)
 PRESETS = ("toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-0.5b-8gpu", "math-7b-8gpu")
 
 
@@ -31,7 +33,7 @@ def config_of(*settings: str, preset: str = "toy-cpu") -> EffectiveConfig:
 
 def told(stages: Mapping[str, float], config: EffectiveConfig) -> list[tuple[str, str]]:
     """The ids of the advice with the first thing to try."""
-    return [(each.id, each.offers[0].text) for each in advise([stages, stages], config)]
+    return [(each.id, each.offers[0].text) for each in advise([stages, stages], config, {})]
 
 
 @pytest.mark.parametrize(
@@ -85,18 +87,18 @@ def test_a_token_budget_is_raised_only_where_a_mini_batch_has_more_tokens() -> N
         [{"update": 5.0, "critic": 5.0}],
     )
     budget = config.number(FIELDS["critic.ppo_max_token_len_per_gpu"].key) or 0
-    assert not {"update-tokens", "critic-tokens"} & {each.id for each in advise(steps, config, budget)}
+    assert not {"update-tokens", "critic-tokens"} & {each.id for each in advise(steps, config, {TOKENS: budget})}
     minis = 64 / 32  # mini-batches of a step
-    assert "critic-tokens" in {each.id for each in advise(steps, config, budget + 1)}
+    assert "critic-tokens" in {each.id for each in advise(steps, config, {TOKENS: budget + 1})}
     budget = config.number(FIELDS["actor.ppo_max_token_len_per_gpu"].key) or 0
-    assert "update-tokens" not in {each.id for each in advise(steps, config, minis * budget)}
-    assert "update-tokens" in {each.id for each in advise(steps, config, minis * budget + 2)}
+    assert "update-tokens" not in {each.id for each in advise(steps, config, {TOKENS: minis * budget})}
+    assert "update-tokens" in {each.id for each in advise(steps, config, {TOKENS: minis * budget + 2})}
 
 
 def test_more_processes_do_not_help_where_tasks_wait_for_a_core() -> None:
     steps = [{"agent": 6.0, "update": 4.0}]
-    assert "agents" in {each.id for each in advise(steps, config_of())}
-    assert "agents" not in {each.id for each in advise(steps, config_of(), crowded=True)}
+    assert "agents" in {each.id for each in advise(steps, config_of(), {})}
+    assert "agents" not in {each.id for each in advise(steps, config_of(), BUSY.metrics())}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -104,7 +106,7 @@ def test_more_processes_do_not_help_where_tasks_wait_for_a_core() -> None:
 def test_every_advice_changes_something_that_the_run_can_use(preset: str, stage: str) -> None:
     snapshot = load(preset).snapshot()
     config = configuration(snapshot)
-    for advice in advise([{stage: 5.0, "other": 5.0}], config, 1e9):
+    for advice in advise([{stage: 5.0, "other": 5.0}], config, {TOKENS: 1e9}):
         assert advice.stage == stage and advice.share == 0.5
         for offer in advice.offers:
             assert all(edit.now != edit.before for edit in offer.edits)
@@ -117,14 +119,14 @@ def test_recorded_steps_get_advice_about_their_stages_in_order(name: str) -> Non
     stages = [each.stages for each in step_times(span_runs.recorded(name))[1:]]
     whole = sum(sum(step.values()) for step in stages)
     for preset in PRESETS:
-        found = advise(stages, config_of(preset=preset))
+        found = advise(stages, config_of(preset=preset), {})
         assert [each.share for each in found] == sorted((each.share for each in found), reverse=True)
         for each in found:
             assert each.share == pytest.approx(sum(step.get(each.stage, 0.0) for step in stages) / whole)
 
 
 def test_a_step_without_a_large_stage_of_a_setting_gets_no_advice() -> None:
-    assert not told({"other": 9.5, "reward": 0.5}, config_of()) and not advise([], config_of())
+    assert not told({"other": 9.5, "reward": 0.5}, config_of()) and not advise([], config_of(), {})
 
 
 def test_the_table_names_fields_and_stages() -> None:
