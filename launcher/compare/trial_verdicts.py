@@ -210,7 +210,7 @@ def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str
     well = control is not None and not control.state.going and not _trouble(control, known)
     if facts.last < facts.planned and not well:
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
-    if new := sorted(facts.others - known - (control.others if control else frozenset())):
+    if new := sorted((facts.critical | facts.warned) - known - (control.others if control else frozenset())):
         return HARMFUL, f"{' '.join(new)} rose only with this change"
     if worse:
         return HARMFUL, "the reward is worse than in the control run"

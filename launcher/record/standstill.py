@@ -79,9 +79,8 @@ class RayView(Record):
 class HangFacts(Record):
     """All that was seen at `t`, in `stage`.
 
-    `full` are file systems without space, `mounts` the types of those that processes in state D use (that of the
-    checkpoints first, while it saves), `locks` who waits for whom, `kernel` lines of the kernel about GPUs, `missing`
-    commands that would show more.
+    `full` are file systems without space, `mounts` those of processes in state D with their types (that of checkpoints
+    first, while it saves), `locks` who waits for whom, `kernel` lines about GPUs, `missing` commands that show more.
     """
 
     t: float

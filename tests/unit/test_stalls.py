@@ -256,7 +256,7 @@ def test_a_wait_that_ended_before_is_named_again_only_when_it_lasts_longer() -> 
     assert patience.stands(221.0, later) and patience.too_soon(221.0, "reward", 200.0)
     assert not patience.stands(235.0, later) and not patience.worth_a_look(235.0, later)
     assert patience.stands(237.0, later) and not patience.too_soon(237.0, "reward", 200.0)
-    assert not patience.too_soon(221.0, "lock", 200.0), "another reason"
+    assert not patience.too_soon(221.0, "A process was stopped: VLLM::Worker (pid 14080)", 200.0), "another title"
     patience.ended("reward", 3600.0)
     assert not patience.too_soon(320.0, "reward", 200.0), "two minutes at most"
 

@@ -56,6 +56,7 @@ def test_a_trial_with_a_critical_flag_left_is_not_fixed() -> None:
     arm = judge([control, left], frozenset({"REW-1"}))[1]
     assert (arm.verdict, arm.why) == ("partly fixed", "flag cleared, but CRITICAL: REW-1")
     assert judge([control, left])[1].verdict == trials.HARMFUL, "a flag that its parent never had"
+    assert judge([control, replace(left, critical=frozenset())])[1].verdict == trials.FIXED, "it was up for a while"
 
 
 def test_a_remaining_warn_is_not_no_flag() -> None:

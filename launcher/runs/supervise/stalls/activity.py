@@ -143,7 +143,7 @@ class Patience:
         self.progressed = now  # when it last printed or reached a stage
         self._longest = 0.0  # longest quiet that ended by itself
         self._next = 0.0  # seconds without progress at which a busy run is looked at again
-        self._lasted: dict[str, float] = {}  # the longest standstill of each reason that ended
+        self._lasted: dict[str, float] = {}  # the longest standstill of each title that ended
         self._held = 0.0  # when the run is looked at again, unless it makes progress
 
     def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage, stood: bool = False) -> None:
@@ -156,13 +156,13 @@ class Patience:
             self._longest = max(self._longest, 0.0 if stood else moved - self.moved)
             self.moved = moved
 
-    def ended(self, reason: str, seconds: float) -> None:
-        """Records how long a hang lasted; the next one of this reason is reported only after a longer time."""
-        self._lasted[reason] = max(self._lasted.get(reason, 0.0), seconds)
+    def ended(self, title: str, seconds: float) -> None:
+        """Records how long a hang lasted; the next one of this title is reported only after a longer time."""
+        self._lasted[title] = max(self._lasted.get(title, 0.0), seconds)
 
-    def too_soon(self, now: float, reason: str, since: float) -> bool:
-        """Whether a hang may still end as an earlier one of this reason did; then the next look is later."""
-        self._held = since + min(UNPASSED, SLOWEST * self._lasted.get(reason, 0.0))
+    def too_soon(self, now: float, title: str, since: float) -> bool:
+        """Whether a hang may still end as an earlier one of this title did; then the next look is later."""
+        self._held = since + min(UNPASSED, SLOWEST * self._lasted.get(title, 0.0))
         return now < self._held
 
     def stands(self, now: float, stage: Stage) -> bool:

@@ -198,12 +198,8 @@ def _user(facts: HangFacts, busy: bool) -> Judgement | None:
 
 def _code(reason: str, seen: Seen, frames: Sequence[str], place: str) -> Judgement:
     inner = short(frames[0])
-    return judged(
-        reason,
-        [f"{place}, in {who(seen)}", f"it waits in {inner}" if inner != place else ""],
-        place=place,
-        pid=seen.pid,
-    )
+    evidence = [f"{place}, in {who(seen)}", f"it waits in {inner}" if inner != place else ""]
+    return judged(reason, evidence, place=place, pid=seen.pid)
 
 
 def _engine(facts: HangFacts, busy: bool) -> Judgement | None:
@@ -211,7 +207,9 @@ def _engine(facts: HangFacts, busy: bool) -> Judgement | None:
     if not waiting:
         return None
     seen, frames = waiting[0]
-    server = next((each for each in facts.processes if re.search(r"(?i)ray::\w*server|vllm|sglang", each.name)), None)
+    servers = [each for each in facts.processes if re.search(r"(?i)ray::\w*server|vllm|sglang", each.name)]
+    inside = [each for each in servers if any(map(own_frame, waits_of(each, busy)))]
+    server = [None, *(inside or servers)][-1]  # an engine's worker is younger than its server
     evidence = [f"responses wait in {short(first_call(frames, 'engine') or '')}, in {who(seen)}"]
     evidence += [f"{who(server)} uses {server.cpu:.2f} CPU and {activity_of(server)}"] if server else []
     return judged("engine", evidence, pid=(server or seen).pid)

@@ -113,7 +113,7 @@ class StallWatch:
         if found is not None:
             if patience.progressed > found.since or (state.quiet and state.moving >= _MOVING):
                 self.found = None
-                patience.ended(found.reason, now - found.since)
+                patience.ended(found.title, now - found.since)
                 self._record(replace(found, until=now))
             elif found.reason == UNKNOWN and now - found.noticed > _AGAIN and not state.again:
                 state.again = True
@@ -140,7 +140,7 @@ class StallWatch:
         judgement = judge(facts, busy=not quiet and not standing(facts, state.facts))
         state.facts = facts
         since = state.patience.moved if quiet else progressed
-        if judgement is not None and state.patience.too_soon(clock.now(), judgement.reason, since):
+        if judgement is not None and state.patience.too_soon(clock.now(), judgement.title, since):
             judgement = None
         if judgement is not None:
             state.quiet, self.found = quiet, _standstill(judgement, since, stage)
