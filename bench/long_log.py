@@ -55,7 +55,7 @@ STEP = re.compile(rb"\)\x1b\[0m step:[0-9]+")
 
 
 def write_verl(path: Path, size: int, between: int = 0) -> int:
-    """Writes about `size` bytes, with lines of other writers between the steps; returns the number of steps."""
+    """Writes about `size` bytes, the whole log or its steps with lines `between` them; returns the number of steps."""
     dice = random.Random(0)
     lines = gzip.decompress(RUN.read_bytes()).split(b"\n")
     places = [place for place, line in enumerate(lines) if STEP.search(line)]
@@ -63,7 +63,7 @@ def write_verl(path: Path, size: int, between: int = 0) -> int:
     with path.open("wb") as file:
         file.write(b"\n".join(lines[: places[0]]) + b"\n")
         while file.tell() < size:
-            for line in lines[places[0] : places[-1]]:
+            for line in lines[places[0] : places[-1]] if between else lines:
                 if STEP.search(line):
                     step += 1
                     line = STEP.sub(b")\x1b[0m step:%d" % step, line, count=1)

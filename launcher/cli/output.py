@@ -159,7 +159,8 @@ def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> Non
 def put_json(value: Any, *, flush: bool = True) -> None:
     r"""Prints one JSON object. Control characters become `\uXXXX`, secrets `***`. Of very many, `flush` the last."""
     stream = sys.stdout
-    if type(value) is dict and _NUMBERS.issuperset(map(type, value.values())) and _harmless(tuple(value)):
+    harmless = type(value) is dict and _NUMBERS.issuperset(map(type, value.values())) and _harmless(tuple(value))
+    if harmless:
         stream = getattr(stream, "stream", stream)  # which searches each line for secrets
     else:
         value = redact_tree(value)
@@ -167,7 +168,7 @@ def put_json(value: Any, *, flush: bool = True) -> None:
         text = orjson.dumps(value).decode()
     except TypeError:  # halves of surrogate pairs (a file name that is not UTF-8), numbers of more than 64 bits
         text = plain_json.dumps(value)
-    stream.write(escaped(text) + "\n")
+    stream.write((text if harmless else escaped(text)) + "\n")
     if flush:
         stream.flush()
 

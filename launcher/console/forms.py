@@ -4,7 +4,7 @@ import contextlib
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -137,8 +137,11 @@ class FormReader:
         self._forms = [(form, re.compile(form.match), _reads(form)) for form in framework.lines]
         self._run = next((place for place, form in enumerate(self._forms) if _is_part(*form[:2])), -1)
         hint = re.escape(self._forms[self._run][0].hint.encode())
-        self._several = re.compile(rb"(?:[^\n\r]*?%b[^\n\r]*\n){2,64}" % hint)  # lines that may be of one step
+        self._several = re.compile(rb"(?:[^\n\r]*%b[^\n\r]*\n){2,64}" % hint)  # lines that may be of one step
         self._singly = b"", 0  # a block and the end of lines in it that are read one by one
+        self._validates = functools.lru_cache(64)(
+            lambda names: any(key.startswith("val") for key in framework.translate(dict.fromkeys(names, 0.0)))
+        )
         self._closing = frozenset((*framework.ends, *framework.last))
         self._join = Joiner(framework)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
@@ -173,16 +176,18 @@ class FormReader:
         if any(form.hint in text for form, _, _ in self._forms[: self._run]):
             return None
         _, match, read = self._forms[self._run]
-        row: dict[str, float] = {}
-        for count, line in enumerate(text.split("\n"), 1):
-            part = read(found["body"]) if (found := match.match(line)) and found["body"] else None
-            if not part:
-                return None
-            row.update(part)
-            if not self._closing.isdisjoint(part):
-                end = at + sum(map(len, block[0].splitlines(True)[:count]))
-                break
-        if any(key.startswith("val") for key in self.framework.translate(row)):
+        bodies = [(found and found["body"]) or "" for found in map(match.match, text.split("\n"))]
+        row = _entries(bodies) if read is dict_row else {}
+        if not row or not self._closing.isdisjoint([*row][:-1]):
+            row = {}
+            for count, body in enumerate(bodies, 1):
+                if not (part := read(body)):
+                    return None
+                row.update(part)
+                if not self._closing.isdisjoint(part):
+                    end = at + sum(map(len, block[0].splitlines(True)[:count]))
+                    break
+        if self._validates(tuple(row)):
             return None
         self._singly = b"", 0
         return FormLine("part", None, None, row), end
@@ -195,10 +200,12 @@ class FormReader:
         row = read(body) if (body := found.get("body")) else {}
         if body and not row:
             return None
-        step, total = (int(text) if (text := found.get(name)) else None for name in ("step", "of"))
-        own = (row.pop(name, math.nan) for name in self.framework.steps if form.numbers == "each")
-        if (numbered := next(filter(math.isfinite, own), None)) is not None:
-            return FormLine("step", int(numbered), total, row)
+        step = int(text) if (text := found.get("step")) else None
+        total = int(text) if (text := found.get("of")) else None
+        if form.numbers == "each":
+            own = (row.pop(name, math.nan) for name in self.framework.steps)
+            if (numbered := next(filter(math.isfinite, own), None)) is not None:
+                return FormLine("step", int(numbered), total, row)
         if step is None and self._bar is not None and self._bar[0] == number:
             _, step, total = self._bar
         return FormLine(form.numbers, step, total, row)
@@ -254,14 +261,20 @@ def _reads(form: LineForm) -> Callable[[str], dict[str, float]]:
     return lambda body: {each[name]: float(each[value]) * (0.01 if each[share] else 1.0) for each in pair.findall(body)}
 
 
+def _entries(bodies: Sequence[str]) -> dict[str, float]:
+    """The numbers of lines that each have one entry of a dict; empty for others."""
+    row = dict_row("{" + " ".join(bodies).rstrip("},") + "}") if all(bodies) else {}
+    return row if len(row) == len(bodies) else {}
+
+
 def dict_row(body: str) -> dict[str, float]:
     """The numbers by key of a dict that Python or JSON printed; of a cut dict, the complete ones."""
     text = body.rstrip()
-    if text.endswith("}"):
-        with contextlib.suppress(orjson.JSONDecodeError, AttributeError):
+    if text.startswith("{"):
+        if not text.endswith("}"):
+            text = text[: text.rfind(",") + 1]
+        with contextlib.suppress(orjson.JSONDecodeError):
             return numbers(orjson.loads(text.replace("'", '"') if text[1:2] == "'" else text))
-    elif text.startswith("{"):
-        text = text[: text.rfind(",") + 1]
     return {name: _NONE[value] if value in _NONE else float(value) for name, value in _PAIR.findall(text)}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from operator import methodcaller
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -146,6 +147,8 @@ class Checklist:
         self._watchers = [each for each in self._entries.values() if type(each.rule).tick is not Rule.tick]
         self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}
         self._logged: set[str] = set()  # of the interesting keys
+        self._names: tuple[str, ...] = ()  # of the last record, as nearly always of the next one
+        self._training = False  # whether it was a training step
         self._step = 0
         self._steps = 0
         self._ended = False
@@ -159,14 +162,15 @@ class Checklist:
 
         `t` is the unix time at which it was seen. What is not a number is nan, never left out and never 0.
         """
-        training = any(keys.is_training(key) for key in data)
-        if training:
+        if others := (names := tuple(data)) != self._names:
+            self._names, self._training = names, any(map(keys.is_training, names))
+            self._logged.update(self._interesting & data.keys() if self._training else ())
+        if training := self._training:
             self._step = step
             self._steps += 1
-            self._logged.update(self._interesting & data.keys())
         self._checks = None
         frame = Frame(step, self._steps, data, three_decimals, t)
-        self._signals.update(frame, training)
+        self._signals.update(frame, training, others)
         changes = self._judge(self._harmful, frame, training)
         self._signals.harm = self._harm()
         changes += self._judge(self._others, frame, training)  # these depend on the harm
@@ -184,7 +188,8 @@ class Checklist:
             for each in entries
             if not each.off and each.without != logged and (training or each.rule.judges_validations)
         ]
-        changes = [each.ask(frame.step, lambda rule: rule.judge(frame), self._logged) for each in asked]
+        judge = methodcaller("judge", frame)
+        changes = [each.ask(frame.step, judge, self._logged) for each in asked]
         return [change for change in changes if change is not None]
 
     def _harm(self) -> str:

@@ -87,7 +87,7 @@ def worst(clauses: Iterable[Clause]) -> Level:
     """The highest level among clauses."""
     found = OK
     for now, rungs, _ in clauses:
-        for level, side, value in rungs:
+        for level, side, value in rungs if now == now else ():  # not nan
             if level > found and HOLDS[side](now, value):
                 found = level
     return found

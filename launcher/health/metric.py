@@ -1,6 +1,7 @@
 """The model of a metric: its level, trend and noise, and what is usual of it, estimated here and nowhere else."""
 
 import math
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -87,6 +88,7 @@ class Metric:
         self.made: dict[_Estimate, float] = {}
         self._values: list[float] = []
         self._past: list[float] = []
+        self._old: list[float] | None = None  # those of AGO in their order, from when a rule asks for them
         self._first: list[float] = []
         self._refused: list[float] = []  # in a row
         self._refuse = False
@@ -129,12 +131,20 @@ class Metric:
         elif len(self._first) < FIRST:
             self._first.append(self.now)
         self._refused.clear()
-        self._past += accepted
-        if len(self._past) > AGO[1]:
-            del self._past[: -AGO[1]]
+        for x in accepted:
+            self._accept(x)
+
+    def _accept(self, x: float) -> None:
+        past, old = self._past, self._old
+        past.append(x)
+        if old is not None and len(past) > AGO[0]:
+            insort(old, past[-AGO[0] - 1])
+        if len(past) > AGO[1]:
+            gone = past.pop(0)
+            if old is not None:
+                del old[bisect_left(old, gone)]
         if self._usual_log_noise:
-            for x in accepted:
-                self._usual_log_noise.add(x)
+            self._usual_log_noise.add(x)
 
     def last(self, count: int, ago: int = 0) -> list[float]:
         """`count` values in their order, without the newest `ago`."""
@@ -242,8 +252,9 @@ class Metric:
     @_Estimate
     def ago(self) -> float:
         """Median of the values 50 to 100 steps ago; nan before there are eight of them."""
-        count = len(self._past) - AGO[0]
-        return median(self._past[:count]) if count >= FIRST else math.nan
+        if self._old is None:
+            self._old = sorted(self._past[: -AGO[0]])
+        return median(self._old) if len(self._old) >= FIRST else math.nan
 
     @property
     def before(self) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
 
 from launcher.health import derived, keys
@@ -202,13 +202,8 @@ class Validation:
         """Mean of the last two validations (of the only one, at first)."""
         return sum(self._values) / len(self._values)
 
-    def update(self, step: int, data: Mapping[str, float], reward: Reward, prompt: float) -> None:
-        """Takes in one record, which may hold a validation or not."""
-        found = {
-            key: value
-            for key, value in data.items()
-            if key.startswith(keys.VALIDATION) and keys.is_validation_score(key) and math.isfinite(value)
-        }
+    def update(self, step: int, found: Mapping[str, float], reward: Reward, prompt: float) -> None:
+        """Takes in the scores of one record, which may hold a validation or not."""
         self.fresh = bool(found)
         if not found:
             return
@@ -246,7 +241,9 @@ class Signals:
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._models: dict[str, tuple[Callable[[Frame], float | None], Metric]] = {}
+        self._models: dict[str, tuple[derived.Source, Metric]] = {}
+        self._fed: list[tuple[derived.Source, Metric]] | None = None  # those that the metrics of a step may feed
+        self._scores: list[str] = []  # of a validation, among these metrics
         self.reward = Reward()
         self.validation = Validation()
         self._prompt = math.nan  # mean length at the last step
@@ -257,7 +254,7 @@ class Signals:
         if name == "SCORE":
             return self.reward
         if name not in self._models:
-            self._models[name] = (self._source(name), self._model(name))
+            self._models[name], self._fed = (self._source(name), self._model(name)), None
         return self._models[name][1]
 
     def _model(self, name: str) -> Metric:
@@ -265,16 +262,30 @@ class Signals:
             return Metric(sample=self._config.number(BATCH))
         return Metric(_NO_KL) if name == "KL" else Metric()
 
-    def update(self, frame: Frame, training: bool) -> None:
-        """Updates the signals from one record; a validation alone updates only the validation's."""
+    def update(self, frame: Frame, training: bool, others: bool) -> None:
+        """Updates the signals from one record; a validation alone updates only the validation's.
+
+        `others`: whether the record has other metrics than the one before.
+        """
+        if others:
+            self._fed, self._scores = None, list(filter(keys.is_validation_score, frame.data))
         if training:
+            if self._fed is None:
+                self._fed = [each for name, each in self._models.items() if self._is_fed(name, each[1], frame)]
             self.reward.update(frame.step, *map(frame.get, (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)))
-            for source, metric in self._models.values():
+            for source, metric in self._fed:
                 metric.see(source(frame))
             self._prompt = frame.get(keys.PROMPT) or math.nan
-        self.validation.update(frame.step, frame.data, self.reward, self._prompt)
+        scores = {key: x for key in self._scores if math.isfinite(x := frame.data[key])}
+        self.validation.update(frame.step, scores, self.reward, self._prompt)
 
-    def _source(self, name: str) -> Callable[[Frame], float | None]:
+    @staticmethod
+    def _is_fed(name: str, metric: Metric, frame: Frame) -> bool:
+        """Whether a model may have a value, or has one that it must lose."""
+        missing = name not in derived.METRICS and frame.data.keys().isdisjoint(derived.keys_of(name))
+        return not missing or not math.isnan(metric.now)
+
+    def _source(self, name: str) -> derived.Source:
         if name in derived.METRICS:
             return derived.METRICS[name].of(self._config)
         names = derived.keys_of(name)
