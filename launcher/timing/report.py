@@ -129,7 +129,7 @@ class Timing:
             return False
         if self._start[0] != numbers[-1]:
             self._start = start_times(self.run)
-        first = self._attempt.number if self._attempt else numbers[0 if self._whole else -1]
+        first = self._attempt.number if self._attempt else numbers[0]
         unread = (self.run.attempt(number) for number in numbers if number >= first)
         fresh = [self._read(each, live and each.number == numbers[-1]) for each in unread]  # each one is read
         return any(fresh)

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 import span_runs
+from commands import call
 from pilots import until
 from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
+from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import RunDir
 from launcher.record.machine import GpuSample
 from tui.pages.editor.screen import EditorScreen
-from tui.pages.time.screen import NOTHING, TimeScreen, TimeView
+from tui.pages.time.screen import NOTHING, STEPLESS, TIMELESS, TimeScreen, TimeView
 
 GIB = 1 << 30
 METRICS = {
@@ -113,11 +115,34 @@ async def test_e_edits_with_the_first_fix(make: SimpleNamespace) -> None:
         assert app.screen.draft.loaded().preset.trainer.validate_every == 6
 
 
-async def test_a_run_without_a_step_says_what_will_come(make: SimpleNamespace) -> None:
-    app = make.app(make.run(attempts=[]))
+async def test_the_steps_of_earlier_attempts_are_shown_as_by_the_command(make: SimpleNamespace) -> None:
+    path = toy(make)
+    LaunchRecord(resume_step=6).write(RunDir(path).add_attempt().launch)  # it has not trained a step yet
+    command = call(["time", path.name])[0].decode()
+    app = make.app(path)
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
-        assert NOTHING[:30] in text(pilot)
+        await until(pilot, lambda: "rank 0" in text(pilot))
+        assert "Step 6  5.39 s" in text(pilot) and "step 6: 5.39 s" in command and "rank 0" in command
+
+
+@pytest.mark.parametrize(
+    ("steps", "state", "words"),
+    [
+        ([], "running", NOTHING),
+        ([], "stopped", STEPLESS),
+        ([StepRecord(1, 1.0, None, {"loss": 1.0})], "stopped", TIMELESS),
+    ],
+    ids=["live", "ended", "no timers"],
+)
+async def test_without_times_the_page_says_why(
+    make: SimpleNamespace, steps: list[StepRecord], state: str, words: str
+) -> None:
+    ended = state != "running"
+    app = make.app(make.run(attempts=[steps], state=make.ended(state) if ended else make.running(step=None)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        assert words[:30] in text(pilot)
 
 
 @pytest.mark.parametrize("size", [(20, 5), (200, 60)])

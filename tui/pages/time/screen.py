@@ -18,22 +18,24 @@ from tui.kit.widgets.painted import Painted
 from tui.pages.time.rows import advice_block, lane_rows, limit_rows, rough_rows, stage_rows, title_row
 
 NOTHING = "No step has ended yet. This page shows where the time of a step goes, on each rank and replica."
+STEPLESS, TIMELESS = "The run ended before its first step.", "The run logs no times of its steps."
 _LANES = 0.4  # of the height, for the lanes
 
 
 class TimeView(Painted):
-    """One step; `report` is None until one has ended."""
+    """One step; without a `report`, why there is `nothing`."""
 
     report: Report | None = None
+    nothing = NOTHING
 
-    def show(self, report: Report | None) -> None:
-        self.report = report
+    def show(self, report: Report | None, nothing: str) -> None:
+        self.report, self.nothing = report, nothing
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         report = self.report
         if report is None:
-            return paragraph(NOTHING, "dim", columns)
+            return paragraph(self.nothing, "dim", columns)
         gap: list[Row] = [[]] if rows >= 18 else []
         lanes = max(round(rows * _LANES), 3)
         top = [title_row(report, columns), *gap]
@@ -78,8 +80,9 @@ class TimeScreen(RunPage):
             self.show_body()
 
     def show_body(self) -> None:
-        report = self.timing.report(self.reader.series, self.step, self.reader.machine.gpu)
-        self.query_one(TimeView).show(report)
+        series, going = self.reader.series, self.reader.state.going
+        nothing = TIMELESS if series.last_step is not None else NOTHING if going else STEPLESS
+        self.query_one(TimeView).show(self.timing.report(series, self.step, self.reader.machine.gpu), nothing)
 
     def action_step(self, distance: int) -> None:
         known = self.timing.steps(self.reader.series)
@@ -113,5 +116,5 @@ class TimeScreen(RunPage):
         if action == "try_fix" and self._offer is None:
             return "no setting to try"
         if action in ("step", "newest") and not self.timing.steps(self.reader.series):
-            return "no step has ended yet"
+            return "no step has times"
         return super().refusal(action)
