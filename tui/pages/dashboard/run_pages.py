@@ -36,9 +36,8 @@ class RunPages(ChartScreen):
         self.reader: RunReader | None = None
 
     def charted(self) -> tuple[SeriesStore, int | None] | None:
-        if self.reader is None:
-            return None
-        return self.reader.series, plan(self.reader.state, self.reader.series.last_step)
+        reader = self.reader
+        return (reader.series, plan(reader.state, reader.series.last_step)) if reader is not None else None
 
     @property
     def roomy(self) -> bool:

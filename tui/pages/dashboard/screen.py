@@ -193,6 +193,8 @@ class DashboardScreen(RunPages):
             self.refresh_bindings()
 
     def on_screen_resume(self) -> None:
+        if not self.whole:  # the program ends
+            return
         self._pins = pinned()
         if self.reader is not None and self._unshown:
             self._show(self._unshown)
@@ -367,13 +369,12 @@ class DashboardScreen(RunPages):
 
     def action_explain(self) -> None:
         checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)
-        rule = checks.chosen
         if self._missed is not None:
             self.action_back()
             self.action_show("events")
         elif panel.found is not None and checks.cursor is None:
             self._open_diagnosis(panel.cursor)
-        elif self.reader is not None and rule is not None:
+        elif self.reader is not None and (rule := checks.chosen) is not None:
             navigation(self.app).show("check", self.view, rule)
 
     def _open_diagnosis(self, entry: str | None) -> None:

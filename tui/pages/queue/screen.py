@@ -86,7 +86,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
     rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
     facts: list[tuple[str, str, str]] = [
         ("state", f"{sign[0]} {turn.state}", sign[1]),
-        ("waits for", _why(turn), "critical" if entry.skipped is not None else "text"),
+        ("why", _why(turn), "critical" if entry.skipped is not None else "text"),
         ("check", *check_words(turn.check)),
         ("uses", entry.uses, "text"),
         ("gets", f"GPU {','.join(turn.gpus)}" if turn.gpus else "", "text"),
@@ -212,9 +212,8 @@ class QueueScreen(ListPage[None]):
         if self._chosen is not None:
             self._do(partial(act, self._chosen.entry))
 
-    @work(group="change")
-    async def _do(self, act: Callable[[], None]) -> None:
-        await self._change_queue(act)
+    def _do(self, act: Callable[[], None]) -> None:
+        self.in_worker(partial(self._change_queue, act), "change", exclusive=False)
 
     async def _change_queue(self, act: Callable[[], None]) -> None:
         with reported(self.app):

@@ -23,19 +23,18 @@ _LANES = 0.4  # of the height, for the lanes
 
 
 class TimeView(Painted):
-    """One step; without a `report`, why there is `nothing`."""
+    """One step, or why there is none."""
 
-    report: Report | None = None
-    nothing = NOTHING
+    report: Report | str = NOTHING
 
-    def show(self, report: Report | None, nothing: str) -> None:
-        self.report, self.nothing = report, nothing
+    def show(self, report: Report | str) -> None:
+        self.report = report
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         report = self.report
-        if report is None:
-            return paragraph(self.nothing, "dim", columns)
+        if isinstance(report, str):
+            return paragraph(report, "dim", columns)
         gap: list[Row] = [[]] if rows >= 18 else []
         lanes = max(round(rows * _LANES), 3)
         top = [title_row(report, columns), *gap]
@@ -82,7 +81,7 @@ class TimeScreen(RunPage):
     def show_body(self) -> None:
         series, going = self.reader.series, self.reader.state.going
         nothing = TIMELESS if series.last_step is not None else NOTHING if going else STEPLESS
-        self.query_one(TimeView).show(self.timing.report(series, self.step, self.reader.machine.gpu), nothing)
+        self.query_one(TimeView).show(self.timing.report(series, self.step, self.reader.machine.gpu) or nothing)
 
     def action_step(self, distance: int) -> None:
         known = self.timing.steps(self.reader.series)
@@ -100,8 +99,9 @@ class TimeScreen(RunPage):
     @property
     def _offer(self) -> Offer | None:
         """The first fix that is a setting."""
-        report = self.query_one(TimeView).report if self.is_mounted else None
-        offers = (offer for problem in (problems(report) if report else ()) for offer in problem.offers)
+        report = self.query_one(TimeView).report if self.is_mounted else ""
+        found = problems(report) if isinstance(report, Report) else ()
+        offers = (offer for problem in found for offer in problem.offers)
         return next((offer for offer in offers if offer.field), None)
 
     def action_edit(self) -> None:
