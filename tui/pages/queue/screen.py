@@ -212,10 +212,10 @@ class QueueScreen(ListPage[None]):
         if self._chosen is not None:
             self._do(partial(act, self._chosen.entry))
 
-    def _do(self, act: Callable[[], None]) -> None:
+    def _do(self, act: Callable[[], object]) -> None:
         self.in_worker(partial(self._change_queue, act), "change", exclusive=False)
 
-    async def _change_queue(self, act: Callable[[], None]) -> None:
+    async def _change_queue(self, act: Callable[[], object]) -> None:
         with reported(self.app):
             await asyncio.to_thread(act)
         await self._look()
