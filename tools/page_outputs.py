@@ -34,7 +34,8 @@ from doc_pages import DOCS, PAGES, ROOT, Block, blocks
 RUN_IN = ("index.md", "start", "howto", "tutorials")
 CUT = "⋮"
 PROGRESS = "checking: "  # lines of a preflight that are out of date when it has ended
-RECORDED = [ROOT / "tests/data" / f"{name}.tar.xz" for name in ("gpu/runs", "gpu/list-numbers", "stalls/reward-run")]
+ARCHIVES = ("gpu/runs", "gpu/list-numbers", "gpu/sums", "stalls/reward-run")
+RECORDED = [ROOT / "tests/data" / f"{name}.tar.xz" for name in ARCHIVES]
 _CHANGES = [  # what differs from run to run
     (r"\b[0-9a-f]{6}\b|(?<=· )[0-9a-f]{4}\b", "ID"),
     (r"\d{4}-\d\d-\d\d", "DATE"),

@@ -73,7 +73,7 @@ def text_of(svg: str, columns: int, rows: int) -> str:
 
 def pictures(home: Path) -> dict[str, str]:
     """The pictures of docs/pictures as SVG, of recorded runs that are put into PPO_TUI_HOME, which is `home`."""
-    with tarfile.open(DATA / "gpu" / "list-numbers.tar.xz") as tar:
+    with tarfile.open(DATA / "gpu" / "sums.tar.xz") as tar:
         tar.extractall(home, filter="data")
     command = [
         sys.executable,
@@ -83,7 +83,7 @@ def pictures(home: Path) -> dict[str, str]:
         *sorted((DATA / "logs").glob("kl-blowup.*"), reverse=True),
     ]
     flagged = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    learning = home / "runs" / "6c844c-list-numbers"
+    learning = home / "runs" / "433a07-sums"
     asyncio.run(drawn(learning, "dark"))  # the first look also lists what rose before it
     return {
         "dashboard-dark": asyncio.run(drawn(learning, "dark")),

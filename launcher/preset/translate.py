@@ -226,7 +226,7 @@ def _ray(preset: Preset, env: Mapping[str, str], run: str | None) -> Settings:
         env = {**env, RUN: run} if run else env
         return {f"{RAY}.runtime_env.env_vars.{name}": Setting(value, prefix="+") for name, value in env.items()}
     found = {
-        f"{RAY}.include_dashboard": Setting(False, prefix="+"),  # a minute of start-up
+        f"{RAY}.include_dashboard": Setting(False, prefix="+"),  # 6 s of a start on an H200, a minute elsewhere
         # else Ray joins whatever `ray start` left on this host, whose workers do not have our environment
         f"{RAY}.address": Setting("local", prefix="+"),
     }

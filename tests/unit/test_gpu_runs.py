@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from launcher.compare.trial_verdicts import trials_of
-from launcher.record.events import Action, LevelChange, Note
+from launcher.record.events import Action, LevelChange, Note, read_kind
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
@@ -195,7 +195,20 @@ def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(
         assert orjson.dumps(MachineSample.from_json(orjson.loads(line)).to_json()) == line
 
 
-def test_the_run_of_the_readme_learns_with_two_warnings(tmp_path: Path) -> None:
+def test_the_fix_of_the_readme_is_judged_by_the_end_of_its_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GROUP-1 rose to WARN with the smaller learning rate alone, and was gone when 70 % of the sums were right."""
+    with tarfile.open(Path(__file__).parents[1] / "data/gpu/sums.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    (found,) = trials_of("19b3d4-sums")
+    assert [(arm.verdict, arm.step) for arm in found.arms] == [("repeated", 13), ("fixed", 26), ("no effect", 13)]
+    changes = read_kind(RunDir(tmp_path / "runs/433a07-sums").events, LevelChange)
+    assert {change.rule for change in changes if change.alarming} == {"GROUP-1"}
+
+
+def test_a_run_that_learns_has_two_warnings(tmp_path: Path) -> None:
     with tarfile.open(Path(__file__).parents[1] / "data/gpu/list-numbers.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     run = tmp_path / "runs/6c844c-list-numbers"

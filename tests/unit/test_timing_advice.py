@@ -179,3 +179,5 @@ def test_settings_that_shorten_the_start_are_named_where_its_stage_is_long() -> 
     assert graphs.offers[0].text.startswith("set rollout.enforce_eager=true (now false): ")
     assert [each.stage for each in advise_start({}, config)][:2] == ["engine", "validate-first"]
     assert advise_start({"engine": 9.0}, config_of("rollout.enforce_eager=true", preset="gsm8k-0.5b-24gb")) == ()
+    filtered = [advise_start({"data": data, "engine": 138.0}, config) for data in (17.0, 60.0)]
+    assert ["data" in {each.stage for each in found} for found in filtered] == [False, True]
