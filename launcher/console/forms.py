@@ -11,7 +11,7 @@ import orjson
 
 from launcher.console.lines import LONGEST, PREFIX, Piece, clean_text
 from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings
-from launcher.metrics.records import LARGEST_STEP, float_of
+from launcher.metrics.records import LARGEST_STEP, float_of, trains
 
 _PAIR = re.compile(
     r"""['"]([^'"]{1,200})['"]: *(?:np\.\w+\(|tensor\()?['"]?"""
@@ -45,12 +45,16 @@ class _Open:
 
 
 class Joiner:
-    """Joins the rows of each step: of several updates the mean, of repeated metrics the last one."""
+    """Joins the rows of each step: of several updates the mean, of repeated metrics the last one.
+
+    Where the numbers fall, another attempt was appended: its steps are handed out again.
+    """
 
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
         self._open: dict[int, _Open] = {}
         self._now: int | None = None  # the step that was begun last
+        self._newest: dict[str, int] = {}  # by the first metric of a row
         self.last = -1
         """The step that was handed out last."""
         self._always: frozenset[str] | None = None  # metrics of every step so far
@@ -60,7 +64,10 @@ class Joiner:
         self, row: Mapping[str, float], step: int | None, numbers: str, place: tuple[int, int], t: float = 0.0
     ) -> list[FormStep]:
         """Adds a row; returns the steps that it completes."""
-        if numbers == "each":
+        before: list[FormStep] = []
+        if step is not None and numbers in ("step", "each") and self._again(row, step):
+            before, self.last, self._now = self.close(), -1, None
+        elif numbers == "each":
             step = self._counted(row, step)
         elif numbers == "part" or step is None or (numbers == "updates" and self._now is not None):
             step = self._now
@@ -82,7 +89,18 @@ class Joiner:
         ahead = max(self._open) - self._framework.lag - 1 if len(self._open) > 1 else -1
         if len(self._open) > _OPEN:
             ahead = max(ahead, sorted(self._open)[-_OPEN] - 1)
-        return self._take(max(whole, ahead)) if min(self._open) <= max(whole, ahead) else []
+        return before + (self._take(max(whole, ahead)) if min(self._open) <= max(whole, ahead) else [])
+
+    def _again(self, row: Mapping[str, float], step: int) -> bool:
+        """Whether a metric of the training comes for an earlier step than before: another attempt was appended."""
+        name = next(iter(row), "")
+        newest, self._newest[name] = self._newest.get(name, 0), step
+        if step >= newest - 1:  # processes may print a step one after another
+            return False
+        ours = {key for key in self._framework.translate(row) if not key.startswith("val")}
+        again = not row or trains(dict.fromkeys(ours, 0.0)) or not ours <= row.keys()
+        self._newest = {name: step} if again else self._newest
+        return again
 
     def _counted(self, row: Mapping[str, float], step: int | None) -> int | None:
         """The number of a row that has none: it begins a step if it has a metric of every step."""

@@ -1,6 +1,7 @@
 """Logs of other frameworks are recognized, and judged like veRL's by the rules whose metrics they have."""
 
 import importlib
+import itertools
 import math
 import re
 import tarfile
@@ -32,6 +33,7 @@ from launcher.report.run_report import gather
 from launcher.runs.act.demo import replay
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.source import LogFile, log_file, resolve
 from launcher.runs.watch.steps import steps
@@ -245,6 +247,26 @@ def test_several_updates_of_a_rollout_are_one_step(tmp_path: Path) -> None:
     ]
 
     assert found == [each for step in range(4) for each in ((step, 1.5, None), (step, None, 0.25))]
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "trainer_state"])  # which is written anew
+def test_a_training_that_is_started_again_replaces_its_steps(form: str, bank: ModuleType, tmp_path: Path) -> None:
+    (_, later), *_, (_, earlier) = chosen(bank)
+    (tmp_path / "first").mkdir()
+    first, path = write(tmp_path / "first", form, earlier[:15]), write(tmp_path, form, later)
+    known, *numbers = ([record.step for _, record in steps(of_foreign(each))] for each in (path, first, path))
+    alone = judged(of_foreign(path), []).checklist.checks()
+
+    path.write_bytes(first.read_bytes() + path.read_bytes())
+
+    assert [record.step for _, record in steps(of_foreign(path))] == list(itertools.chain(*numbers))
+    assert judged(of_foreign(path), []).checklist.checks() == alone
+    run = import_logs([str(path)])[0]
+    assert judged(run, []).checklist.checks() == alone
+    reader = RunReader(run.path)
+    reader.poll()
+    (_, lengths) = reader.series.first_of("response_length/mean", "critic/score/mean") or ("", None)
+    assert lengths is not None and list(lengths.steps) == known
 
 
 @pytest.mark.parametrize("form", ["slime", "trl", "trainer_state", "prime-rl file", "skyrl"])

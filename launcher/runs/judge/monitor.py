@@ -17,7 +17,7 @@ from launcher.core.text import clean, without_login
 from launcher.health.checklist import Checklist
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.merge import Merger
-from launcher.metrics.records import StepRecord, parse_record
+from launcher.metrics.records import StepRecord, parse_record, trains
 from launcher.preset.flow import times
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
@@ -71,6 +71,7 @@ class Monitor:
         clock: Callable[[StepRecord], float] | None = None,
         tell: Callable[[StepRecord], None] | None = None,
     ) -> None:
+        self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
         self._phases = framework is None or framework.own  # those of another framework are not known
         self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
@@ -134,6 +135,8 @@ class Monitor:
         for line in lines:
             record = parse_record(line)
             if record is not None:
+                if self._joined:
+                    self._begin(*record)
                 self._merger.file(*record, now)
 
     def feed_timers(self, running: Span | None, ended: Iterable[Span], now: float) -> None:
@@ -253,12 +256,8 @@ class Monitor:
     def _take(self, event: console.Event, now: float) -> None:
         match event:
             case console.StepLine():
-                if self._restarted and event.step <= self._printed:
-                    # the following steps replace those that they repeat
-                    self._judge(self._merger.take())
-                    self._merger = Merger(both=self._file_logger)
-                    self._renew_checklist()
-                self._begun, self._restarted, self._printed = True, False, event.step
+                self._begin(event.step, event.data)
+                self._begun, self._restarted = True, False
                 self._lines += 1
                 if self._timed and self._lines > 1:
                     self._timer, self._timed, self.phase = None, False, "rollout"
@@ -289,6 +288,14 @@ class Monitor:
                 if self.step is None:
                     self._before_steps.append(event)
                 self._notice(event, now)
+
+    def _begin(self, step: int, data: Mapping[str, float]) -> None:
+        """Begins a step; where another attempt was appended, the following steps replace those that they repeat."""
+        if step <= self._printed and (self._restarted or (self._joined and trains(data))):
+            self._judge(self._merger.take())
+            self._merger = Merger(both=self._file_logger)
+            self._renew_checklist()
+        self._printed = step
 
     @property
     def _trained(self) -> bool:

@@ -133,7 +133,7 @@ def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress =
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
         responses = ToldByResponses(source, attempt)
-        both, tell = metrics is not None, responses.add
+        both, tell = bool(console and metrics), responses.add
         monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
