@@ -125,7 +125,7 @@ def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
     steps = min((each for each in (by_epochs, wanted) if each is not None), default=None)
     early = wanted is not None and by_epochs is not None and by_epochs < wanted
     saves = times(steps, config.get("trainer.save_freq"), last=not early)
-    most_kept = config.whole("trainer.max_actor_ckpt_to_keep", 0)
+    most_kept = config.whole("trainer.max_actor_ckpt_to_keep")
     first = int(config.get("trainer.val_before_train") is not False)
     validations = times(steps, config.get("trainer.test_freq"), last=not early)
     portion, mode = max(1, prompts // config.updates_a_step), config.trainer_mode

@@ -18,8 +18,8 @@ def of(rows: int | None = None, **values: Any) -> Flow:
     return flow(of_draft(given), rows)
 
 
-def shipped(name: str, rows: int | None = None) -> Flow:
-    layer = load(name).layer
+def shipped(name: str, rows: int | None = None, *settings: str) -> Flow:
+    layer = load(name, settings).layer
     return flow(of_draft({where: entry.value for where, entry in layer.items()}), rows)
 
 
@@ -44,6 +44,7 @@ def test_the_toy_run_ends_by_its_steps() -> None:
     found = shipped("toy-cpu", 512)
     assert (found.steps_an_epoch, found.steps, found.early) == (8, 60, False)
     assert (found.validations, found.checkpoints, found.kept) == (7, 6, 3)
+    assert shipped("toy-cpu", 512, "trainer.max_actor_ckpt_to_keep=0").kept == 6  # 0 keeps all
     assert found.actor.micro == 32 and found.actor.micro_batches == 1
 
 
