@@ -1,6 +1,7 @@
 """Follows files that grow."""
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from launcher.core import gap
@@ -62,3 +63,13 @@ class LineTail:
             return []
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         return lines
+
+
+def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of pieces of a file, without their newlines."""
+    rest = b""
+    for chunk in read:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest

@@ -32,7 +32,7 @@ from launcher.runs.watch.problems import problems
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.run_settings import compared_settings
-from launcher.runs.watch.source import chunks
+from launcher.runs.watch.source import records
 
 AROUND = 200  # lines around the first cause
 _LINE = 2000  # characters of one
@@ -171,13 +171,7 @@ def _config(facts: _Facts) -> str:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    rest = b""
-    for chunk in chunks(path):
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line.decode(errors="replace")
-    if rest:
-        yield rest.decode(errors="replace")
+    return (line.decode(errors="replace") for line in records(path))
 
 
 def _around(facts: _Facts, reach: int, longest: int) -> Iterable[str]:

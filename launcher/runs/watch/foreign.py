@@ -15,6 +15,7 @@ import orjson
 from launcher.console.forms import FormStep, Joiner, names_in, numbers
 from launcher.console.lines import PREFIX, PieceSplitter, clean_text
 from launcher.core.errors import UserError
+from launcher.core.tail import lines_of
 from launcher.core.text import clean
 from launcher.metrics.frameworks import FEW, Framework, frameworks, of_names
 from launcher.metrics.records import is_step, jsonable, parse_object
@@ -69,7 +70,7 @@ def without_steps(start: bytes) -> Framework | None:
 def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
     """The first of two lines with the number of a step and two other numbers under the same names."""
     seen: dict[frozenset[bytes], tuple[int, bytes]] = {}
-    for number, line in enumerate(_lines(read), 1):
+    for number, line in enumerate(lines_of(read), 1):
         names = frozenset(name.lower() for name in _NAMED.findall(line[:2000]))
         if len(names) > 2 and names & _COUNTED:
             if names in seen:
@@ -169,11 +170,11 @@ def _rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     if _is_state(start):
         yield from _history(b"".join((start, *chunks)))[0]
     elif head.startswith(b"{"):
-        yield from filter(None, map(parse_object, _lines(chain((start,), chunks))))
+        yield from filter(None, map(parse_object, lines_of(chain((start,), chunks))))
     else:
         cells = {sign: head.decode(errors="replace").split(sign) for sign in ",\t;"}
         sign = next((sign for sign, names in cells.items() if len(names) > 1 and _numbered(names)), "")
-        lines = (line.decode(errors="replace").replace("\0", "") for line in _lines(chain((start,), chunks)))
+        lines = (line.decode(errors="replace").replace("\0", "") for line in lines_of(chain((start,), chunks)))
         yield from _cells(csv.reader(lines, delimiter=sign)) if sign else ()
 
 
@@ -195,15 +196,6 @@ def _cells(reader: Iterator[list[str]]) -> Iterator[Mapping[str, str]]:
 
 def _numbered(names: list[str]) -> bool:
     return any(name.strip(' "\r').lower() in _STEPS for name in names)
-
-
-def _lines(read: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for chunk in read:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
 
 
 def rows_of_cut(read: Iterable[bytes]) -> int | None:

@@ -16,6 +16,7 @@ from launcher.core.errors import NoStep, NoStepYet, UserError, of_file
 from launcher.core.files import require_file
 from launcher.core.format import counted
 from launcher.core.progress import SILENT, Meter, Progress, unseen
+from launcher.core.tail import lines_of
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import parse_record
@@ -215,11 +216,5 @@ def records(path: Path, framework: Framework | None = None, meter: Meter = SILEN
     if framework is not None:
         from launcher.runs.watch.foreign import file_lines
 
-        yield from file_lines(chunks(path, meter), framework)
-        return
-    rest = b""
-    for chunk in chunks(path, meter):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
+        return file_lines(chunks(path, meter), framework)
+    return lines_of(chunks(path, meter))
