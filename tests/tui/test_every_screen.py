@@ -19,7 +19,7 @@ from whole_run import whole_run
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 
-SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
+SIZES = [(250, 80), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
     "OpenedDashboard": ("KL to reference", "WARN", "h rules"),
@@ -173,7 +173,7 @@ async def test_any_run_can_be_looked_at(make: SimpleNamespace, what: str) -> Non
             if screen in ONLY_WITH_DATA:
                 continue
             await walk(pilot, screen)
-            for size in [(160, 48), (20, 5), (80, 24)]:
+            for size in [(160, 48), (20, 5)]:
                 await resize(pilot, [size])
                 assert_fits(app)
             while app.screen is not dashboard and screen != "RunsScreen":  # the last one takes its place

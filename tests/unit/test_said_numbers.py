@@ -24,7 +24,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 BIG = pytest.mark.nightly(
     "launcher/health/", "launcher/metrics/", "tui/kit/charts/", "bench/health_bank.py", "tests/support/said_"
 )
-HALVES = [*(pytest.param(half, marks=BIG) for half in ("calibration", "unseen")), "gpu", "judged"]
+PARTS = [*(pytest.param(half, 3, marks=BIG) for half in ("calibration", "unseen")), ("gpu", 1), ("judged", 1)]
 
 
 @pytest.fixture
@@ -33,27 +33,28 @@ def bank(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("health_bank")
 
 
-def judged(bank: Any, half: str) -> Iterator[tuple[str, Past, SeriesStore, Checklist]]:
-    """Each step of each run of a part of the bank, judged."""
+def judged(bank: Any, half: str) -> Iterator[tuple[str, Past, SeriesStore, Checklist, bool]]:
+    """Each step of each run of a part of the bank, judged, and whether the level of a rule changed there."""
     for run in bank.runs(half):
         checklist = Checklist(run.config, host_total_gb=bank.HOST_GB, vocabulary=run.vocabulary, clock=False)
         past, store = Past(run.config), SeriesStore()
         for step, t, data in run.known:
-            checklist.step(step, data, t=t)
+            changed = bool(checklist.step(step, data, t=t))
             past.see(step, data)
             store.add(StepRecord(step, t, None, data), 1)
-            yield f"{run.name}, step {step}", past, store, checklist
+            yield f"{run.name}, step {step}", past, store, checklist, changed
 
 
 _HEAD = re.compile(r"(\S+) (?:([↑↓])|\s) ?\s*(?:(best|usual|start) (\S+))?.*")
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_every_number_of_every_message_and_chart_follows_from_the_metrics(bank: Any, half: str) -> None:
-    """The length is read first, as other messages say × its usual value."""
+@pytest.mark.parametrize(("half", "every"), PARTS)
+def test_every_number_of_every_message_and_chart_follows_from_the_metrics(bank: Any, half: str, every: int) -> None:
+    """Where a level changes, and at one in so many steps. The length is read first, as others say × its usual value."""
     found, read, headings, arrows = list[str](), 0, 0, 0
-    for place, past, store, checklist in judged(bank, half):
-        for row in sorted(checklist.checks(), key=lambda row: row.rule != "LEN-1"):
+    for place, past, store, checklist, changed in judged(bank, half):
+        rows = checklist.checks() if changed or len(past.steps) % every == 0 else []
+        for row in sorted(rows, key=lambda row: row.rule != "LEN-1"):
             if row.level >= Level.OK:
                 read += 1
                 found += [f"{place}, {row.level}: {each}" for each in wrong(row.rule, row.message, past)]

@@ -110,6 +110,8 @@ class DashboardScreen(RunPages):
         """Reads the run in a thread (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
+        if not self.whole:  # it closes, and its handlers would look for what has gone
+            return
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
