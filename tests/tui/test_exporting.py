@@ -111,7 +111,24 @@ async def test_a_bundle_is_written_from_the_dashboard(make: SimpleNamespace, war
         field.value = "b.tar"
         await pilot.press("enter")
         await until(pilot, lambda: "ZIP file" in str(app.screen.query_one("#wrong", Static).content))
-        field.value = str(tmp_path / "b.zip")
+        field.value = "~no-such-user/b.zip"
         await pilot.press("enter")
+        await until(pilot, lambda: "home directory" in str(app.screen.query_one("#wrong", Static).content))
+        (there := tmp_path / "b.zip").write_text("mine")
+        for answer in "ny":
+            field.value = str(there)
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press(answer)
+            if answer == "n":
+                assert there.read_text() == "mine"
+                field = await asked(pilot, "a", "b")
         await until(pilot, lambda: "Bundle: " in message(app))
-        assert (tmp_path / "b.zip").read_bytes().startswith(b"PK")
+        assert there.read_bytes().startswith(b"PK")
+
+
+async def test_where_there_is_hardly_room_a_question_shows_its_field(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=(20, 5)) as pilot:
+        field = await asked(pilot, "a", "b")
+        await until(pilot, lambda: 0 < field.region.y < 4)

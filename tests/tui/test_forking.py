@@ -177,7 +177,7 @@ async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
     async with app.run_test(size=HOME) as pilot:
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
         await pilot.press("a", "t")
-        await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and "No trials" in drawn(app, Items))
+        await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and "Press T" in drawn(app, Items))
         await pilot.press("T")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         details = str(app.screen.query_one("#details Static", Static).render())

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import message, until
+from pilots import drawn, message, until
 from textual.app import App
 from textual.widgets import Static
 
@@ -16,12 +16,14 @@ from launcher.record.queued import Queued
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.page import Offers
 from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.lists import Items
 from tui.pages.compare.screen import CompareScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.help.screen import LEGENDS, HelpScreen, HelpText
 from tui.pages.log.screen import LogScreen
 from tui.pages.queue.screen import QueueScreen
 from tui.pages.runs.screen import RunsScreen
+from tui.pages.trials.screen import TrialsScreen
 
 HOME = (80, 24)
 
@@ -114,6 +116,15 @@ async def test_the_footer_of_the_queue_says_what_space_does_now(make: SimpleName
         await until(pilot, lambda: first(app, 2) == ["resume the queue", "try again"])
         await pilot.press("up", "up")
         await until(pilot, lambda: "pause" in first(app, 9) and first(app) == ["resume the queue"])
+
+
+async def test_the_page_of_trials_names_t_only_where_it_can_start_them(make: SimpleNamespace, stopped: Path) -> None:
+    app = make.app(stopped)
+    async with app.run_test(size=HOME) as pilot:
+        await open_run(pilot)
+        await pilot.press("a", "t")
+        await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and "None can start now" in drawn(app, Items))
+        assert "Press T" not in drawn(app, Items) and "try" not in first(app, 20)
 
 
 async def test_an_empty_queue_says_what_it_is_for(make: SimpleNamespace) -> None:

@@ -15,6 +15,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from launcher.core.errors import UserError
 from launcher.runs.watch.possible import Verb
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from 
         """The objection of `wrong` to a text, or the error of one that it cannot judge: 5,000 letters, `~nobody`."""
         try:
             return wrong(text)
-        except (OSError, RuntimeError, ValueError) as error:
+        except (UserError, OSError, RuntimeError, ValueError) as error:
             return getattr(error, "strerror", None) or str(error)
 
     def hints(self) -> ComposeResult:

@@ -217,7 +217,7 @@ async def export_run(page: Page[Any], run: RunDir) -> None:
 
 
 async def report_runs(page: Page[Any], *runs: RunDir) -> None:
-    """Asks for the file of a report and writes it; replaces a file of the same name. Runs in a worker."""
+    """Asks for the file of a report and writes it; asks again before it replaces one. Runs in a worker."""
     from launcher.report.page import check, write
 
     name = f"{runs[0].id}.html" if len(runs) == 1 else "report.html"
@@ -238,20 +238,17 @@ async def _written(
 ) -> None:
     """Writes a file with the name that the user types; `ask` has the question, a default name and a note."""
 
-    def wrong(to: str) -> str | None:
-        try:
-            check(Path(to.strip()))
-        except UserError as error:
-            return str(error)
-        return None
+    def wrong(to: str) -> None:
+        check(Path(to.strip()).expanduser())
 
     question, name, note = ask
     reply = await app.push_screen_wait(AskScreen(question, name, wrong, note))
     if reply is not None:
         with reported(app, f"No {what.lower()}"):
-            target = Path(reply.strip())
-            await asyncio.to_thread(write, target)
-            app.notify(str(target.expanduser().absolute()), title=what, markup=False)
+            to = Path(reply.strip()).expanduser().absolute()
+            if not to.exists() or await confirmed(app, f"Replace {to.name}?", str(to), "replace"):
+                await asyncio.to_thread(write, to)
+                app.notify(str(to), title=what, markup=False)
 
 
 def _without_option(error: UserError, to: str) -> str:

@@ -73,8 +73,7 @@ class TrialsScreen(ItemsPage):
     LIST = Items
     EMPTY = (
         "No trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
-        "without it. For a failed run it is a short run without the setting that the failing code belongs to. "
-        "Press T to start them."
+        "without it. For a failed run it is a short run without the setting that the failing code belongs to."
     )
     POLL = 3.0  # all run directories are looked through
 
@@ -117,7 +116,11 @@ class TrialsScreen(ItemsPage):
         self.show()
 
     def items(self, columns: int) -> list[Item]:
-        return [*waiting_items(self._waiting), *trial_items(self._trials or (), columns)]
+        if found := [*waiting_items(self._waiting), *trial_items(self._trials or (), columns)]:
+            return found
+        refused = self.refusal("start")
+        start = f"None can start now: {refused}." if refused else "Press T to start them."
+        return [Item(None, paragraph(f"{self.EMPTY} {start}", "dim", columns))]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
         for trials in self._trials or ():
