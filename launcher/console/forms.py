@@ -299,6 +299,8 @@ def dict_row(body: str) -> dict[str, float]:
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     """The numbers among values: null is nan, and numbers may be words."""
     kinds = set(map(type, row.values()))
+    if kinds == {float}:
+        return dict(row)
     if kinds <= _KINDS:  # nearly every row
         with contextlib.suppress(ValueError, OverflowError):
             return dict(zip(row, map(float, row.values()), strict=True))

@@ -162,7 +162,8 @@ class Checklist:
 
         `t` is the unix time at which it was seen. What is not a number is nan, never left out and never 0.
         """
-        if others := (names := tuple(data)) != self._names:
+        names = tuple(data)
+        if others := names != self._names:
             self._names, self._training = names, any(map(keys.is_training, names))
             self._logged.update(self._interesting & data.keys() if self._training else ())
         if training := self._training:

@@ -201,7 +201,7 @@ def test_lines_that_are_read_together_have_the_metrics_of_each(form: str, bank: 
         inside = damage if damage in damages else b""  # a color that cuts a hint hides the line from the search
         hurt = b"".join(line[: number % 60] + inside + line[number % 60 :] for number, line in enumerate(lines))
         some = b"".join(damage + line if number % 7 == 3 else line for number, line in enumerate(lines))
-        for data in (hurt, some, some[: len(some) * 2 // 3]):
+        for data in (hurt, some, some[: len(some) * 2 // 3], b"".join(lines[::-1])):
             chunks = [data[at : at + 40] for at in range(0, len(data), 40)]
             together, singly = ConsoleReader(framework), ConsoleReader(framework)
             one_by_one = [event for chunk in chunks for event in singly.feed(chunk)] + singly.close()

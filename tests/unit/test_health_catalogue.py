@@ -12,6 +12,7 @@ from launcher.health.applies import REASONS
 from launcher.health.catalogue import Figure, RuleData, families, rules, shared_advice
 from launcher.health.config import RunConfig
 from launcher.health.derived import METRICS
+from launcher.health.frame import Frame
 from launcher.health.rules import ALL
 from launcher.health.signals import Signals
 from launcher.preset.field_values import where_of
@@ -54,6 +55,15 @@ def test_a_figure_is_of_a_known_metric_an_estimate_of_its_model_and_limits_of_it
             assert spec in (None, "", "%", "steps")
             known = name is None or name in names or hasattr(metric, name)
             assert known or name in METRICS or hasattr(keys, str(name)), name
+
+
+def test_the_model_of_a_metric_that_a_step_lacks_has_no_value() -> None:
+    signals, now = Signals(RunConfig()), list[float]()
+    entropy, rate = signals.of("ENTROPY"), {"actor/lr": 1.0}
+    for step, data in enumerate(({"actor/entropy": 1.0}, rate, rate, {"actor/entropy": 2.0}), 1):
+        signals.update(Frame(step, step, data), training=True, others=step != 3)
+        now.append(entropy.now)
+    assert now == pytest.approx([1.0, math.nan, math.nan, 2.0], nan_ok=True) and entropy.count == 2
 
 
 def test_a_rule_is_either_a_row_or_code_and_its_condition_is_known() -> None:
