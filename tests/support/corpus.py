@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -71,6 +72,7 @@ def _launch(preset: str, settings: Sequence[str]) -> Launch:
     return build(load(preset, settings), version=VERSION, folders=FOLDERS, python=sys.executable)
 
 
+@functools.cache
 def cases() -> list[Case]:
     from ruamel.yaml import YAML
 

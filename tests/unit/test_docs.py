@@ -204,6 +204,7 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("toy pages")  # one after the other: each is several processes with torch
 @pytest.mark.parametrize("page", ON_THE_TOY, ids=name)
 def test_commands_on_the_toy(page: Path, tmp_path: Path, toy_build: Any) -> None:
     """The same with those that train the toy."""
