@@ -48,6 +48,19 @@ async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
         await until(pilot, lambda: "not saved" not in head(pilot))
 
 
+async def test_a_value_that_is_typed_stays_in_sight_when_the_screen_shrinks(mine: Path) -> None:
+    app = editor(field="actor.lr")
+    async with app.run_test(size=HOME) as pilot:
+        await checked(pilot)
+        await pilot.press("enter")
+        box = app.screen.query_one(ValueBox)
+        await until(pilot, lambda: box.is_open and box.region.x > 20)
+        await pilot.resize_terminal(20, 5)
+        await until(pilot, lambda: 0 < box.region.x < 15)
+        await pilot.resize_terminal(*HOME)
+        await until(pilot, lambda: box.region.x > 20)
+
+
 async def test_what_cannot_be_is_not_taken(mine: Path) -> None:
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         box = pilot.app.screen.query_one(ValueBox)

@@ -146,6 +146,10 @@ class FormArea(Container):
             was="not set" if text == DASH else text,
         )
 
+    def on_resize(self) -> None:
+        if self._editing is not None:  # below, the lines take their size after this
+            self.call_after_refresh(self._place_at, self._editing)
+
     def _place_at(self, name: str) -> None:
         """Puts the box over the value that is being typed."""
         if self._editing == name:
