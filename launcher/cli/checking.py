@@ -180,7 +180,7 @@ def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
     have = _packages(python)
     if "verl" not in have:
         return []
-    ranges = wanted(verl_env.probe(python), "vllm" if gpu else "")
+    ranges = wanted(verl_env.probe(python).requires, "vllm" if gpu else "")
     rows = [
         (name, have.get(name, "-"), ranges.get(name, ""))
         for name in verl_env.PACKAGES
