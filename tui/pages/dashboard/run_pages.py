@@ -129,6 +129,22 @@ class RunPages(ChartScreen):
 
         self._change(merge_run, "merge")
 
+    def action_resume(self) -> None:
+        from tui.kit.actions.checkpoints import resume_run
+
+        self._change(resume_run, "start")
+
+    def action_again(self) -> None:
+        from tui.kit.actions.checkpoints import start_again
+
+        self._change(start_again, "start")
+
+    def action_stop(self) -> None:
+        from tui.kit.actions.run_actions import stop_run
+
+        assert self.reader is not None
+        self.in_worker(partial(stop_run, self.app, self.reader), "stop")
+
     def _change(self, act: Callable[[Page[Any], RunDir], Coroutine[Any, Any, None]], group: str) -> None:
         """Runs an action on the run in a worker."""
         if self.reader is not None:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from textual import work
@@ -324,22 +323,6 @@ class DashboardScreen(RunPages):
             below = "the pinned charts are below the others" if self.has_class("-tall") else None
             return below if self._pins else "no metric is pinned; press p in the metrics (m)"
         return super().refusal(action)
-
-    def action_resume(self) -> None:
-        from tui.kit.actions.checkpoints import resume_run
-
-        self._change(resume_run, "start")
-
-    def action_again(self) -> None:
-        from tui.kit.actions.checkpoints import start_again
-
-        self._change(start_again, "start")
-
-    def action_stop(self) -> None:
-        from tui.kit.actions.run_actions import stop_run
-
-        assert self.reader is not None
-        self.in_worker(partial(stop_run, self.app, self.reader), "stop")
 
     def action_choose(self, distance: int) -> None:
         """Moves through the diagnosis, then through the checks below it, and back."""
