@@ -4,14 +4,12 @@ import dataclasses
 import os
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import message
-from pilots import until as shown
+from pilots import message, until
 from terminal import Terminal
 from textual.pilot import Pilot
 from waiting import PATIENCE
@@ -25,8 +23,6 @@ from tui.pages.dashboard.attention import Notices, title
 from tui.pages.dashboard.head_lines import AwayPanel
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.events.screen import EventsScreen
-
-until = partial(shown, looks=80)
 
 HOME = (80, 24)
 

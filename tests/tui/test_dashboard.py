@@ -6,14 +6,12 @@ import shutil
 import subprocess
 import threading
 import time
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, drawn
-from pilots import until as waited
+from pilots import assert_fits, drawn, until
 from textual.geometry import Region
 from textual.pilot import Pilot
 
@@ -32,8 +30,6 @@ from tui.kit.widgets.painted import Painted
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.head_lines import Banner, ProgressLine
 from tui.pages.dashboard.startup import StartupList
-
-until = partial(waited, looks=60)
 
 HOME = (80, 24)
 

@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import drawn, message
-from pilots import until as waited
+from pilots import drawn, message, until
 from textual.pilot import Pilot
 
 from launcher.record.control import take
@@ -19,8 +17,6 @@ from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.runs.screen import RunsScreen
-
-until = partial(waited, looks=60)
 
 HOME = (80, 24)
 

@@ -2,14 +2,12 @@
 
 import csv
 import json
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import message
-from pilots import until as shown
+from pilots import message, until
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -17,8 +15,6 @@ from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.runs.screen import RunsScreen
-
-until = partial(shown, looks=600)
 
 
 async def asked(pilot: Pilot[Any], *keys: str) -> Input:

@@ -3,14 +3,12 @@
 import dataclasses
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, message
-from pilots import until as shown
+from pilots import assert_fits, message, until
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
@@ -31,8 +29,6 @@ from tui.pages.checks.screen import ChecksScreen
 from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.screen import DashboardScreen
 from tui.pages.events.screen import EventsScreen
-
-until = partial(shown, looks=80)
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 HOME, LARGE = (80, 24), (160, 48)

@@ -48,7 +48,7 @@ async def test_a_page_with_a_list_shows_the_selected_entry_from_110_columns_on(
         await settled(pilot)
         await walk(pilot, page)
         assert isinstance(app.screen, Inspected)
-        await until(pilot, lambda: words in inspected(pilot), looks=100)
+        await until(pilot, lambda: words in inspected(pilot))
         await pilot.resize_terminal(*NARROW)
         await pilot.pause()
         assert not inspected(pilot)
@@ -68,7 +68,7 @@ async def test_a_held_key_reads_the_last_entry_alone(
         listed = screen.query_one(Listing)
         for _ in range(20):
             listed.action_move(1)
-        await until(pilot, lambda: listed.cursor in seen, looks=100)
+        await until(pilot, lambda: listed.cursor in seen)
         assert set(seen) <= {listed.names[0], listed.cursor}
 
 
@@ -79,10 +79,10 @@ async def test_enter_shows_the_same_entry_as_a_page(make: SimpleNamespace, home:
         await walk(pilot, "SamplesScreen")
         await pilot.press("enter")
         assert isinstance(app.screen, EntryScreen)
-        await until(pilot, lambda: "Prompt" in inspected(pilot), looks=100)
+        await until(pilot, lambda: "Prompt" in inspected(pilot))
         before = inspected(pilot)
         await pilot.press("right")
-        await until(pilot, lambda: inspected(pilot) != before, looks=100)
+        await until(pilot, lambda: inspected(pilot) != before)
         await pilot.press("escape")
         assert isinstance(app.screen, Inspected)
 
@@ -98,7 +98,7 @@ async def test_a_queued_run_is_inspected(make: SimpleNamespace, monkeypatch: pyt
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
         await walk(pilot, "QueueScreen")
-        await until(pilot, lambda: "waits" in inspected(pilot) and "algorithm" in inspected(pilot), looks=100)
+        await until(pilot, lambda: "paused" in inspected(pilot) and "algorithm" in inspected(pilot))
 
 
 async def test_a_fix_shows_its_whole_text(make: SimpleNamespace, home: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_fix_shows_its_whole_text(make: SimpleNamespace, home: Path) -> 
         app.push_screen(diagnosed())
         await settled(pilot)
         await pilot.press(*["down"] * 4)
-        await until(pilot, lambda: "Fix 5" in inspected(pilot), looks=100)
+        await until(pilot, lambda: "Fix 5" in inspected(pilot))
         assert "memory estimate of every phase" in " ".join(inspected(pilot).split())
 
 
@@ -126,5 +126,5 @@ async def test_events_of_a_run_without_a_console_are_inspected(make: SimpleNames
         await settled(pilot)
         await walk(pilot, "EventsScreen")
         for word in ("failed", "phase", "starting"):
-            await until(pilot, lambda word=word: word in inspected(pilot) and "no line" in inspected(pilot), looks=100)
+            await until(pilot, lambda word=word: word in inspected(pilot) and "no line" in inspected(pilot))
             await pilot.press("down")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nvml_records import GIB, replayed
+from pilots import until
 from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
@@ -312,12 +313,8 @@ async def test_the_dashboard_below_a_page_paints_nothing_and_catches_up(make: Si
         with (run / "gpu.jsonl").open("a") as file:
             file.write(json.dumps(machine[101].to_json()) + "\n")
         listed = app.screen.query_one(DeviceList)
-        for _ in range(60):
-            await pilot.pause(0.05)
-            if below.reader.machine.latest.t == machine[101].t:
-                break
-        await pilot.pause(1.1)
-        assert listed.devices[0].used == machine[101].gpus[0].used
+        await until(pilot, lambda: below.reader.machine.latest.t == machine[101].t)
+        await until(pilot, lambda: listed.devices[0].used == machine[101].gpus[0].used)
         assert below.query_one(Memory).sample == before
         await pilot.press("b")
         await pilot.pause()

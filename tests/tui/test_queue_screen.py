@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import drawn, message
-from pilots import until as shown
+from pilots import drawn, message, until
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -20,7 +19,6 @@ from tui.kit.widgets.lists import LineTable, RunTable
 from tui.pages.queue.screen import QueueScreen
 from tui.pages.runs.screen import RunsScreen
 
-until = partial(shown, looks=400)
 HOME = (80, 24)
 
 

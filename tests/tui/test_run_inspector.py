@@ -1,11 +1,10 @@
 """The list of runs beside its inspector: whole columns, four curves, what differs, presets that fit."""
 
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import until as look_until
+from pilots import until
 
 from launcher.preset.files import Summary, load
 from launcher.record.info import Edit, RunInfo
@@ -21,7 +20,6 @@ from tui.pages.runs.run_rows import columns_of, preset_row, run_heading, run_row
 from tui.pages.runs.screen import RunsScreen
 
 WIDE = (160, 48)
-until = partial(look_until, looks=200)
 EDITS = [Edit("actor.lr", 0.0003, 1e-5), Edit("actor_rollout_ref.rollout.load_format", None, "auto")]
 
 

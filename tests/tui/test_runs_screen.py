@@ -1,14 +1,12 @@
 """The list of runs and presets."""
 
 import time
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, message
-from pilots import until as shown
+from pilots import assert_fits, message, until
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -26,8 +24,6 @@ from tui.pages.launch.screen import LaunchScreen
 from tui.pages.runs.inspection import PresetFacts
 from tui.pages.runs.run_list import ORDERS, RunList
 from tui.pages.runs.screen import POLL, RunsScreen
-
-until = partial(shown, looks=80)
 
 HOME = (80, 24)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from launcher.core.errors import UserError
-from launcher.metrics.frameworks import described, user_table
+from launcher.metrics.frameworks import described, of_names, user_table
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.source import resolve
+from launcher.runs.watch.source import log_file, resolve
 from launcher.runs.watch.steps import steps
 
 
@@ -95,3 +95,20 @@ def test_a_wrong_table_is_an_error_with_its_place(text: str, words: str, tmp_pat
 
     with pytest.raises(UserError, match=words):
         user_table(path)
+
+
+@pytest.mark.parametrize("log", ["cpu-toy", "grpo", "learning", "sglang"])
+def test_names_of_verl_are_not_those_of_ROLL(log: str) -> None:
+    names = {name for _, record in steps(log_file(f"tests/data/logs/{log}.log.gz")) for name in record.data}
+    old = {
+        "actor/entropy_loss",
+        "actor/pg_loss",
+        "actor/lr",
+        "critic/score/mean",
+        "critic/score/max",
+        "critic/score/min",
+    }
+
+    for seen in (names, names - {"actor/ppo_kl", "timing_s/step", "perf/throughput"}, old):
+        found = of_names(seen)
+        assert found is not None and found.own

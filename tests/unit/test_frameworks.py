@@ -21,7 +21,7 @@ from launcher.health.applies import REASONS, fitting
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
 from launcher.health.config import RunConfig
-from launcher.metrics.frameworks import Framework, frameworks, of_names
+from launcher.metrics.frameworks import Framework, frameworks
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.preset.settle import offers
 from launcher.record.events import LevelChange, Note, read_kind
@@ -35,7 +35,7 @@ from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
-from launcher.runs.watch.source import LogFile, log_file, resolve
+from launcher.runs.watch.source import LogFile, resolve
 from launcher.runs.watch.steps import steps
 from launcher.timing.words import no_advice
 from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
@@ -352,23 +352,6 @@ def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
     raised = [change.step for change in judged(of_foreign(DATA / log), []).changes if change.after == Level.CRITICAL]
 
     assert 40 <= min(raised) <= 48
-
-
-@pytest.mark.parametrize("log", ["cpu-toy", "grpo", "learning", "sglang"])
-def test_names_of_verl_are_not_those_of_ROLL(log: str) -> None:
-    names = {name for _, record in steps(log_file(f"tests/data/logs/{log}.log.gz")) for name in record.data}
-    old = {
-        "actor/entropy_loss",
-        "actor/pg_loss",
-        "actor/lr",
-        "critic/score/mean",
-        "critic/score/max",
-        "critic/score/min",
-    }
-
-    for seen in (names, names - {"actor/ppo_kl", "timing_s/step", "perf/throughput"}, old):
-        found = of_names(seen)
-        assert found is not None and found.own
 
 
 def test_a_log_of_another_framework_is_not_replayed() -> None:
