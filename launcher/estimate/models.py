@@ -118,10 +118,9 @@ def folder_of(path: str, env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def hub_cache(env: Mapping[str, str] = os.environ) -> Path:
-    """Where huggingface_hub keeps models: HF_HUB_CACHE, otherwise below HF_HOME or in the home folder."""
-    if env.get("HF_HUB_CACHE"):
-        return Path(env["HF_HUB_CACHE"]).expanduser()
-    return hub_home(env) / "hub"
+    """Where huggingface_hub keeps models: in HF_HUB_CACHE, or its old name, or below HF_HOME or the home folder."""
+    moved = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE")
+    return Path(moved).expanduser() if moved else hub_home(env) / "hub"
 
 
 def hub_home(env: Mapping[str, str] = os.environ) -> Path:

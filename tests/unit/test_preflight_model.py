@@ -116,7 +116,8 @@ def test_the_cache_of_the_hub_is_found(tmp_path: Path, folder: Path) -> None:
     (repo / "refs/main").write_text("abc123\n")
     folder.rename(repo / "snapshots/abc123")
     assert models.folder_of("me/mine", {"HF_HOME": str(tmp_path)}) == repo / "snapshots/abc123"
-    assert models.folder_of("me/mine", {"HF_HUB_CACHE": str(tmp_path / "hub")}) is not None
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        assert models.folder_of("me/mine", {variable: str(tmp_path / "hub")}) is not None
     assert models.folder_of("me/other", {"HF_HOME": str(tmp_path)}) is None
 
 
