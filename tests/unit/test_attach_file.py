@@ -105,7 +105,7 @@ def test_a_log_that_ends_before_its_last_step_shows_since_when_it_is_silent(tmp_
     state = wait_for(run, lambda state: not state.live)
 
     assert (state.state, state.step, state.error) == ("ended", 19, None)
-    silent = f"{datetime.fromtimestamp(log.stat().st_mtime):%H:%M}"
+    silent = f"{datetime.fromtimestamp(log.stat().st_mtime):%Y-%m-%d %H:%M}"
     assert log_end(state) == f"the log is silent since {silent}; the exit code is unknown"
     found = explained(run).problem
     assert "exit code where the run was started" in " ".join(found.lines()) and not found.evidence
