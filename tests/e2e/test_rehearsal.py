@@ -36,5 +36,5 @@ def test_a_preset_for_a_gpu_runs_small_on_the_cpu_and_leaves_nothing(env: dict[s
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
     (found,) = [each for each in json.loads(done.stdout)["findings"] if each["id"] == "REHEARSAL"]
     assert found["level"] == "info", found
-    assert re.search("rehearsal: (generating|scoring|computing|updating)", done.stderr)  # a phase may be too short
+    assert re.search("rehearsal: (starting|validating|generating|scoring|computing|updating|saving)", done.stderr)
     assert list(Path(env["PPO_TUI_HOME"]).glob("runs/*")) == []
