@@ -263,10 +263,7 @@ class Signals:
         return Metric(_NO_KL) if name == "KL" else Metric()
 
     def update(self, frame: Frame, training: bool, others: bool) -> None:
-        """Updates the signals from one record; a validation alone updates only the validation's.
-
-        `others`: whether the record has other metrics than the one before.
-        """
+        """Updates the signals from a record, of a validation only its own; `others`: with other metrics."""
         if others:
             self._fed, self._scores = None, list(filter(keys.is_validation_score, frame.data))
         if training:
@@ -281,7 +278,7 @@ class Signals:
 
     @staticmethod
     def _is_fed(name: str, metric: Metric, frame: Frame) -> bool:
-        """Whether a model may have a value, or has one that it must lose."""
+        """Whether a record with these metrics can change the value of a model."""
         missing = name not in derived.METRICS and frame.data.keys().isdisjoint(derived.keys_of(name))
         return not missing or not math.isnan(metric.now)
 

@@ -35,7 +35,7 @@ class Row:
     most: str = ""
     """The field whose value the new one may not exceed."""
     work: str = ""
-    """What the value must be below: "responses" per engine; "tokens" per GPU of a step, or of a "mini-batch"."""
+    """What must exceed the value: "responses" per engine; "tokens" per GPU of a step, or of a "mini-batch"."""
     processes: bool = False
     """More processes on the host, which do not help where tasks wait for a core."""
 

@@ -199,7 +199,7 @@ def _numbered(names: list[str]) -> bool:
 
 
 def rows_of_cut(read: Iterable[bytes]) -> int | None:
-    """How many rows of a trainer_state.json that is cut are whole; None for any other file."""
+    """The number of whole rows in a cut trainer_state.json; None for any other file."""
     chunks = iter(read)
     start = next(chunks, b"").lstrip()
     rows, whole = _history(b"".join((start, *chunks))) if _is_state(start) else ([], True)

@@ -161,7 +161,7 @@ class Patience:
         self._lasted[title] = max(self._lasted.get(title, 0.0), seconds)
 
     def too_soon(self, now: float, title: str, since: float) -> bool:
-        """Whether a hang may still end as an earlier one of this title did; then the next look is later."""
+        """Whether an earlier hang of this title lasted longer and ended; if so, the next look is later."""
         self._held = since + min(UNPASSED, SLOWEST * self._lasted.get(title, 0.0))
         return now < self._held
 
