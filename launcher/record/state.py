@@ -126,6 +126,11 @@ class RunState(Record):
         return not self.live and self.driver_alive is None
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its end is known: an imported log may stop before it."""
+        return self.over and self.outcome != "running"
+
+    @property
     def failed(self) -> bool:
         """Whether the run ended with an error, also if it was stopped after one."""
         bad = self.state in ("failed", "lost") or self.outcome == "failed"

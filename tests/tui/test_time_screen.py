@@ -1,6 +1,7 @@
 """The page of the time: lanes of a step, stages, and what would save most."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -131,15 +132,17 @@ async def test_the_steps_of_earlier_attempts_are_shown_as_by_the_command(make: S
     [
         ([], "running", NOTHING),
         ([], "stopped", STEPLESS),
+        ([], "imported", NOTHING),
         ([StepRecord(1, 1.0, None, {"loss": 1.0})], "stopped", TIMELESS),
     ],
-    ids=["live", "ended", "no timers"],
+    ids=["live", "ended", "a log that stops", "no timers"],
 )
 async def test_without_times_the_page_says_why(
     make: SimpleNamespace, steps: list[StepRecord], state: str, words: str
 ) -> None:
-    ended = state != "running"
-    app = make.app(make.run(attempts=[steps], state=make.ended(state) if ended else make.running(step=None)))
+    found = make.running(step=None) if state == "running" else make.ended(state)
+    found = replace(found, outcome="running") if state == "imported" else found
+    app = make.app(make.run(attempts=[steps], state=found))
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
         assert words[:30] in text(pilot)

@@ -68,8 +68,8 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
 
     def _detail(self, columns: int, rows: int) -> list[Row]:
         reader, chosen = self.reader, self.listed.chosen
-        ended = not reader.state.going
-        return chosen_rows(chosen, reader.machine.latest, columns, rows, on_cpu=reader.head.on_cpu, ended=ended)
+        ended, on_cpu = reader.state.has_ended, reader.head.on_cpu
+        return chosen_rows(chosen, reader.machine.latest, columns, rows, on_cpu=on_cpu, ended=ended)
 
     def show_charts(self) -> None:
         box = self.query_one("#memory-charts")

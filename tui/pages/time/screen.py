@@ -79,8 +79,8 @@ class TimeScreen(RunPage):
             self.show_body()
 
     def show_body(self) -> None:
-        series, going = self.reader.series, self.reader.state.going
-        nothing = TIMELESS if series.last_step is not None else NOTHING if going else STEPLESS
+        series, ended = self.reader.series, self.reader.state.has_ended
+        nothing = TIMELESS if series.last_step is not None else STEPLESS if ended else NOTHING
         self.query_one(TimeView).show(self.timing.report(series, self.step, self.reader.machine.gpu) or nothing)
 
     def action_step(self, distance: int) -> None:
