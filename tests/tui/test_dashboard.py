@@ -354,3 +354,10 @@ async def test_every_look_draws(
         picture = app.export_screenshot()
         assert "reward" in picture
         assert ("⣀" in picture) != bool(look.get("ascii"))
+
+
+@pytest.mark.parametrize(("outcome", "words"), [("running", "waiting for the first step"), ("failed", "ended before")])
+def test_a_log_without_a_step_has_ended_only_where_its_end_is_known(outcome: str, words: str) -> None:
+    line = ProgressLine()
+    line.state = RunState("imported", outcome=outcome)
+    assert words in line.draw(80, 1)[0][0][0]

@@ -39,7 +39,7 @@ class ProgressLine(Painted):
         if self.startup is not None:
             return [startup_sentence(self.startup, state.phase or "")]
         if step is None:
-            return [[(" waiting for the first step" if state.live else " ended before the first step", "dim")]]
+            return [[(" ended before the first step" if state.has_ended else " waiting for the first step", "dim")]]
         if total is None or total <= 0:
             return [[(f" step {step}", "title"), *_pace(state, eta=False)]]
         share = min(step / total, 1.0)
