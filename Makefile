@@ -99,6 +99,7 @@ lint: setup
 	@.venv/bin/lint-imports --no-cache --no-logo
 	@$(SCRIPT) tools/words.py
 	@$(SCRIPT) tools/budget.py
+	@$(SCRIPT) tools/subjects.py
 
 types: setup
 	@.venv/bin/mypy

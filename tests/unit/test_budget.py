@@ -1,9 +1,10 @@
-"""`make lint` fails if a number exceeds its budget, and if a commit raises one without a reason."""
+"""`make lint` fails if a number exceeds its budget, a commit raises one without a reason, or has a wrong subject."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
+import subjects
 from budget import MEASURES, limits_at, main
 
 LIMITS = dict.fromkeys(MEASURES, 10)
@@ -66,3 +67,27 @@ def test_a_commit_that_raises_a_number_has_a_reason(
 
 def test_every_number_of_this_repository_has_a_limit() -> None:
     assert set(limits_at(Path(__file__).parents[2], None)) == set(MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("subject", "count"),
+    [
+        ("Cache slow tests by their inputs", 0),
+        ("Names of two columns fit in 80 cells", 0),
+        ("Write the queue's state atomically", 0),
+        ("Name the owner of an entry", 1),
+        ("write down what the queue does", 1),
+        ("Fix today's clock", 1),
+        ("Expect today's words " + "of a page " * 6, 3),
+    ],
+)
+def test_a_subject_is_the_effect(subject: str, count: int) -> None:
+    assert len(subjects.faults(subject)) == count
+
+
+def test_subjects_since_the_branch_point_are_checked(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(root, "Say more", LIMITS)
+    assert subjects.main(root) == 1
+    assert "Say more: the verb 'Say'" in capsys.readouterr().out
+    commit(root, "Skip a poll of an ended run", LIMITS)
+    assert subjects.main(root) == 0
