@@ -165,15 +165,10 @@ def import_(
     join: Annotated[
         bool, typer.Option("--join-comments", help="Import it as if comments inside its command were not there.")
     ] = False,
-    run: Annotated[
-        bool,
-        typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
-    ] = False,
-    yes: Yes = False,
     name: Annotated[str | None, typer.Option(help="Name of the preset [default: the script's name].")] = None,
     json: Json = False,
 ) -> None:
-    """Create a preset from a script or a command. Nothing is run without --exec.
+    """Create a preset from a script or a command. Nothing is run.
 
     The script is read as if it were run from the current folder.
     """
@@ -195,21 +190,13 @@ def import_(
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")
-    if run:
-        from launcher.scripts.bash.recording import sandbox
-
-        kept = (
-            "Files are read-only for it, and it has no network." if sandbox() else "It can read and write your files."
-        )
-        confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", yes, "--exec")
-    source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
+    source = Source(text, Path.cwd(), file, tuple(args or ()))
     source = source.joined() if join else source
     try:
         path, imported = add_script(source, wanted, lossy=lossy)
     except Lossy as error:
-        other = "" if run else "; --exec runs the script in bash with stub programs that only record their arguments"
-        fixed = "; NAME=VALUE behind it fixes a variable" if error.undecided and not run else ""
-        raise UserError(f"{error}\nTo import it with these differences, add --lossy{fixed}{other}.") from None
+        fixed = "write the values into the script, or " if error.undecided else ""
+        raise UserError(str(error), f"{fixed}import it with these differences: --lossy") from None
     if json:
         put_json({"path": str(path), "notes": list(imported.notes)})
         return

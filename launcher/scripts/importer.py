@@ -104,7 +104,7 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
     draft = _Draft(name, folder, notes=[*command.notes, *found.notes], losses=list(found.losses))
     for word in _options(list(filter(None, found.overrides)), draft):
         _add(word, draft)
-    if not draft.layer:
+    if not draft.layer and (lossy or not (draft.losses or draft.missing)):
         another = next((f" ({note})" for note in reversed(draft.notes) if " -m " in note), "")
         raise UserError(
             f"no veRL overrides found{another}", "a script must contain 'python -m verl.trainer.main_ppo KEY=VALUE ...'"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from launcher.core.errors import UserError
 from launcher.preset.schema import MAIN
-from launcher.scripts.bash import marks, reader, recording
+from launcher.scripts.bash import marks, reader
 from launcher.scripts.bash.launchers import CONTAINERS, name_of, unwrapped
 from launcher.scripts.bash.state import Started
 
@@ -49,14 +49,13 @@ class Source:
     """A script: its text, its file, the folder in which it would run, and its arguments.
 
     An argument `NAME=value` sets a variable, as before a command, and replaces a value that only a run can compute.
-    `execute` runs it with recording programs instead of reading it. `is_joined`: comments inside commands were removed.
+    `is_joined`: comments inside commands were removed.
     """
 
     text: str
     folder: Path
     path: Path | None = None
     args: tuple[str, ...] = ()
-    execute: bool = False
     is_joined: bool = False
 
     def joined(self) -> "Source":
@@ -100,17 +99,12 @@ def parse(source: Source) -> Script:
     environ |= slurm
     answers = dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
     args = [arg for arg in source.args if not _VARIABLE.match(arg)]
-    folder, ended, notes = str(source.folder), "", []
+    folder = str(source.folder)
     path = str(source.path) if source.path else f"{folder}/script.sh"
-    if source.execute:
-        file = str(source.path.absolute()) if source.path else None
-        started = recording.record(text, folder, file, args, environ | answers)
-    else:
-        found = reader.read(text, folder, path, args, environ, answers)
-        started, ended, notes = found.started, found.ended, found.notes
-        if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
-            notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
-    return _choose(started, notes, ended, path)
+    found = reader.read(text, folder, path, args, environ, answers)
+    if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
+        found.notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
+    return choose(found.started, found.notes, found.ended, path)
 
 
 def _slurm(text: str, folder: str) -> dict[str, str]:
@@ -124,7 +118,8 @@ def _slurm(text: str, folder: str) -> dict[str, str]:
     return found | {"SLURM_SUBMIT_DIR": folder} if "#SBATCH" in text else {}
 
 
-def _choose(started: Sequence[Started], notes: list[str], ended: str, path: str) -> Script:
+def choose(started: Sequence[Started], notes: list[str], ended: str, path: str) -> Script:
+    """The last command for veRL among the programs that a script starts. Raises UserError as `parse`."""
     script = Script(notes=list(dict.fromkeys(notes)))
     commands: list[tuple[Started, int]] = []
     loose: list[str] = []

@@ -29,7 +29,6 @@ MEANINGS = {
     "--detach": "Print the run's id and return",
     "--dry-run": "Print (what|the runs)",
     "--events": "Also print every change",
-    "--exec": "Run the script",
     "--faster": "Try the setting",
     "--follow": "Continue until",
     "--force": "Start even if",

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from launcher.core.errors import UserError
 from launcher.preset.files import load_text
 from launcher.scripts.bash.marks import plain
-from launcher.scripts.bash.recording import sandbox
-from launcher.scripts.importer import Lossy, from_script
+from launcher.scripts.importer import from_script
 from launcher.scripts.verl_command import Source, parse
 
 HERE = Path("/data/project")
@@ -143,25 +142,6 @@ def test_a_hostile_script_ends_in_a_sentence(script):
         from_script(Source(f"{script}\npython -m verl.trainer.main_ppo data.seed=1", HERE), "mine", lossy=True)
     except UserError as error:
         assert len(str(error)) < 500
-
-
-@pytest.mark.slow
-def test_bash_runs_a_script_with_programs_that_only_record(tmp_path):
-    witness = tmp_path / "written"
-    text = f"""
-        touch {witness}; rm -rf {tmp_path}; no_such_program
-        B=$(sed 's/x/8/' <<< x)
-        python3 prepare.py --out data
-        python3 -m verl.trainer.main_ppo data.train_batch_size=$B data.seed=$(nvidia-smi) data.train_files=a.parquet \\
-            trainer.default_local_dir=$PWD/x
-    """
-    source = Source(text, tmp_path, execute=True)
-    with pytest.raises(Lossy, match=r"data\.seed is known only when the script runs: what a program prints"):
-        from_script(source, "mine")
-    preset = load_text(HERE / "mine.yaml", from_script(source, "mine", lossy=True).text).preset
-    assert (preset.data.train_batch_size, preset.data.train) == (8, str(tmp_path / "a.parquet"))
-    assert tmp_path.is_dir()
-    assert not sandbox() or not witness.exists()
 
 
 _LINES = st.lists(

@@ -224,7 +224,6 @@ def test_the_commands(ppo_tui, presets, tmp_path):
         and "--lossy" in refused.stderr
     )
     assert ppo_tui("preset", "import", "run.sh", "--lossy", "--name", "less").returncode == 0
-    assert ppo_tui("preset", "import", "run.sh", "--exec").returncode == 2  # nobody can be asked
     done = ppo_tui("preset", "import", "run.sh", "N=2")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{presets / 'run.yaml'}\n"

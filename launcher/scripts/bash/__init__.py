@@ -1,4 +1,1 @@
-"""Bash scripts: read without running them (`reader`), or run with recording stubs (`recording`).
-
-Either gives the commands that a script would start, with their environment.
-"""
+"""Bash scripts, read without running them: the commands that one would start, with their environment."""

@@ -1,15 +1,19 @@
-"""The programs that a script starts, found by running it with programs that only record how they are called.
+"""Compares how bash and our reader understand scripts: the programs that each one says a script starts.
 
-bash runs it in an empty folder; the first folder on its PATH holds a stub for every program that could do something,
-and missing programs are also recorded. Where the system has bubblewrap or unprivileged namespaces, the files of
-this machine are read-only for it and there is no network.
+    campaigns/bash_oracle.py SCRIPT ...        one line per script: equal, or the first words that differ
+
+bash runs the script in an empty folder; the first folder on its PATH holds a stub for every program that could do
+something, and missing programs are also recorded. Where the system has bubblewrap or unprivileged namespaces, the
+files of this machine are read-only for it and there is no network.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +22,7 @@ from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
 from launcher.scripts.bash import marks
 from launcher.scripts.bash.state import Started
+from launcher.scripts.verl_command import Source, choose, parse
 
 LIMIT_S = 20
 """Seconds that a script may take; without real programs it needs less than one."""
@@ -123,3 +128,25 @@ def _started(record: Path, empty: str, folder: str, given: Mapping[str, str]) ->
 
 def _marked(text: str) -> str:
     return marks.unmarked(text).replace(_UNKNOWN, marks.unknown("what a program prints"))
+
+
+def main(paths: Sequence[str]) -> int:
+    equal = 0
+    for path in map(Path, paths):
+        text, folder = path.read_text(), str(path.parent.absolute())
+        try:
+            ours = [marks.plain(word) for word in parse(Source(text, path.parent.absolute(), path)).overrides]
+            started = record(text, folder, str(path.absolute()), (), os.environ)
+            bash = [marks.plain(word) for word in choose(started, [], "", str(path)).overrides]
+        except UserError as error:
+            print(f"{path}: {error}")
+            continue
+        differ = [f"{a} / {b}" for a, b in itertools.zip_longest(ours, bash) if a != b]
+        equal += not differ
+        print(f"{path}: {'equal' if not differ else f'ours / bash: {differ[0]}'}")
+    print(f"{equal} of {len(paths)} equal")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
