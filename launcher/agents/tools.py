@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from launcher.core.errors import UserError
+from launcher.core.files import READ_ONLY
 from launcher.core.format import duration
 from launcher.core.paths import own_command
 from launcher.core.tables import read_tables, record
@@ -98,11 +99,12 @@ class Job:
         """Raises UserError for wrong arguments."""
         given = {name: value for name, value in arguments.items() if name != "offset"}
         command = own_command("launcher.cli.main", *tool.command(given))
+        env = {**os.environ, READ_ONLY: "1"} if tool.effect == "reads" else None
         self._tool, self._begun = tool, time.monotonic()
         self._seen: float | None = None  # the time at which its end was seen
         self._out, self._said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (as long as the job)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._said, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._said, start_new_session=True, env=env
         )
 
     def ended(self, seconds: float) -> bool:

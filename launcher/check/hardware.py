@@ -1,6 +1,7 @@
 """GPUs and their driver, disk, shared memory, limits; the preset's memory has a module of its own."""
 
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -15,6 +16,7 @@ from launcher.check.finding import Finding, Level, Words, found, setting
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.files import read_only
 from launcher.core.format import GIB, amount, gib
 from launcher.core.tables import read_tables
 from launcher.estimate.memory import estimate
@@ -199,7 +201,10 @@ def folders(env: Mapping[str, str], kinds: Iterable[str]) -> Iterator[Finding]:
     places["runs"] = "PPO_TUI_HOME" if "PPO_TUI_HOME" in os.environ else "HOME", paths.runs_dir()
     for kind, (variable, folder) in places.items():
         try:
-            tempfile.TemporaryFile(dir=_existing(folder)).close()
+            if not read_only():
+                tempfile.TemporaryFile(dir=_existing(folder)).close()
+            elif not os.access(_existing(folder), os.W_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             yield found(f"HW-10.{kind}", folder=folder, variable=variable, reason=error.strerror)
 

@@ -121,7 +121,15 @@ def _headline(run: RunDir, state: RunState) -> dict[str, object]:
     line |= {name: getattr(state, name) for name in names}
     noted = read_note(run.note)
     line |= {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
-    return line | ({"damaged": list(state.damaged)} if state.damaged else {})
+    line |= {"damaged": list(state.damaged)} if state.damaged else {}
+    return line | _takeover(run, state)
+
+
+def _takeover(run: RunDir, state: RunState) -> dict[str, str]:
+    """The command that starts a supervisor for a run without one, which only a command that may write does itself."""
+    from launcher.runs.supervise.spawn import orphaned
+
+    return {"takeover": f"ppo-tui status {run.id}"} if orphaned(run, state) else {}
 
 
 def status(
@@ -156,7 +164,9 @@ def status(
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
         starting = {"startup": start.to_json()} if start else {}
         kept_on_disk = {"checkpoints": [{"step": step, "bytes": taken} for step, taken in saved.items()]}
-        put_json({"schema": SCHEMA, **state.to_json(), **forked, **starting, **kept_on_disk})
+        put_json(
+            {"schema": SCHEMA, **state.to_json(), **forked, **starting, **kept_on_disk, **_takeover(target, state)}
+        )
         return
     put(f"run      {target.id}")
     put(f"state    {_word(state)}" + _phase(state))

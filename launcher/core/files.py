@@ -1,8 +1,10 @@
-"""Writes files so that a kill at any instant leaves a readable file."""
+"""Writes files so that a kill at any instant leaves a readable file; a process that only reads changes none."""
 
 import contextlib
+import errno
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +13,53 @@ from typing import Any
 import orjson
 
 from launcher.core.errors import UserError
+from launcher.core.paths import cache_dir
 from launcher.core.text import near_hint
 
+READ_ONLY = "PPO_TUI_READ_ONLY"
+"""Environment variable of a process that only reads: what `ppo-tui mcp` starts for a tool that reads."""
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES = tuple(
+    f"os.{name}" for name in ("chm", "cho", "link", "mkd", "re", "rmd", "setx", "symlink", "trunc", "utime")
+)
+_ACTS = ("os.exec", "os.fork", "os.kill", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen")
 _DOOMED = ".deleted-"
 _PATIENCE = 1 << 23  # bytes that wait for room on a disk; further lines are dropped
+
+
+def read_only() -> bool:
+    """Whether this process only reads."""
+    return bool(os.environ.get(READ_ONLY))
+
+
+def refuse_changes(path: object = None) -> None:
+    """Raises OSError in a process that only reads."""
+    if read_only():
+        raise OSError(errno.ECANCELED, "not allowed, because this command only reads", path and str(path))
+
+
+def guard() -> None:
+    """In a process that only reads, makes Python refuse each change of a file outside the cache, each signal, and each
+    program but its own interpreter, which checks start; those that outlive this process are `spawn.detached`.
+    """
+    allowed = tuple(os.path.realpath(each) + os.sep for each in (cache_dir(), "/dev"))
+
+    def look(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            paths = args[:1] if args[2] & _WRITING else ()
+        elif event.startswith(_CHANGES):
+            paths = args
+        elif event.startswith(_ACTS) and args[:1] != (sys.executable,) and args[1:] != (0,):  # 0: whether a pid exists
+            refuse_changes(*args[:1])
+        else:
+            return
+        for path in (os.fsdecode(each) for each in paths if isinstance(each, str | bytes | os.PathLike)):
+            if not os.path.realpath(path).startswith(allowed):
+                refuse_changes(path)
+
+    if read_only():
+        sys.dont_write_bytecode = True
+        sys.addaudithook(look)
 
 
 def write_atomic(path: Path, content: bytes) -> None:

@@ -224,10 +224,11 @@ def all_runs() -> list[RunDir]:
 
 
 def require_readable() -> None:
-    """Makes the folder of the runs if it is missing. Raises UserError if it cannot be made or read."""
+    """Raises UserError if the folder of the runs cannot be read."""
     try:
-        paths.runs_dir().mkdir(parents=True, exist_ok=True)
         os.scandir(paths.runs_dir()).close()
+    except FileNotFoundError:
+        return  # the first run makes it
     except OSError as error:
         raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}", paths.OTHER_HOME) from None
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.files import refuse_changes
 from launcher.core.format import counted
 from launcher.core.text import near_hint
 from launcher.record.info import Origin
@@ -238,6 +239,7 @@ def new_place() -> float:
 @contextlib.contextmanager
 def _changing(patience: float = _PATIENCE) -> Iterator[None]:
     """Holds the lock of the queue for a change. Raises OSError."""
+    refuse_changes(paths.queue_dir())
     paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(paths.queue_dir() / ".lock", patience):
         yield

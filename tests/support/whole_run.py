@@ -1,6 +1,8 @@
 """A run directory with every file that ppo-tui reads, made of ppo-tui's own records."""
 
+import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -17,7 +19,7 @@ from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
 from launcher.record.note import RunNote, looked
 from launcher.record.process import ProcessId
-from launcher.record.state import Rollout, RunState
+from launcher.record.state import Rollout, RunState, StateFile
 
 STEPS = 24
 _DUMP = "{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}}},\n 'trainer': {'total_epochs': 1}}"
@@ -116,6 +118,16 @@ def whole_run(home: Path, hex_id: str = "7f3a1c", name: str = "toy-cpu", *, fail
     for folder in (run.rollouts, run.validations):
         (folder / "5.jsonl").write_bytes(orjson.dumps(answer) + b"\n")
     looked(run.id, now + 10_000)
+    return run
+
+
+def lose_supervisor(run: RunDir) -> RunDir:
+    """Makes it a run of this boot whose supervisor and driver have gone without a record."""
+    me = ProcessId.of(os.getpid())
+    assert me is not None and run.last_attempt() is not None
+    gone = replace(me, pid=4_000_000, ticks=1)
+    StateFile(run).write(RunState("running", attempt=1, created=1.0, started=1.0, supervisor=gone, driver=gone))
+    run.attempt(1).exit.unlink(missing_ok=True)
     return run
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import socket
@@ -14,7 +13,7 @@ from threading import Thread
 
 import pytest
 from commands import call
-from whole_run import whole_run
+from whole_run import lose_supervisor, whole_run
 
 from launcher.agents.server import AgentServer
 from launcher.agents.tools import Tool, tools
@@ -22,8 +21,6 @@ from launcher.check import checks
 from launcher.core.errors import UserError
 from launcher.preset.files import load
 from launcher.preset.schema import BY_KEY, FIELDS
-from launcher.record.process import ProcessId
-from launcher.record.state import RunState, StateFile
 from launcher.verl import defaults
 
 pytestmark = pytest.mark.slow
@@ -182,13 +179,10 @@ def test_the_same_settings_spring_the_trap_of_a_whole_check(
 
 def orphan(folder: Path, trap: Trap) -> Path:
     """A folder with a run whose supervisor has gone; its preset names a program for alerts."""
-    run, me = whole_run(folder), ProcessId.of(os.getpid())
-    assert me is not None and run.last_attempt() is not None
-    gone, info = replace(me, pid=4_000_000, ticks=1), run.read_info()
+    run = whole_run(folder)
+    info = run.read_info()
     replace(info, preset={**(info.preset or {}), "health": {"on_alert": [str(trap.script)]}}).write(run.run_yaml)
-    StateFile(run).write(RunState("running", attempt=1, created=1.0, started=1.0, supervisor=gone, driver=gone))
-    (run.path / "1" / "exit.json").unlink(missing_ok=True)
-    return run.path
+    return lose_supervisor(run).path
 
 
 @pytest.mark.parametrize("name", FREE)

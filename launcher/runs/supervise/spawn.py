@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from launcher import settings
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.files import read_only, refuse_changes
 from launcher.core.paths import own_command
 from launcher.inside.ppo_tui_inside import SPANS
 from launcher.machine.host import oom_kills
@@ -153,6 +154,7 @@ def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
 
 def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subprocess.Popen[bytes]":
     """Starts `python -m WORDS` in a session of its own, with its output at the end of `log`. Raises OSError."""
+    refuse_changes(log)
     # a process that is started from within a run is not a part of it
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
     with log.open("ab") as out:
@@ -188,7 +190,7 @@ def wake_queue(*, again: bool = False) -> None:
     caller polls, so it starts at most one per 20 s.
     """
     global _woken
-    if again and time.monotonic() - _woken < _LOOK:
+    if read_only() or (again and time.monotonic() - _woken < _LOOK):
         return
     if queued.paused() or not any(each.waits for each in queued.entries()):
         return
