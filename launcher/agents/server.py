@@ -6,12 +6,17 @@ user to run.
 """
 
 import asyncio
+import json
+import re
 import secrets
 import shlex
+import sys
 from collections.abc import Mapping
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import Any
 
+import anyio
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -31,7 +36,29 @@ _CONFIRM = {
     "properties": {"confirm": {"type": "boolean", "title": "Do it", "default": False}},
     "required": ["confirm"],
 }
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)(?=\s*[,}])')
+_DIGITS = 18  # of an integer that stays one
 Context = ServerRequestContext[dict[str, object]]
+
+
+class Lines(TextIOWrapper):
+    """The lines of a client in the form that mcp can read: it answers no other one.
+
+    Half of a surrogate pair becomes U+FFFD, as a byte that is not UTF-8 does; no argument may have it. Of what is still
+    unreadable the id is left, so that mcp refuses the call.
+    """
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        """The next line; empty at the end."""
+        line = super().readline(size)
+        try:
+            told = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else float(digits))
+            line = re.sub("[\ud800-\udfff]", "\ufffd", json.dumps(told, ensure_ascii=False)) + "\n"
+            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except (ValueError, RecursionError):
+            if len(ids := set(_ID.findall(line))) == 1:
+                return f'{{"jsonrpc": "2.0", "id": {ids.pop()}, "method": "unreadable"}}\n'
+        return line
 
 
 class AgentServer:
@@ -93,9 +120,8 @@ class AgentServer:
 
     def _progress(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
         self._forget()
-        name = arguments.get("job")
-        job = self._jobs.get(name) if isinstance(name, str) else None
-        if job is None:
+        (name,) = tools()["progress"].given(arguments)["job"]
+        if (job := self._jobs.get(name)) is None:
             known = ", ".join(self._jobs)
             raise UserError(f"there is no job {name!r}", f"use {known}" if known else "start one first")
         if not job.ended(0):
@@ -135,7 +161,8 @@ def serve(*, write: bool) -> None:
 
 async def _serve(agents: AgentServer) -> None:
     server = agents.server()
-    async with stdio_server() as (reading, writing):
+    lines = Lines(sys.stdin.buffer, encoding="utf-8", errors="replace")
+    async with stdio_server(stdin=anyio.wrap_file(lines)) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 

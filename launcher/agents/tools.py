@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import reprlib
 import signal
 import subprocess
 import tempfile
@@ -27,9 +28,9 @@ _LAST_WORDS = 5.0  # seconds in which an interrupted command ends what it has st
 _LINES = 10  # of the progress of a job
 _SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*=.*", re.DOTALL)
 _PARTS = {"settings": _SETTING}
-_PAGE_FIELDS = {
-    "offset": {"type": "integer", "minimum": 0, "description": "First character of the page, from the page before."}
-}
+_LONGEST = 20_000  # characters of an argument
+_TOO_LARGE = 2**63
+_NO_TEXT = re.compile("[\0\ufffd\ud800-\udfff]")  # the library puts U+FFFD for bytes that are not UTF-8
 
 
 @dataclass(frozen=True)
@@ -57,27 +58,30 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
         known = _arguments()
-        names = [*self.places, *self.options]
-        paged = _PAGE_FIELDS if self.effect != "changes" else {}
-        properties = {name: _property(known[name]) for name in names} | paged
+        names = [*self.places, *self.options, *(["offset"] if self.effect != "changes" else [])]
+        properties = {name: _property(known[name]) for name in names}
         required = [name for name in self.places if name != "settings"]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     def command(self, arguments: Mapping[str, Any]) -> list[str]:
         """The words after `ppo-tui`. Raises UserError for an argument that is missing or wrong."""
+        given = self.given(arguments)
+        words = [*self.words, *(["--json"] if self.json else [])]
+        words += [f"{option}={value}" for name, option in self.options.items() for value in given[name]]
+        return [*words, *(value for name in self.places for value in given[name])]
+
+    def given(self, arguments: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The values of each argument. Raises UserError for one that is missing or wrong."""
         schema = self.schema()
         for name in arguments:
             if name not in schema["properties"]:
-                raise UserError(f"{name}: there is no such argument", f"use {', '.join(schema['properties'])}")
+                known = f"use {', '.join(schema['properties'])}" if schema["properties"] else "use none"
+                raise UserError(f"{name[:40]}: there is no such argument", known)
+        given = {name: _values(name, arguments.get(name)) for name in schema["properties"]}
         for name in schema["required"]:
-            if name not in arguments:
+            if not given[name]:
                 raise UserError(f"{name} is missing", f"give {schema['properties'][name]['description']}")
-        words = [*self.words, *(["--json"] if self.json else [])]
-        for name, option in self.options.items():
-            for value in _values(name, arguments.get(name)):
-                words.append(f"{option}={value}")
-        placed = [value for name in self.places for value in _values(name, arguments.get(name))]
-        return [*words, *placed]
+        return given
 
 
 @cache
@@ -97,8 +101,7 @@ class Job:
 
     def __init__(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises UserError for wrong arguments."""
-        given = {name: value for name, value in arguments.items() if name != "offset"}
-        command = own_command("launcher.cli.main", *tool.command(given))
+        command = own_command("launcher.cli.main", *tool.command(arguments))
         env = {**os.environ, READ_ONLY: "1"} if tool.effect == "reads" else None
         self._tool, self._begun = tool, time.monotonic()
         self._seen: float | None = None  # the time at which its end was seen
@@ -189,21 +192,29 @@ def page(text: str, offset: int | None, *, end: bool = False) -> str:
 
 
 def _property(row: Mapping[str, str]) -> Mapping[str, object]:
-    described = {"type": row["type"], "description": row["about"]}
-    return described | ({"items": {"type": "string"}} if row["type"] == "array" else {})
+    more: Mapping[str, Mapping[str, object]] = {"array": {"items": {"type": "string"}}, "integer": {"minimum": 0}}
+    return {"type": row["type"], "description": row["about"], **more.get(row["type"], {})}
 
 
 def _values(name: str, value: Any) -> list[str]:
-    """The words of an argument. Raises UserError for one that would be read as an option, or has another type."""
+    """The words of an argument. Raises UserError for one of another type, one that no command line can hold, and one
+    that would be read as an option.
+    """
     if value is None:
         return []
-    wanted = _arguments()[name]["type"]
+    wanted, about = (_arguments()[name][each] for each in ("type", "about"))
     listed = value if wanted == "array" and isinstance(value, list) else [value]
     words = []
     for each in listed:
         if (wanted == "integer" and type(each) is not int) or (wanted != "integer" and not isinstance(each, str)):
-            raise UserError(f"{name} is {each!r}, but must be of the type {wanted}")
-        if str(each).startswith("-") or (name in _PARTS and not _PARTS[name].fullmatch(str(each))):
-            raise UserError(f"{name}: {each!r} is not allowed", _arguments()[name]["about"])
-        words.append(str(each))
+            raise UserError(f"{name} is {reprlib.repr(each)}, but must be of the type {wanted}")
+        if type(each) is int and abs(each) >= _TOO_LARGE:
+            raise UserError(f"{name} is too large", about)
+        if _NO_TEXT.search(word := str(each)):
+            raise UserError(f"{name}: {reprlib.repr(word)} has NUL or is not Unicode", about)
+        if word.startswith("-") or (name in _PARTS and not _PARTS[name].fullmatch(word)):
+            raise UserError(f"{name}: {reprlib.repr(word)} is not allowed", about)
+        words.append(word)
+    if (length := len(words) + sum(map(len, words))) > _LONGEST:
+        raise UserError(f"{name} has {length:,} characters", f"use at most {_LONGEST:,}")
     return words

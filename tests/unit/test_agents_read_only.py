@@ -1,4 +1,4 @@
-"""The tools of an agent change nothing: an audit hook in each process."""
+"""The tools of an agent change nothing: an audit hook in each process; and wrong arguments start no process."""
 
 import json
 import os
@@ -7,12 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from whole_run import lose_supervisor, whole_run
 
-from launcher.agents.tools import run, tools
+from launcher.agents.tools import _LONGEST, run, tools
 from launcher.core.files import READ_ONLY
 from launcher.core.paths import own_command
 from launcher.preset.files import load
@@ -162,3 +163,78 @@ def test_a_process_that_only_reads_is_refused_each_change_outside_the_cache(
     env = {**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), READ_ONLY: "1"}
     done = subprocess.run([sys.executable, "-c", CHANGES, place, where], env=env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "done True\n"), done.stderr
+
+
+WRONG: dict[str, list[Any]] = {
+    "string": ["\ud800", "a\0b", "x" * 200_000, "--help", 5, 1.5, True, {}, [], ["x"], [[["x"]]], float("nan")],
+    "integer": [1.5, "5", -5, True, 10**30, 9.0, "\udfff", "1" * 200_000, [], {}, float("inf")],
+    "array": [["a=\ud800"], ["a=\0"], ["a=" + "x" * 200_000], ["a=b"] * _LONGEST, ["--help"], [5], 5, {}, [["a=b"]]],
+}
+
+
+class Agent:
+    """A client of `ppo-tui mcp --write` that writes JSON-RPC by itself."""
+
+    def __init__(self) -> None:
+        command = [*own_command("launcher.cli.main"), "mcp", "--write"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        self.answers([{"jsonrpc": "2.0", "id": -1, "method": "initialize", "params": about}])
+
+    def answers(self, calls: list[Any]) -> dict[Any, Any]:
+        """The answer to each call, by its id; a call may be a line. Hangs where one is not answered."""
+        lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in calls]
+        assert self.process.stdin is not None and self.process.stdout is not None
+        writer = Thread(
+            target=lambda: (self.process.stdin.write(b"\n".join(lines) + b"\n"), self.process.stdin.flush())
+        )
+        writer.start()
+        found = [json.loads(self.process.stdout.readline()) for _ in calls]
+        writer.join()
+        return {each["id"]: each for each in found}
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture
+def agent(home: Path) -> Iterator[Agent]:
+    found = Agent()
+    yield found
+    found.close()
+    assert not [told for event, told in audited(home.parent) if event == "subprocess.Popen"]
+
+
+def call(id: int, tool: str, arguments: object) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+
+
+def test_each_wrong_argument_gets_an_error_with_its_name_before_a_process_starts(agent: Agent) -> None:
+    right = {"run": "last", "source": "last", "runs": ["a", "b"], "preset": "toy-cpu", "topic": "KL-1", "job": "abc"}
+    calls, names = [], {}
+    for tool, argument in ((tool, name) for tool, each in tools().items() for name in each.schema()["properties"]):
+        schema = tools()[tool].schema()
+        given = {name: right[name] for name in schema["required"]}
+        wrong: list[Any] = WRONG[schema["properties"][argument]["type"]]
+        for value in (*wrong, *([None] if argument in schema["required"] else [])):
+            names[len(calls)] = argument
+            calls.append(call(len(calls), tool, {**given, argument: value}))
+    answers = agent.answers(calls)
+    assert len(calls) > 500
+    for id, argument in names.items():
+        result = answers[id]["result"]
+        assert result["isError"] and argument in result["content"][0]["text"].splitlines()[0], calls[id]
+        assert len(result["content"][0]["text"]) < 500
+
+
+def test_no_call_stays_unanswered(agent: Agent) -> None:
+    pairs = ((b"[", b"]"), (b'{"a":', b"}"))
+    deep = [b'{"run": %s}' % (begin * deep + end * deep) for deep in (300, 100_000) for begin, end in pairs]
+    broken = [b"{", b'{"run": "\xff"}', b'{"run": "\\ud800\\ud800"}', b'"x"', b"[]", b'{"\\ud800": 1}', b"1" * 200_000]
+    begin = b'{"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "status", "arguments": '
+    lines = [b'%s%s}, "id": %d}' % (begin, each, id) for id, each in enumerate([*deep, *broken])]
+    strange = [b'{"id": 100, "method": "tools/list"}', b'{"jsonrpc": "2.0", "method": 5, "id": 101}']
+    strange.append(b'{"jsonrpc": "2.0", "id": 102, "method": "\\udc00"}')
+    assert agent.answers([*lines, *strange]).keys() == {*range(len(lines)), 100, 101, 102}
+    assert "result" in agent.answers([{"jsonrpc": "2.0", "id": 0, "method": "tools/list"}])[0]
