@@ -10,7 +10,7 @@ from launcher.console.error_line import Candidate, ErrorLine
 from launcher.console.excerpt import parts
 from launcher.console.forms import FormReader
 from launcher.console.lines import Writer, clean_text
-from launcher.console.marks import PLAIN
+from launcher.console.marks import PLAIN, is_warning
 from launcher.console.run_facts import RunFacts
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Quote, Traceback, is_exception, remote_method
@@ -153,7 +153,7 @@ class Evidence:
                 traceback.add_indented(line.piece[0], text, self._folders)
             return
         self._lines["last"] = line
-        self.facts.add_line(line.piece[0], text, logged, source)
+        self.facts.add_line(line.piece[0], text, logged, source, warns=is_warning(line.match))
         if (method := remote_method(text)) is not None:
             self._traceback(line).add_remote_call(_quote(line), method)
             if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:

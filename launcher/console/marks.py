@@ -65,6 +65,9 @@ _START, _AT_START = _table(
     (*MARKS, PLAIN), rb"(?P<prefix>%b)(?:%b)?(?:\[rank[0-9]+\]: )?(?P<text>) *" % (PREFIX.pattern, _LOG_HEAD)
 )
 _INSIDE, _IS_INSIDE = _table(MARKS_INSIDE)
+_WARNING = re.compile(
+    rb"(?:\[rank[0-9]+\]: ?)?(?:%b)" % "|".join(each for row in _TABLES["warning"] for each in row["phrases"]).encode()
+)
 _INSIDE_HINTS = tuple(hint for mark in MARKS_INSIDE for hint in mark.hints)
 
 # The same marks at the starts of lines, found among many lines. It also finds some lines that have none.
@@ -124,6 +127,11 @@ def marks_inside(lines: Sequence[bytes]) -> list[Mark]:
         return [PLAIN] * len(lines)
     matches = (_INSIDE.search(raw) if any(map(raw.__contains__, hints)) else None for raw in lines)
     return [_IS_INSIDE[match.lastindex] if match else PLAIN for match in matches]
+
+
+def is_warning(line: re.Match[bytes]) -> bool:
+    """Whether a line, as `mark_at_start` matched it, begins as a warning does."""
+    return _WARNING.match(line.string, line.end("prefix")) is not None
 
 
 def reports_trouble(raw: bytes) -> bool:

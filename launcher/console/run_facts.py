@@ -114,8 +114,8 @@ class RunFacts:
         if len(self._rewards) < 2:
             self._rewards |= rewards
 
-    def add_line(self, number: int, text: str, logged: bool, source: str) -> None:
-        """`logged`: whether its head is that of an error."""
+    def add_line(self, number: int, text: str, logged: bool, source: str, *, warns: bool = False) -> None:
+        """`logged`: whether its head is that of an error; `warns`: that of a warning, which is none."""
         if number < _START:
             self._add_start(text)
         if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
@@ -127,6 +127,8 @@ class RunFacts:
             return
         if _DECIDING.match(text) and len(self.deciding) < _KEPT:
             self.deciding.append(Quote(number, redact(text[:1000])))
+        if warns:
+            return
         if "rror" in text or "xception" in text or "nterrupt" in text:
             self.add_named(number, text, source)
         if logged or _FAILED.match(text):

@@ -1,7 +1,15 @@
 """Ends that are no failure: runs that finished, were stopped, still run or stand still; and what follows a failure."""
 
+import gzip
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
-from console_logs import FAILED_PROMPT, JOB, PROMPTS, TASK, diagnosis_of, stored
+from console_logs import DATA, FAILED_PROMPT, JOB, PROMPTS, TASK, diagnosis_of, stored
+
+import launcher
+from launcher.console.evidence import Evidence
 
 
 def until(data: bytes, fragment: str) -> bytes:
@@ -48,6 +56,7 @@ def test_finished(exit_code: int | None) -> None:
         "exit_code": exit_code,
         "confidence": "exact",
         "place": None,
+        "senders": {},
     }
 
 
@@ -236,3 +245,60 @@ def test_a_log_that_was_cut_off_after_the_cause() -> None:
 def test_a_step_after_a_sample_without_an_end_counts() -> None:
     log = TASK + "[response] and so on\n" + TASK + "step:3 - actor/entropy:0.4\n"
     assert "after step 3" in diagnosis_of(log, exit_code=143, requested_by="user").meaning
+
+
+def healthy_logs() -> Iterator[tuple[str, bytes]]:
+    """All recorded logs of veRL that no error ended, with those of the demo and of version 0.1."""
+    names = ("cpu-toy", "grpo", "kl-blowup", "learning", "nan", "resume", "sglang", "two-gpus")
+    yield from ((name, stored(name)) for name in names)
+    demo = Path(launcher.__path__[0]) / "demo"
+    yield from ((path.name, gzip.decompress(path.read_bytes())) for path in sorted(demo.glob("*.log.gz")))
+    with tarfile.open(DATA / "runs-0.1.tar.xz") as archive:
+        for attempt in ("6ca840-toy-cpu/attempts/1", "6ca840-toy-cpu/attempts/2", "c40d5d-toy-cpu/attempts/1"):
+            file = archive.extractfile(f"{attempt}/console.log")
+            assert file is not None
+            yield attempt, file.read()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", [pytest.param(data, id=name) for name, data in healthy_logs()])
+def test_no_line_of_a_healthy_run_is_an_error(log: bytes) -> None:
+    """Cut at ten places, and ended in ways that are not in the log: nothing is quoted but how far it got."""
+    lines = log.partition(b"*** SIGTERM")[0].splitlines(keepends=True)
+    ends = ({"exit_code": 143, "requested_by": "user"}, {"exit_code": 1}, {"exit_code": 137}, {"alive": False}, {})
+    for tenth in range(1, 11):
+        cut = b"".join(lines[: len(lines) * tenth // 10])
+        evidence = Evidence()
+        evidence.read([cut])
+        assert not [*evidence.facts.errors, *evidence.errors.values(), *evidence.final_errors, *evidence.unknown_errors]
+        assert evidence.facts.named is None and evidence.facts.repeated is None
+        marks = map(evidence.quote, ("step", "last", "progress", "final", "validated_first", "nan"))
+        reached = {quote.line for quote in marks if quote is not None}
+        waits = {evidence.quote("worker_groups"), evidence.quote("config_ends")}
+        reached |= {quote.line for quote in waits if quote is not None}
+        for end in ends:
+            found = diagnosis_of(cut, **end)
+            assert {quote.line for quote in found.evidence} <= reached, found
+            assert "rror was printed" not in found.meaning and "find what prints" not in str(found.fixes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Warning: Failed to set NUMA affinity: libnuma.so: cannot open shared object file",
+        "/opt/lib/torch/cuda.py:61: FutureWarning: failed to load: ImportError: no such file",
+        "WARNING 11-21 09:30:55 [cuda.py:77] Failed to import from vllm._C with ImportError: no such file",
+        "WARNING:2026-11-21 09:30:55,586:Failed to read the prompt: KeyError: 'answer'",
+        "[W1121 09:30:55.123 ProcessGroup.cpp:1] Warning: failed to join",
+        "[2026-11-21 09:30:28,111 W 88 88] (raylet) agent.cc:3: Failed to start",
+    ],
+)
+def test_a_warning_is_no_error_and_the_same_words_as_an_error_are_one(line: str) -> None:
+    source = "(WorkerDict pid=7) "
+    log = until(stored("cpu-toy"), "step:3 - ") + 3 * f"{source}{line}\n".encode()
+    for text in (log, log.replace(source.encode(), b"")):
+        stopped = diagnosis_of(text, exit_code=143, requested_by="user")
+        assert "error was printed" not in stopped.meaning and len(stopped.fixes) == 1
+        assert diagnosis_of(text).evidence[0].text.startswith("step:3")
+    harm = log.replace(line.encode(), b"Failed to reach the verifier")
+    assert "an error was printed 3" in diagnosis_of(harm, exit_code=143, requested_by="user").meaning
