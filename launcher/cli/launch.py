@@ -158,6 +158,7 @@ def logs(
 def stop(
     run: Run,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who requests it, for the record.")] = "user",
 ) -> None:
     """Stop a run with its driver, Ray and the rollout engine."""
     from launcher.runs.act.stop import cancel_retry
@@ -170,7 +171,7 @@ def stop(
         waits = cancel_retry(target, before)
         say(f"run {target.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
         return
-    state = ask(target, wait=wait, narrate=say)
+    state = ask(target, by=by, wait=wait, narrate=say)
     asked = state in ALIVE and not wait
     say(f"stopping run {target.id}" if asked else f"run {target.id} is {state}")
     left = run_processes(target.read_id()) if wait else []

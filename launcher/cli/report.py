@@ -169,7 +169,8 @@ def status(
         )
         return
     put(f"run      {target.id}")
-    put(f"state    {_word(state)}" + _phase(state))
+    unknown = " (exit code unknown)" if state.state == "finished" and state.exit and state.exit.code is None else ""
+    put(f"state    {_word(state)}{unknown}" + _phase(state))
     if came := lineage(info.after):
         put(f"origin   {came}")
     if state.state == "lost" and not state.error:

@@ -19,7 +19,7 @@ from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
 from launcher.console.entry import of_entry
 from launcher.console.error_line import Candidate, ErrorLine, likeliest
 from launcher.console.evidence import Evidence
-from launcher.console.machine_end import KILLED, full_disk, proven
+from launcher.console.machine_end import KILLED, full_disk, proven, senders
 from launcher.console.tracebacks import Owner, Quote
 from launcher.console.unlisted import deciding, first_failure, isolation, place_of
 from launcher.metrics.frameworks import Framework
@@ -47,6 +47,7 @@ def diagnose(
     alive: bool | None = None,
     stalled_for: float | None = None,
     steps_total: int | None = None,
+    settled: bool | None = None,
     machine: MachineEnd | None = None,
     framework: Framework | None = None,
     versions: Mapping[str, Any] | None = None,
@@ -58,6 +59,7 @@ def diagnose(
     alive: whether the driver still runs; None when unknown, as for a log from elsewhere.
     stalled_for: seconds since the log grew, when it may still grow.
     steps_total: the planned last step, for a log without it.
+    settled: whether the last planned step is done, with its validation and checkpoint; None when unknown.
     machine: what it showed at the end; without it, no reason is found that the log does not show.
     framework: what wrote the log if not veRL; then causes and fixes that need veRL are left out.
     versions: of the packages, as the run recorded them; those that the log prints are added.
@@ -68,15 +70,25 @@ def diagnose(
     log.machine = machine
     log.total = log.total or steps_total
     code = 128 - exit_code if exit_code is not None and exit_code < 0 else exit_code
-    diagnosis = _decide(log, code, requested_by, alive, stalled_for)
-    if not diagnosis.failed:
-        diagnosis = endings.without_signal(log, diagnosis)
+    diagnosis = _decide(log, code, requested_by, alive, stalled_for, settled)
+    if diagnosis.cause == "finished" and code is None and settled is not None:
+        diagnosis = replace(diagnosis, title=f"{diagnosis.title} (exit code unknown)")
+    return _with_context(log, diagnosis if diagnosis.failed else endings.without_signal(log, diagnosis), code)
+
+
+def _with_context(log: Evidence, diagnosis: Diagnosis, code: int | None) -> Diagnosis:
+    """The diagnosis with what was left out of the log, the exit code, and who may have killed the run."""
     left_out = f" {log.left_out >> 20:,} MiB in the middle of the log were not read." if log.left_out else ""
     fixes = diagnosis.fixes
-    if framework is not None:
+    if log.framework is not None:
         fixes = tuple(fix for fix in fixes if not any(change.key[:4] != "env." for change in fix.changes))
     return replace(
-        diagnosis, meaning=diagnosis.meaning + left_out, fixes=fixes, exit_code=code, settings=log.facts.settings
+        diagnosis,
+        meaning=diagnosis.meaning + left_out,
+        fixes=fixes,
+        exit_code=code,
+        senders=senders(diagnosis.cause, log.machine, watched=code is not None),
+        settings=log.facts.settings,
     )
 
 
@@ -91,7 +103,12 @@ def errors_so_far(chunks: Iterable[bytes], framework: Framework | None = None) -
 
 
 def _decide(
-    log: Evidence, code: int | None, requested_by: str | None, alive: bool | None, idle: float | None
+    log: Evidence,
+    code: int | None,
+    requested_by: str | None,
+    alive: bool | None,
+    idle: float | None,
+    settled: bool | None,
 ) -> Diagnosis:
     announced = likeliest(
         (cause, error) for error in log.final_errors for cause in error.causes if cause.announced and error.fits(cause)
@@ -112,21 +129,22 @@ def _decide(
     if code == 0:
         swallowed = likeliest(pair for pair in log.errors.values() if pair[0].swallowed)
         return endings.finished(log) if swallowed is None or endings.complete(log) else _explained(log, *swallowed)
-    return _failed(log, code) if code is not None or log.final_errors else _open(log, alive, idle)
+    return _failed(log, code) if code is not None or log.final_errors else _open(log, alive, idle, settled)
 
 
-def _open(log: Evidence, alive: bool | None, idle: float | None) -> Diagnosis:
+def _open(log: Evidence, alive: bool | None, idle: float | None, settled: bool | None) -> Diagnosis:
     """The diagnosis of a log that shows no failure of its driver."""
     still = alive is None if idle is None else idle >= STALLED
     if still and (waits := endings.waiting(log)) is not None:
         return of_entry(log, waits[0], [waits[1]], waits[1].text)
     if still and (hangs := endings.hung(log)) is not None:
         return _explained(log, *hangs)
-    if endings.complete(log) and not alive:
-        return endings.finished(log)
     if alive:
         return endings.running(log, alive)
     late = likeliest(pair for pair in log.errors.values() if _ended_the_run(log, *pair, over=alive is False))
+    clean = settled is None or log.quote("final") is not None or (late is None and _broken(log) is None)
+    if clean and endings.complete(log, settled):
+        return endings.finished(log)
     if late is not None:
         return _explained(log, *late)
     if log.end is not None or _broken(log) is not None or log.quote("closed") is not None:

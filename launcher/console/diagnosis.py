@@ -83,6 +83,8 @@ class Diagnosis:
     """As a shell shows it (134, not -6); None when unknown."""
     confidence: Confidence = "exact"
     place: Place | None = None
+    senders: tuple[tuple[str, str], ...] = ()
+    """After a SIGKILL, or the death of a process: what may have sent it, and what excludes that."""
     lost: bool = False
     """Whether neither the log nor the supervisor shows how the run ended."""
     settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -96,7 +98,7 @@ class Diagnosis:
     def problem(self, offers: Sequence[Offer]) -> Problem:
         """The cause in the form of all problems, with the fixes that the run can use."""
         level = Level.CRITICAL if self.failed else Level.OK
-        place = (Evidence(text, name=name) for name, text in self.place.rows) if self.place else ()
+        place = (Evidence(text, name=name) for name, text in (*(self.place.rows if self.place else ()), *self.senders))
         evidence = (*(Evidence(each.text, each.line) for each in self.evidence), *place)
         return Problem("failure", self.cause, level, self.title, "", self.meaning, evidence, tuple(offers))
 
@@ -119,6 +121,7 @@ class Diagnosis:
             "exit_code": self.exit_code,
             "confidence": self.confidence,
             "place": asdict(self.place) if self.place else None,
+            "senders": dict(self.senders),
         }
 
 

@@ -115,8 +115,8 @@ def lost(log: Evidence) -> Diagnosis:
 
 
 def _resuming(log: Evidence) -> Fix:
-    place = f"from {log.saved}" if log.saved else "from its newest checkpoint"
-    return Fix(f"continue with `ppo-tui resume RUN` {place}", fits="steps left")
+    place = log.saved or "its newest checkpoint"
+    return Fix("continue with `ppo-tui resume RUN`", why=f"from {place}", fits="steps left")
 
 
 def running(log: Evidence, alive: bool | None) -> Diagnosis:
@@ -214,13 +214,17 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
     return replace(ended, meaning=meaning, evidence=quotes, fixes=(prompt, *ended.fixes), confidence="likely")
 
 
-def complete(log: Evidence) -> bool:
-    """Whether the last step was reached."""
+def complete(log: Evidence, settled: bool | None = None) -> bool:
+    """Whether the last step was reached; by the log, or as it is known to be `settled`."""
     if log.over or (log.only_validates and log.quote("validated_first") is not None):
         return True
     if log.step is None and log.resumed is not None and (log.resumed == log.total or log.quote("closed") is not None):
         return True
-    if log.quote("final") is not None or (log.total is not None and (log.step or 0) >= log.total):
+    if log.quote("final") is not None:
+        return True
+    if settled is not None:
+        return settled
+    if log.total is not None and (log.step or 0) >= log.total:
         return True
     return log.progress is not None and log.progress[0] == log.progress[1]
 

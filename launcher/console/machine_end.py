@@ -3,13 +3,13 @@
 import signal
 from dataclasses import replace
 
-from launcher.console.causes import Cause, Level, cause_of
+from launcher.console.causes import Cause, Level, catalogue, cause_of
 from launcher.core.format import gib
 from launcher.record.attempt import MachineEnd
 
 KILLED = "killed"
 _CRASHES = tuple(128 + number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT))
-_OOM = "host-oom-killed"
+_OOM, _NOT_OOM = "host-oom-killed", "killed-not-oom"
 
 
 def proven(cause: Cause, machine: MachineEnd | None) -> Cause:
@@ -25,7 +25,7 @@ def proven(cause: Cause, machine: MachineEnd | None) -> Cause:
     if (counted and counted[0]) or (killed and machine.memory is not None and machine.memory.short):
         cause = cause_of(_OOM)
     elif killed and counted:
-        cause = cause_of("killed-not-oom")
+        cause = cause_of(_NOT_OOM)
     return replace(cause, meaning=cause.meaning + _memory(machine))
 
 
@@ -38,6 +38,26 @@ def _memory(machine: MachineEnd) -> str:
     if host is not None and host.used is not None:
         words += f" In the last samples, at most {gib(host.used)} of {gib(host.total)} GiB of host memory were in use."
     return words
+
+
+def senders(cause: str, machine: MachineEnd | None, *, watched: bool) -> tuple[tuple[str, str], ...]:
+    """What may have sent SIGKILL, and what excludes it. `watched`: the driver ended below its first supervisor."""
+    deaths = {each.id for each in catalogue() if each.level is Level.DEATH}
+    if machine is None or cause not in {KILLED, _NOT_OOM, _OOM} | deaths:
+        return ()
+    counted = machine.oom_killed
+    kernel = "possible: no counter was read; see `dmesg | grep -i 'killed process'`"
+    if counted is not None:
+        kernel = f"likely: {counted[1]} rose by {counted[0]}" if counted[0] else f"excluded: {counted[1]} did not rise"
+    oomd = "possible: see `journalctl -u systemd-oomd`"
+    if watched:
+        oomd = "excluded: it ends whole control groups, and the supervisor in that of the driver lives"
+    return (
+        ("kernel's OOM killer", kernel),
+        ("memory limit of the cgroup", kernel),
+        ("systemd-oomd", oomd),
+        ("another program, user or root", "possible: nothing records who sends a signal"),
+    )
 
 
 def full_disk(code: int | None, machine: MachineEnd | None) -> Cause | None:

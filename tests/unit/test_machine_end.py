@@ -188,3 +188,27 @@ if __name__ == "__main__":  # in a mount namespace of its own
     full = started(_FILLS)
     ended(full)
     print(diagnosis(full).cause, diagnosis(full).meaning, sep="\n")
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "kernel", "oomd"),
+    [
+        (machine(OomKills(2), OomKills(2)), 137, "excluded", "excluded"),
+        (machine(OomKills(2), OomKills(2)), None, "excluded", "possible"),  # its first supervisor was killed, too
+        (machine(OomKills(2, 0, "/g"), OomKills(3, 1, "/g")), 137, "likely: /g rose by 1", "excluded"),
+        (machine(None, None), 137, "possible", "excluded"),
+    ],
+)
+def test_the_senders_of_signal_9_with_what_excludes_them(
+    end: MachineEnd, code: int | None, kernel: str, oomd: str
+) -> None:
+    worker = TASK + JOB + "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    for log, code_ in ((STEP, code), (worker, 1 if code else None)):
+        found = diagnosis_of(log, exit_code=code_, alive=False, machine=end)
+        (first, its), (_, limit), (_, group), (_, other) = found.senders
+        assert first == "kernel's OOM killer" and its == limit and its.startswith(kernel)
+        assert group.startswith(oomd) and other.startswith("possible")
+        shown = [row for row in found.problem(()).rows() if row in found.senders]
+        assert shown == list(found.senders) and found.to_json()["senders"] == dict(found.senders)
+        assert any("ppo-tui resume" in fix.text for fix in found.fixes)
+    assert diagnosis_of(STEP, exit_code=137).senders == () == diagnosis_of(STEP, exit_code=1, machine=end).senders

@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 from console_logs import DATA, diagnosis_of, stored
+from whole_run import whole_run
 
 from launcher.console.diagnose import errors_so_far
 from launcher.console.lines import clean_text
 from launcher.console.pager import LogPager
+from launcher.metrics.records import StepRecord
+from launcher.record.attempt import Exit, LaunchRecord, MachineEnd
 from launcher.record.check import Check
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.process import ProcessId
 from launcher.record.ray_session import RaySession
-from launcher.record.state import RunState
+from launcher.record.state import RunState, current
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.run_diagnosis import explanation
+from launcher.runs.watch.run_diagnosis import Outcome, diagnosis, explained, explanation, outcome
+from tui.kit.page import run_refusal
 
 FAILED = ["fail-oom", "fail-broken-reward", "fail-kv-cache", "fail-missing-parquet", "fail-no-flash-attn"]
 
@@ -54,7 +58,8 @@ def test_the_lines_of_an_explanation_are_those_of_the_log(name: str) -> None:
 @pytest.mark.parametrize("name", ["learning", "nan", "cpu-toy"])
 def test_a_run_that_did_not_fail_has_none(name: str) -> None:
     run = imported(name)
-    assert explanation(run) is None
+    found = explanation(run)
+    assert found is None or found.diagnosis.cause == "stopped"
     reader = RunReader(run.path)
     reader.poll()
     assert not reader.state.failed
@@ -105,3 +110,53 @@ def test_a_fix_names_the_ray_session_of_the_run() -> None:
     found = explanation(run)
     assert found is not None
     assert any("/tmp/ray/session_of_this_run/logs" in fix.text for fix in found.diagnosis.fixes)
+
+
+@pytest.mark.parametrize("by", ["user", "screen", "agent", "stop_on: KL-1 is CRITICAL", "trial: ended", None])
+def test_the_shell_and_the_page_name_who_stopped_a_run_and_its_flags(by: str | None, tmp_path: Path) -> None:
+    run = whole_run(tmp_path)
+    run.attempt(1).console.write_text("step:3 - actor/entropy:0.4\n*** SIGTERM received at time=1 on cpu 4 ***\n")
+    ended = Exit(143, "SIGTERM", by, 1.0)
+    ended.write(run.attempt(1).exit)
+    checks = (Check("KL-1", level=Level.CRITICAL), Check("ENT-1"), Check("LR-1", level=Level.WARN, muted=True))
+    state = dataclasses.replace(current(run), state="stopped", error=None, exit=ended, checks=checks)
+    state.write(run.state)
+    found = diagnosis(run)
+    words = {"user": "`ppo-tui stop`", "screen": "key on the screen", "agent": "an agent", None: "is not recorded"}
+    assert words.get(by, f"by {by}") in found.title
+    assert found.meaning.endswith("Flags then: CRITICAL KL-1.")
+    reader = RunReader(run.path)
+    reader.poll()
+    reader.explain()
+    assert reader.problem == explained(run).problem and run_refusal("diagnosis", reader, read_only=False) is None
+    (run.checkpoints / "global_step_2" / "actor").mkdir(parents=True)
+    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("2")
+    assert explained(run).offers[-1].text.endswith("from checkpoint 2")
+
+
+def vanished(folder: Path, validated: bool, saved: str, step: int = 30, more: str = "") -> Outcome:
+    """The outcome of a recorded log of veRL that ends with a step, of a driver that vanished."""
+    run = whole_run(folder)
+    attempt, data = run.attempt(1), stored("cpu-toy")
+    at = data.index(f"step:{step} - ".encode())
+    attempt.console.write_bytes(data[: data.index(b"\n", at) + 1] + more.encode())
+    keys = {"trainer.total_training_steps": 30, "trainer.test_freq": 10, "trainer.save_freq": 10}
+    LaunchRecord(keys=keys).write(attempt.launch)
+    metrics = {"actor/entropy": 0.5} | ({"val-core/toy/acc/mean@1": 0.5} if validated else {})
+    metrics |= {"timing_s/save_checkpoint": 1.0} if saved == "log" else {}
+    attempt.steps.write_bytes(StepRecord(step, 1.0, 0, metrics).to_line())
+    if saved == "disk":
+        (run.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
+        (run.checkpoints / "latest_checkpointed_iteration.txt").write_text(str(step))
+    return outcome(attempt, Exit(machine=MachineEnd()))
+
+
+def test_a_driver_that_vanished_after_its_last_step_finished_if_that_is_complete(tmp_path: Path) -> None:
+    finished = Outcome("finished", "finished")
+    for number, saved in enumerate(("log", "disk")):
+        assert vanished(tmp_path / str(number), True, saved) == finished
+    error = "Traceback (most recent call last):\nValueError: no number in the answer\n"
+    for number, (validated, saved, step, more) in enumerate(
+        [(False, "log", 30, ""), (True, "", 30, ""), (True, "log", 29, ""), (True, "log", 30, error)], 2
+    ):
+        assert vanished(tmp_path / str(number), validated, saved, step, more).state == "failed"

@@ -120,9 +120,9 @@ class RunReader:
 
     @property
     def trouble(self) -> object:
-        """The failure to explain, or the message of the rule about errors; None without either."""
+        """The failure or stop to explain, or the message of the rule about errors; None without any."""
         state = self.state
-        if state.failed:
+        if state.failed or "stopped" in (state.state, state.outcome):
             return state.state, state.attempt
         errors = next((check for check in state.checks if check.rule == ERRORS and check.on), None)
         return errors and (state.attempt, errors.message)

@@ -2,6 +2,8 @@
 
 import contextlib
 import time
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +12,24 @@ from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.format import SHORT_ID
 from launcher.metrics.frameworks import Framework, described
+from launcher.metrics.records import StepRecord
 from launcher.preset.settle import configuration, of_log, offers
 from launcher.record.attempt import Exit
 from launcher.record.fix import Fix, Offer
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.problem import Problem
 from launcher.record.ray_session import RaySession
-from launcher.record.state import current
+from launcher.record.state import RunState, current
 from launcher.runs.watch.checkpoints import latest_checkpoint
 from launcher.runs.watch.possible import completion
 from launcher.runs.watch.run_settings import last_settings
-from launcher.runs.watch.source import LogFile, chunks
+from launcher.runs.watch.source import LogFile, chunks, records
 
+_STOPPERS = {
+    "user": "with `ppo-tui stop`",
+    "screen": "with a key on the screen",
+    "agent": "by an agent, through `ppo-tui mcp`",
+}
 _LATEST = "/tmp/ray/session_latest"  # as the fixes of causes name it
 
 
@@ -67,12 +75,14 @@ def outcome(
     if record.code == 0:
         return Outcome("finished", "finished")
     asked = record.requested_by
+    total, settled = _plan(attempt, steps_total)
     result = diagnose(
         chunks(attempt.console),
         exit_code=record.code,
         requested_by=asked,
         alive=None if followed else False,
-        steps_total=steps_total,
+        steps_total=total,
+        settled=settled,
         machine=record.machine,
         framework=framework,
     )
@@ -83,6 +93,32 @@ def outcome(
     if result.cause == "stopped" or (asked and result.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
     return Outcome("stopped" if asked else "failed", result.cause, result.title)
+
+
+def _plan(attempt: AttemptDir, total: int | None) -> tuple[int | None, bool | None]:
+    """The planned last step, and whether it is done with the validation and the checkpoint that are planned for it;
+    None where the driver's settings are unknown.
+    """
+    keys, last = attempt.read_launch().keys, StepRecord(0, 0.0, None, {})
+    for line in deque(records(attempt.steps), maxlen=1):
+        last = StepRecord.from_line(line) or last
+    total, kept = (
+        total or _count(keys, "trainer.total_training_steps"),
+        latest_checkpoint(RunDir(attempt.path.parents[1])),
+    )
+    validated = any(key == "timing_s/testing" or key.startswith("val-") for key in last.data)
+    later = any(name.endswith(".async_save") and value for name, value in keys.items())
+    saved = "timing_s/save_checkpoint" in last.data and not later
+    saved = saved or (kept is not None and kept[0] >= last.step)
+    done = total is not None and 0 < total <= last.step
+    done = done and (validated or not _count(keys, "trainer.test_freq"))
+    done = done and (saved or not _count(keys, "trainer.save_freq"))
+    return total, done if keys else None
+
+
+def _count(keys: Mapping[str, Any], name: str) -> int | None:
+    value = keys.get(name)
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:
@@ -99,18 +135,30 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
             source.id[:SHORT_ID]
         )
     ended = attempt.read_exit() or Exit()
+    total, settled = _plan(attempt, state.total)
     result = diagnose(
         chunks(attempt.console),
         exit_code=ended.code,
         requested_by=ended.requested_by,
         alive=state.going,
         stalled_for=_age(attempt.console) if state.going else None,
-        steps_total=state.total,
+        steps_total=total,
+        settled=settled,
         machine=ended.machine,
         framework=framework,
         versions=info.versions,
     )
+    if result.cause == "stopped":
+        result = _with_stopper(result, ended.requested_by, state)
     return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
+
+
+def _with_stopper(result: Diagnosis, by: str | None, state: RunState) -> Diagnosis:
+    """The diagnosis of a stopped run with who requested that, and the flags at that time."""
+    who = "by a signal whose sender is not recorded" if by is None else _STOPPERS.get(by, f"by {by}")
+    flags = ", ".join(f"{each.level.words} {each.rule}" for each in state.checks if each.on and not each.muted)
+    then = f" Flags then: {flags}." if flags else " It had no flag then." if state.checks else ""
+    return replace(result, title=f"{result.title} {who}", meaning=result.meaning + then)
 
 
 def explained(source: RunDir | LogFile) -> Explanation:
@@ -119,13 +167,15 @@ def explained(source: RunDir | LogFile) -> Explanation:
 
 
 def explanation(run: RunDir) -> Explanation | None:
-    """Why a run failed, or the cause of a live one's errors; None without any. Raises UserError for unreadable logs."""
+    """Why a run failed, who stopped it, or the cause of a live one's errors; else None. Raises UserError for
+    unreadable logs.
+    """
     attempt, state = run.last_attempt(), current(run, checks=False)
     if attempt is None:
         return None
     framework = described(run.read_info().framework)
     result = errors_so_far(chunks(attempt.console), framework) if state.going else diagnosis(run)
-    if result is None or not result.failed:
+    if result is None or result.cause in ("finished", "running"):
         return None
     return _settled(run, _in_session(result, attempt).of_run(run.id[:SHORT_ID]))
 
@@ -136,16 +186,18 @@ def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
     info, state, kept = last_settings(source)[0], current(source, checks=False), latest_checkpoint(source)
     config = of_log(found.settings) if info.preset is None else configuration(info.preset)
     complete = kept is not None and completion(kept[0], state.total) is not None
-    fixes = found.fixes if kept else tuple(dict.fromkeys(_again(fix, source) for fix in found.fixes))
+    fixes = tuple(dict.fromkeys(_again(fix, source, kept[0] if kept else None) for fix in found.fixes))
     return Explanation(found, offers(fixes, config, imported=info.from_log, complete=complete))
 
 
-def _again(fix: Fix, run: RunDir) -> Fix:
-    """The fix for a run without a checkpoint to resume from."""
+def _again(fix: Fix, run: RunDir, kept: int | None) -> Fix:
+    """The fix with the newest checkpoint to resume from, or for a run without one."""
+    if fix.fits != "steps left":
+        return fix
+    if kept is not None:
+        return replace(fix, why=f"from checkpoint {kept}")
     command = f"`ppo-tui fork {run.id[:SHORT_ID]} --checkpoint 0`"
-    return (
-        replace(fix, do=f"start it again with {command}: no checkpoint was found") if fix.fits == "steps left" else fix
-    )
+    return replace(fix, do=f"start it again with {command}: no checkpoint was found", why="")
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
