@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,11 +22,12 @@ _SCALES: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a group of rules is about."""
+    """What a group of rules is about; `metrics` are the figures that its texts describe."""
 
     meaning: str
     healthy: str
     bad: str
+    metrics: tuple[str, ...] = ()
     of_machine: bool = False
     of_policy: bool = False
 
@@ -118,6 +119,14 @@ class RuleData:
 def families() -> dict[str, Family]:
     """All families by name, read once."""
     return {name: record(Family, row) for name, row in read_tables(Path(__file__).with_name("families.toml")).items()}
+
+
+def texts_of(rule: str, family: str) -> Family | None:
+    """The texts about the metrics of a rule: those of its family, or its own meaning where they describe others."""
+    about, data = families().get(family), rules().get(rule)
+    if about is None or data is None or not data.figures or any(each.metric in about.metrics for each in data.figures):
+        return about
+    return replace(about, meaning=data.meaning, healthy="", bad="")
 
 
 @functools.cache

@@ -9,11 +9,12 @@ import pytest
 from launcher.core.tables import read_tables
 from launcher.health import catalogue, keys
 from launcher.health.applies import REASONS
-from launcher.health.catalogue import Figure, RuleData, families, rules, shared_advice
+from launcher.health.catalogue import Figure, RuleData, families, rules, shared_advice, texts_of
 from launcher.health.config import RunConfig
-from launcher.health.derived import METRICS
+from launcher.health.derived import METRICS, keys_of
 from launcher.health.frame import Frame
 from launcher.health.rules import ALL
+from launcher.health.rules.base import Rule
 from launcher.health.signals import Signals
 from launcher.preset.field_values import where_of
 from launcher.record.fix import FITS, Fix
@@ -93,3 +94,19 @@ def test_advice_is_about_fields_of_the_preset() -> None:
 def test_the_code_judges_what_the_data_names() -> None:
     assert [rule.id for rule in ALL] == list(rules())
     assert {rule.family for rule in rules().values()} == set(families())
+
+
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.id)
+def test_the_texts_about_a_rule_are_about_a_metric_that_it_judges(rule: type[Rule]) -> None:
+    data = rules()[rule.id]
+    family, shown = families()[data.family], texts_of(rule.id, data.family)
+    assert shown is not None
+    if (shown.meaning, shown.healthy, shown.bad) == (data.meaning, "", ""):
+        return  # its own
+    assert shown == family
+    if data.figures:
+        assert {figure.metric for figure in data.figures} & set(family.metrics)
+    else:
+        described = {key for name in family.metrics for key in keys_of(name)}
+        needed = {key for group in rule.needs for key in group}
+        assert needed & described or not (needed and described)

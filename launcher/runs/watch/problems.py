@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from launcher.health.catalogue import families
+from launcher.health.catalogue import texts_of
 from launcher.record.problem import Evidence, Problem
 from launcher.runs.watch import stalls
 from launcher.runs.watch.check_words import bound_words, limits_by_metric
@@ -34,7 +34,7 @@ def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False
     """A check as a problem, with the limits that apply now, and the fixes that fit the run while it is on."""
     from launcher.preset.settle import offers
 
-    family = families().get(check.family)
+    about = texts_of(check.rule, check.family)
     since = f" (since step {check.since})" if check.since is not None else ""
     limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
     return Problem(
@@ -43,7 +43,7 @@ def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False
         check.level,
         check.title,
         f"{check.message}{since}",
-        family.meaning if family else "",
+        about.meaning if about else "",
         tuple(map(Evidence, limits)),
         tuple(offers(check.fixes, config, imported=imported)) if check.on else (),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launcher.core.text import clean
-from launcher.health.catalogue import families
+from launcher.health.catalogue import texts_of
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.problem import Problem
@@ -100,11 +100,10 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
 
 def _meanings(check: Check, columns: int) -> list[Row]:
     """What the metrics of the check measure, and their healthy and bad course."""
-    family, rows = families().get(check.family), list[Row]()
-    for label, text in (
-        (("Meaning", family.meaning), ("Healthy", family.healthy), ("Bad", family.bad)) if family else ()
-    ):
-        rows += labelled([(f" {label}", "dim")], text, "text", INDENT, columns)
+    found, rows = texts_of(check.rule, check.family), list[Row]()
+    for label, text in (("Meaning", found.meaning), ("Healthy", found.healthy), ("Bad", found.bad)) if found else ():
+        if text:
+            rows += labelled([(f" {label}", "dim")], text, "text", INDENT, columns)
     return rows
 
 
