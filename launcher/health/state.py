@@ -11,8 +11,8 @@ from launcher.record.levels import CRITICAL, N_A, OK, WARM, Level
 
 _CALM = 30  # steps in which few changes of the level are expected
 LASTING = ", flagged if it persists"  # of a row that is still OK: what it says is no complaint yet
-CALMING = ", not long enough to clear"  # of a flag that is up although the step is better
-HELD = ", but {}"  # of one that does not clear because of a harm
+CLEARING = "clearing: "  # first of a flag that is up although the step is better, because a narrow screen cuts the end
+HELD, HARM = "held: ", ", but {}"  # of one that does not clear because of a harm
 
 
 @dataclass(slots=True)
@@ -31,7 +31,8 @@ class Reading:
     raising: Sequence[Clause] = ()
     releasing: Sequence[Clause] = ()
     usual: float | None = None
-    ending: str = ""  # of the message
+    opening: str = ""  # of the message
+    ending: str = ""
     worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
     flag: Level = OK
     lasts: bool = False
@@ -58,7 +59,8 @@ class Reading:
 
     def words(self) -> str:
         """The rule's message at this step."""
-        return (self.message if isinstance(self.message, str) else self.message(self)) + self.ending
+        message = self.message if isinstance(self.message, str) else self.message(self)
+        return f"{self.opening}{message}{self.ending}"
 
 
 class State:
@@ -125,7 +127,8 @@ class State:
         if raw > state == OK:
             reading.ending += LASTING
         elif hold == OK < state and not reading.lasts:
-            reading.ending += HELD.format(reading.harm) if reading.harm else CALMING
+            reading.opening = HELD if reading.harm else CLEARING
+            reading.ending += HARM.format(reading.harm) if reading.harm else ""
         self.set(step, state, reading)
 
     def set(self, step: int, level: Level, message: str | Reading) -> None:

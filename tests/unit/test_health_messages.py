@@ -100,10 +100,10 @@ def test_one_step_is_no_plural() -> None:
         ),
     ],
 )
-def test_a_flag_that_falls_says_the_value_of_its_step(rule: str, steps: Steps, message: str) -> None:
+def test_a_flag_that_falls_begins_so_and_says_the_value_of_its_step(rule: str, steps: Steps, message: str) -> None:
     level, text = said(rule, steps)
     assert level > Level.OK
-    assert text.startswith(message)
+    assert text.startswith(f"clearing: {message}")
 
 
 def test_what_nobody_judged_at_this_step_names_the_step_of_its_number() -> None:
