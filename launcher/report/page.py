@@ -20,7 +20,7 @@ from launcher.export.svg import Marks, chart, main_charts
 from launcher.metrics import names
 from launcher.preset.yaml_text import text_of
 from launcher.record.layout import RunDir
-from launcher.report.run_report import RunReport, gather
+from launcher.report.run_report import Gain, RunReport, gather
 from launcher.runs.watch.check_words import shown
 from launcher.runs.watch.problems import problems
 from launcher.runs.watch.run_settings import differences, differs, foreign, title
@@ -79,7 +79,7 @@ def render(reports: Sequence[RunReport]) -> str:
 
 
 def sentence(report: RunReport) -> str:
-    """The verdict first: `OK: the run finished after 60 steps in 2m 43s; the reward rose from 0.27 to 0.92.`"""
+    """The verdict first: `OK: the run finished after 60 steps in 2m 43s; the mean reward rose ...`"""
     facts = report.facts
     went = {
         "finished": "the run finished",
@@ -95,15 +95,15 @@ def sentence(report: RunReport) -> str:
     if report.explanation is not None:
         parts.append(f": {report.explanation.diagnosis.title}")
     if gain := report.gain:
-        parts.append(f"; the reward {_moved(gain.before, gain.after, gain.reach)}")
+        parts.append(f"; the mean reward of {gain.steps} steps {_moved(gain)}")
     return f"{''.join(parts)}."
 
 
-def _moved(before: float, after: float, reach: float) -> str:
-    ends = f"from {number(before)} to {number(after)}"
-    if abs(after - before) <= reach:
+def _moved(gain: Gain) -> str:
+    ends = f"from {number(gain.before)} at the start to {number(gain.after)} at the end"
+    if abs(gain.after - gain.before) <= gain.reach:
         return f"went {ends}, which is within its noise"
-    return f"{'rose' if after > before else 'fell'} {ends}"
+    return f"{'rose' if gain.after > gain.before else 'fell'} {ends}"
 
 
 def _run(report: RunReport) -> Mapping[str, object]:

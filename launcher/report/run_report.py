@@ -52,11 +52,14 @@ class Use(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """Mean reward of the first and of the last fifth of the steps; `reach` is half the interval of their difference."""
+    """Mean reward of the first and of the last fifth of the steps, with their number; `reach` is half the interval of
+    the difference.
+    """
 
     before: float
     after: float
     reach: float
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def _gain(reader: RunReader) -> Gain | None:
         return None
     first, last = values[:size], values[-size:]
     error = of_seeds(first, last)
-    return Gain(math.fsum(first) / size, math.fsum(last) / size, error.reach() if error else 0.0)
+    return Gain(math.fsum(first) / size, math.fsum(last) / size, error.reach() if error else 0.0, size)
 
 
 def _use(reader: RunReader, seconds: float | None, price: Price | None) -> Use:

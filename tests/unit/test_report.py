@@ -50,9 +50,12 @@ def test_the_verdict_comes_first_in_one_sentence(home: Path) -> None:
         assert found
         return found[1]
 
-    assert first("cpu-toy") == "OK: the run finished after 80 steps in 3m 16s; the reward rose from 0.443 to 0.800."
+    assert first("cpu-toy") == (
+        "OK: the run finished after 80 steps in 3m 16s; "
+        "the mean reward of 16 steps rose from 0.443 at the start to 0.800 at the end."
+    )
     assert first("kl-blowup").startswith(
-        "CRITICAL: the run was stopped after 27 steps in 8m 05s; the reward went from "
+        "CRITICAL: the run was stopped after 27 steps in 8m 05s; the mean reward of 5 steps went from "
     )
     assert first("kl-blowup").endswith(", which is within its noise.")
     assert first("fail-oom") == "CRITICAL: the run failed: GPU out of memory in the actor update."
