@@ -166,9 +166,9 @@ hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345
 """
 
 
-async def explained(pilot: Pilot[Any]) -> str:
-    """Pastes the thread and returns the words of the dialog about it."""
-    await asked(pilot, THREAD)
+async def explained(pilot: Pilot[Any], text: str = THREAD) -> str:
+    """Pastes the thread, or the path of a file with it, and returns the words of the dialog about it."""
+    await asked(pilot, text)
     await pilot.press("f2")
     await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
     return " ".join(str(each.content) for each in pilot.app.screen.query(Static))
@@ -201,3 +201,13 @@ async def test_the_log_of_a_pasted_thread_becomes_a_run(make: SimpleNamespace, h
         log = next(home.rglob("console.log"))
         await until(pilot, lambda: "flash_attn" in log.read_text())
         assert "hf_AbC" not in log.read_text()
+
+
+@pytest.mark.parametrize("name", ["thread.md", "mail.txt", "thread"])
+async def test_the_path_of_a_thread_is_explained_like_its_text(
+    make: SimpleNamespace, home: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text(THREAD)
+    async with make.app().run_test(size=HOME) as pilot:
+        shown = await explained(pilot, str(tmp_path / name))
+        assert "flash-attn-missing" in shown and "vllm 0.8.2 in the text" in shown

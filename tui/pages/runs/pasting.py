@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from launcher.runs.judge.pasted_text import PastedReading
 
 _LARGEST_SCRIPT = 1 << 20  # bytes
+_NO_THREADS = (".gz", ".jsonl", ".log", ".sh")
 _SAID = (
     "Paste a veRL command, a script, a log or a whole thread, or type a path: a script (and its arguments) becomes "
     "a preset, a log or a run of wandb, TensorBoard, MLflow or Trackio a run. Nothing is executed."
@@ -36,17 +37,16 @@ async def import_anything(page: Page[Any]) -> None:
     while (
         text := await page.app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))
     ) is not None:
-        typed = text
-        log = _log(text)
-        if log is not None:
+        typed, thread = text, _thread(text)
+        if thread is None and (log := _log(text)) is not None:
             if await _import_log(page, log.name, partial(_run_of, log, narrated(narrator(page.app)))):
                 return
             continue
-        reading = None if _names_file(text) else _read(text)
+        reading = None if thread is None and _names_file(text) else _read(thread or text)
         if reading is None or not reading.log:
             await import_preset(page.app, text)
             return
-        if await _explained(page, text, reading):
+        if await _explained(page, thread or text, reading):
             return
 
 
@@ -100,6 +100,17 @@ def _read(text: str) -> "PastedReading":
 
 def _names_file(text: str) -> bool:
     return named_file(text) is not None or is_path(text)
+
+
+def _thread(text: str) -> str | None:
+    """What a file that a text names contains, if that is a thread: output of veRL next to its command, or Markdown."""
+    found = named_file(text)
+    if found is None or found[1] or found[0].suffix in _NO_THREADS or found[0].stat().st_size > _LARGEST_SCRIPT:
+        return None
+    with contextlib.suppress(UserError, OSError):
+        reading = _read(content := found[0].read_text("utf-8", errors="replace"))
+        return content if reading.log and (reading.command or found[0].suffix == ".md") else None
+    return None
 
 
 def _log(text: str) -> Path | None:
