@@ -222,6 +222,12 @@ class PpoTui(App[None]):
             await asyncio.wait_for(self._opened(), _OPENING)
         self.exit(message=farewell if run else None)
 
+    def action_help_quit(self) -> None:
+        """Shows the key that quits, because ctrl+c does not."""
+        bindings = [each.binding for each in self.active_bindings.values()]
+        for each in [each for each in bindings if each.action in ("app.quit", "quit")][:1]:
+            self.notify(f"{self.get_key_display(each)} quits; runs continue", markup=False)
+
     def exit(self, *what: Any, **how: Any) -> None:
         """Exits, and opens no more pages, which would never get their widgets."""
         self._leaving = True

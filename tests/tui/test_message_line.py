@@ -71,3 +71,22 @@ async def test_it_follows_to_the_screen_that_is_up(make: SimpleNamespace) -> Non
         await until(pilot, lambda: message(app) == "said above")
         app.pop_screen()
         await until(pilot, lambda: app.screen is below and message(app) == "said above")
+
+
+async def test_ctrl_c_names_the_key_that_quits(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: message(app) == "q quits; runs continue")
+
+
+async def test_the_footer_names_enter_while_a_field_is_typed_in(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert "accept" not in app.screen.query_one(KeyBar).labels
+        await pilot.press("slash")
+        await until(pilot, lambda: app.screen.query_one(KeyBar).labels[:1] == ["accept"])
+        await pilot.press("enter")
+        await until(pilot, lambda: "accept" not in app.screen.query_one(KeyBar).labels)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual import events
+from textual.widgets import Input
 
 from tui.kit.drawing.rows import Row
 from tui.kit.page import Page
@@ -21,7 +22,7 @@ class _Key(NamedTuple):
 
 class KeyBar(Painted):
     """` q quit ? help`: the visible bindings that work now, as many as fit, first those that the state of the page
-    calls for; a click presses one. The key of the help always fits, as the help lists all others. Textual's Footer
+    calls for, and enter in a field; a click presses one. The key of the help always fits, as the help lists all others. Textual's Footer
     mounts a widget per key, which took a sixth of the time to open a page.
     """
 
@@ -33,7 +34,8 @@ class KeyBar(Painted):
 
     def _update(self) -> None:
         shown: dict[str, _Key] = {}  # by action: of several keys the first
-        called = self.screen.called_for() if isinstance(self.screen, Page) else {}
+        called = {"submit": "accept"} if isinstance(self.screen.focused, Input) else {}  # which Textual does not show
+        called |= self.screen.called_for() if isinstance(self.screen, Page) else {}
         for _, binding, works, _ in self.screen.active_bindings.values():
             label = called.get(binding.action, binding.description if binding.show else "")
             if label and works:
