@@ -215,7 +215,7 @@ def silence(state: RunState) -> float:
 
 
 def _maintained(state: RunState) -> RunState:
-    """`state`, or `lost` when its supervisor is gone.
+    """`state` with the word that is true now: `lost` when its supervisor is gone, `starting` before it wrote.
 
     `silent_minutes` counts from the last sign of a live supervisor (it is stopped, or its disk hangs); the values are
     then old. For a supervisor on another machine that shares this folder, or from before the last boot, only the
@@ -223,6 +223,8 @@ def _maintained(state: RunState) -> RunState:
     """
     if not state.live:
         return state
+    if state.state == "queued":  # until its supervisor writes; a run that waits for its turn has no folder
+        state = dataclasses.replace(state, state="starting")
     supervisor, silent = state.supervisor, silence(state)
     if supervisor is None:
         maintained = abs(time.time() - (state.updated or 0.0)) < _START_PATIENCE

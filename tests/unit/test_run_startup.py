@@ -1,6 +1,7 @@
 """The stages of a start: which is done, runs, waits; what each takes and usually takes."""
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from launcher.metrics.records import StepRecord
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Event, EventLog, PhaseChange, StateChange
 from launcher.record.info import Head, RunInfo
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, create
 from launcher.record.standstill import StageWork, StartupWork
-from launcher.record.state import RunState
+from launcher.record.state import RunState, current
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.startup import (
     ENDED,
@@ -100,6 +101,18 @@ def test_the_newest_attempt_counts() -> None:
     events = [*started(*TAKEN, "rollout"), *started("config", "ray", at=T + 1000)]
     found = startup(events, RunState("starting", phase="ray", started=T + 1000), Usual({}), T + 1020)
     assert words(found)[:3] == ["config done", "ray running", "trainer waiting"]
+
+
+def test_an_attempt_without_an_event_does_not_show_the_stages_of_the_one_before() -> None:
+    state = RunState("starting", attempt=2, started=T + 1000)
+    found = startup(started(*TAKEN, "rollout"), state, Usual({}), T + 1001)
+    assert words(found)[:2] == ["config running", "ray waiting"]
+
+
+def test_an_attempt_is_starting_before_its_supervisor_writes() -> None:
+    run = create("early")
+    RunState("queued", attempt=1, updated=time.time()).write(run.state)
+    assert current(run).state == "starting"
 
 
 def test_a_run_that_fails_shows_the_stage_at_which_it_ended() -> None:

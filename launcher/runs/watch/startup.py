@@ -125,7 +125,9 @@ def startup(
     """
     if (state.step is not None and state.step > before) or state.state == "imported" or state.phase == "":
         return None
-    start = next(reversed(_starts(events)), None) or _Start(state.started or state.created or 0.0, {})
+    start, begun = next(reversed(_starts(events)), None), state.started or state.created or 0.0
+    if start is None or start.begun < begun:  # the newest attempt has no event yet
+        start = _Start(begun, {})
     known = dict(start.stages) or {STAGES[0]: start.begun}
     at = _stage(state.phase) or next(reversed(known))
     known.setdefault(at, state.phase_since or start.begun)
