@@ -3,6 +3,7 @@
 Counting brackets, indentation and aliases lets most texts pass in microseconds.
 """
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -35,16 +36,32 @@ def mending(text: str, error: "MarkedYAMLError") -> str:
     """The fix for invalid YAML, by what was open where its parser stopped."""
     from ruamel.yaml.constructor import DuplicateKeyError
 
-    opened, at = _letter(text, error.context_mark), _letter(text, error.problem_mark)
+    mark, at = error.context_mark, _letter(text, error.problem_mark)
     line = error.problem_mark.line + 1 if error.problem_mark else 1
-    if opened and opened in "[{\"'":
+    mark = mark if at or _letter(text, mark) else _unclosed(text)  # the parser names the end of the text alone
+    if (opened := _letter(text, mark)) and opened in "[{\"'":
         sign = "quote" if opened in "\"'" else opened
-        return f"close the {sign} opened in line {error.context_mark.line + 1}"
+        return f"close the {sign} opened in line {mark.line + 1}"
     if isinstance(error, DuplicateKeyError):
         return f"remove line {line}, or the other one with this name"
     if at == "\t":
         return f"use spaces instead of the tab in line {line}"
     return f"correct line {line}: its indentation, colons and quotes"
+
+
+def _unclosed(text: str) -> Any:
+    """The mark of the innermost bracket that is open at the end of a text; None without one."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    opened: list[Any] = []
+    with contextlib.suppress(YAMLError):
+        for token in YAML(typ="safe", pure=True).scan(text):
+            if token.id in ("[", "{"):
+                opened.append(token.start_mark)
+            elif token.id in ("]", "}"):
+                opened[-1:] = []
+    return opened[-1] if opened else None
 
 
 def _letter(text: str, mark: Any) -> str:
