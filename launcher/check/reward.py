@@ -5,6 +5,7 @@ only when none is left.
 """
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import all_suffixes
@@ -268,7 +269,7 @@ def _failure(file: Path, name: str, error: Failure) -> Trial:
     if error.stage == "load":
         wrong = "syntax" if error.type in ("SyntaxError", "IndentationError", "TabError") else "load"
         wrong = "import" if error.type in ("ImportError", "ModuleNotFoundError") else wrong
-        return _failed(wrong, **words, line=f" in line {error.line}" if error.line else "")
+        return _failed(wrong, **words, path=shlex.quote(str(file)), line=f" in line {error.line}" if error.line else "")
     if "signal only works in main thread" in what:
         return _failed("signal", **words)
     return _failed("arguments" if error.type == "TypeError" and "argument" in what else "raises", **words)

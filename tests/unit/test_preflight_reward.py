@@ -72,7 +72,10 @@ def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("def compute_score(**k):\n    return 1 +\n", "line 2 cannot be loaded: SyntaxError"),
+        (
+            "def compute_score(**k):\n    return 1 +\n",
+            "line 2 cannot be loaded: SyntaxError: invalid syntax: return 1 +",
+        ),
         ("import nowhere\n", "line 1 cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
         ("from . import helper\n", "cannot be loaded: ImportError"),
         ("def compute_score(solution, truth):\n    return 1\n", "unexpected keyword argument 'data_source'"),

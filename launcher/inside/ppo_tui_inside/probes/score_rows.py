@@ -37,7 +37,7 @@ def reply(request: Request) -> Request:
             "error": {
                 "stage": stage,
                 "type": type(error).__name__,
-                "text": str(error).partition("\n")[0][:300],
+                "text": said(error, path).partition("\n")[0][:300],
                 "line": line_of(error, path),
             }
         }
@@ -97,6 +97,13 @@ def value(result: Any) -> tuple[float | None, str | None]:
     if result != result or result in (float("inf"), float("-inf")):
         return None, f"{result}, which is not a finite number"
     return float(result), None
+
+
+def said(error: BaseException, path: str) -> str:
+    """The words of an error; of one in the syntax of the file the line of code, whose number `line_of` has."""
+    if isinstance(error, SyntaxError) and error.filename == path and error.text:
+        return f"{error.msg}: {error.text.strip()}"
+    return str(error)
 
 
 def line_of(error: BaseException, path: str) -> int | None:
