@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from launcher.core.clock import now
 from launcher.core.format import SHORT_ID, counted, duration
 from launcher.core.text import clean
+from launcher.preset.yaml_text import shown
 from launcher.record import queued
 from launcher.record.queued import Checked, Queued
 from launcher.runs.supervise.spawn import wake_queue
@@ -61,8 +62,8 @@ def queue_row(turn: Turn, columns: int) -> Row:
 
 
 def _why(turn: Turn) -> str:
-    """What it waits for; of a paused one the key that ends that."""
-    return "space resumes, S starts now" if turn.entry.paused else turn.waits or "starts next"
+    """What it waits for; the footer has the keys that end a pause."""
+    return "paused by you" if turn.entry.paused else turn.waits or "starts next"
 
 
 def about_turn(turn: Turn) -> list[Span]:
@@ -118,8 +119,7 @@ def _plan(preset: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         values = preset.get(group)
         given = values.items() if isinstance(values, dict) else [("", values)] if values is not None else []
         for name, value in given:
-            text = f"{value}" if not isinstance(value, list) else ", ".join(map(str, value))
-            yield clean(f"{group}.{name}".strip(".")), clean(text)
+            yield clean(f"{group}.{name}".strip(".")), clean(shown(value))
 
 
 POLL = 2.0  # seconds
