@@ -249,11 +249,12 @@ def _base(plot: Plot, columns: int, gutter: int) -> Row:
     left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
     if left == right:  # a few minutes after the second day
         right = f"+{plot.axis.label(plot.last - plot.first)}"
-    first, final = len(left), columns - len(right) - 1
+    window = Window(plot.axis, plot.first, plot.last, columns)
+    first, final = len(left), min(columns - len(right) - 1, window.at(plot.last))  # of few steps, the last is wide
     if first > final:
         return fit([], columns + gutter)
-    cells: list[Span] = [(char, "axis") for char in left + BASE * (final + 1 - first) + right]
-    window = Window(plot.axis, plot.first, plot.last, columns)
+    ends = left + BASE * (final + 1 - first) + right
+    cells: list[Span] = [(char, "axis") for char in ends.ljust(columns, BASE)]
     for mark in plot.seen:
         cells[min(max(window.at(plot.axis.place(mark.step)), first), final)] = (mark.sign, mark.role)
     stride = plot.axis.stride((plot.last - plot.first) * _APART / columns)

@@ -91,7 +91,7 @@ class AwayPanel(Painted):
             return []
         count = len(missed.rises)
         title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
-        title.append((counted(count, "flag") if count else f"{missed.end}, no flag", "text"))
+        title.append((counted(count, "flag") if count else f"{missed.end}, no new flag", "text"))
         drawn = [spread(title, [("enter lists them · esc closes ", "dim")], columns)]
         for change in missed.rises[: rows - 1]:
             sign, role = level_sign(change.after)
