@@ -9,6 +9,7 @@ lost, no removed entry comes back, and a kill leaves the old or the new queue.
 
 import contextlib
 import dataclasses
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from launcher.record.process import ProcessId, locked
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
 _PATIENCE = 30.0  # seconds; a change takes as long as one fsync
+_thread = threading.local()  # `changing`: it has the lock
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,12 @@ class Queued(Record):
 
     def save(self) -> None:
         """Adds it at its place. Raises OSError."""
-        with _changing():
+        with changing():
             self.write(_file(self.id))
 
     def remove(self) -> None:
         """Removes it from the queue. Raises UserError for one that is being started or has left the queue, OSError."""
-        with _changing():
+        with changing():
             if _present(self).starting:
                 raise UserError(f"run {self.id} is being started", f"stop it with 'ppo-tui stop {self.id}'")
             _remove(self.id)
@@ -117,7 +119,7 @@ class Checked(Record):
 
     def save(self, id: str) -> None:
         """Writes its file, unless the entry has left the queue. Raises OSError."""
-        with _changing():
+        with changing():
             if (file := _file(id)).exists():
                 (file := _checked(id)).parent.mkdir(exist_ok=True, mode=0o700)
                 self.write(file)
@@ -161,7 +163,7 @@ def find(word: str) -> Queued:
 
 def append(entry: Queued) -> Queued:
     """Adds an entry behind all others; returns it with its place. Raises OSError."""
-    with _changing():
+    with changing():
         last = dataclasses.replace(entry, place=new_place())
         last.write(_file(entry.id))
     return last
@@ -171,7 +173,7 @@ def move(entry: Queued, distance: int = 0, *, to: int | None = None) -> tuple[in
     """Moves an entry by so many places towards the end, or `to` a place that counts from 0; the others keep their
     order. Returns its new place and the number of entries. Raises UserError if it has left the queue, OSError.
     """
-    with _changing():
+    with changing():
         now, known = _present(entry), _read()
         at = min(max(known.index(now) + distance if to is None else to, 0), len(known) - 1)
         dataclasses.replace(now, place=_place_at(at, now, known)).write(_file(now.id))
@@ -182,7 +184,7 @@ def change(entry: Queued, *, recheck: bool = False, **values: Any) -> None:
     """Replaces fields of an entry. Its preflight is repeated with `recheck`, and where it was skipped and no longer is.
     Raises UserError if it has left the queue, OSError.
     """
-    with _changing():
+    with changing():
         now = _present(entry)
         changed = dataclasses.replace(now, **values)
         changed.write(_file(entry.id))
@@ -192,7 +194,7 @@ def change(entry: Queued, *, recheck: bool = False, **values: Any) -> None:
 
 def decide(entry: Queued, **values: Any) -> bool:
     """Replaces fields of an entry if neither it nor the pause changed since; returns whether. Raises OSError."""
-    with _changing():
+    with changing():
         if same := get(entry.id) == entry and not paused():
             dataclasses.replace(entry, **values).write(_file(entry.id))
     return same
@@ -200,7 +202,7 @@ def decide(entry: Queued, **values: Any) -> bool:
 
 def leave(entry: Queued, patience: float = _PATIENCE) -> None:
     """Removes the file of a started entry. Raises OSError, also if the lock is held for so many seconds."""
-    with _changing(patience):
+    with changing(patience):
         _remove(entry.id)
 
 
@@ -211,7 +213,7 @@ def paused() -> bool:
 
 def pause(on: bool) -> None:
     """Pauses or resumes the whole queue. Raises OSError."""
-    with _changing():
+    with changing():
         mark = paths.queue_dir() / _PAUSED
         if on:
             mark.touch()
@@ -237,12 +239,19 @@ def new_place() -> float:
 
 
 @contextlib.contextmanager
-def _changing(patience: float = _PATIENCE) -> Iterator[None]:
-    """Holds the lock of the queue for a change. Raises OSError."""
+def changing(patience: float = _PATIENCE) -> Iterator[None]:
+    """Holds the lock of the queue for what this thread reads and changes meanwhile. Raises OSError."""
     refuse_changes(paths.queue_dir())
+    if getattr(_thread, "changing", False):
+        yield
+        return
     paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(paths.queue_dir() / ".lock", patience):
-        yield
+        _thread.changing = True
+        try:
+            yield
+        finally:
+            _thread.changing = False
 
 
 def _read() -> list[Queued]:

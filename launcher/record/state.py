@@ -27,7 +27,7 @@ from launcher.record.standstill import Standstill
 ENDED = frozenset({"stopped", "finished", "failed", "lost", "ended", "imported"})
 ALIVE = frozenset({"queued", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
-_START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor
+START_PATIENCE = 180.0  # seconds a queued run may lack a supervisor; a busy machine needs 40
 _HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
 REMOVED = "the run's folder was removed"
 
@@ -227,7 +227,7 @@ def _maintained(state: RunState) -> RunState:
         state = dataclasses.replace(state, state="starting")
     supervisor, silent = state.supervisor, silence(state)
     if supervisor is None:
-        maintained = abs(time.time() - (state.updated or 0.0)) < _START_PATIENCE
+        maintained = abs(time.time() - (state.updated or 0.0)) < START_PATIENCE
     else:
         maintained = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
     if maintained:

@@ -186,6 +186,9 @@ def test_gpus_by_uuid_and_those_that_this_shell_may_not_use(
     enqueue("any")
     assert waits()["named"] == "GPU GPU-1 has 20.0 GiB in use"
     assert chosen() == {"any": ("2",)}
+    gpus[1].used = 0
+    enqueue("same", gpus=("1",))
+    assert waits()["same"] == "GPU 1 is reserved for named", "two names of one GPU"
 
 
 def test_where_gpus_cannot_be_told_one_run_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +198,11 @@ def test_where_gpus_cannot_be_told_one_run_has_them_all(monkeypatch: pytest.Monk
     assert chosen() == {"a": ()} and waits()["b"] == "1 GPU; the machine is reserved for a"
 
 
-def test_more_gpus_than_there_are_is_for_the_preflight_to_refuse(gpus: list[FakeGpu]) -> None:
-    live("a", {"trainer.n_gpus_per_node": 1})
+def test_more_gpus_than_there_are_waits_for_them_all_and_the_preflight_refuses_it(gpus: list[FakeGpu]) -> None:
+    run = live("a", {"trainer.n_gpus_per_node": 1})
     enqueue("x", 8)
+    assert waits()["x"] == f"8 GPUs; GPU 0 is used by {run.id}"
+    become(run, "finished")
     assert waits()["x"] is None
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,14 @@ from launcher.preset.translate import Launch
 from launcher.record import queued
 from launcher.record.info import RunInfo
 from launcher.record.layout import all_runs, create
+from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
-from launcher.record.state import current
+from launcher.record.state import RunState, current
 from launcher.runs.act import queue_runner as going
+from launcher.runs.act.queue_check import Checkers
 from launcher.runs.act.stop import stop
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch.turns import turns
+from launcher.runs.supervise.spawn import IN_TIME, detached, spawn_supervisor, write_launch
+from launcher.runs.watch.turns import Seen, look, turns
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
@@ -182,3 +185,42 @@ def test_checks_are_made_while_the_machine_is_used_and_the_end_of_a_run_starts_t
     stop(run, wait=True)
     wait_until(lambda: "nothing" in str(queued.find("3-x").skipped), queued.entries)  # the supervisor woke the queue
     assert not [each for each in all_runs() if each.id != run.id]
+
+
+def test_a_slow_process_gives_no_slot_that_another_one_gave_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    for id in ("0-x", "1-x"):
+        enqueue(id)
+        Checked(ended=1.0).save(id)
+    started: list[str] = []
+
+    def slow(before: Seen | None = None) -> Seen:
+        seen = look(before)
+        if before is None:
+            assert queued.decide(queued.find("1-x"), starter=ProcessId.of(os.getpid()))
+        return seen
+
+    monkeypatch.setattr(going, "look", slow)
+    monkeypatch.setattr(going, "_start", lambda turn: started.append(turn.entry.id))
+    with ThreadPoolExecutor(1) as starters:
+        going._Work(Checkers(), starters).step()
+    assert not started and not queued.find("0-x").starting
+
+
+def test_a_supervisor_that_comes_too_late_starts_nothing() -> None:
+    """The queue has given its slot to the next run."""
+    run = create("x")
+    RunInfo(run.id, "x", 1.0).write(run.run_yaml)
+    launch = Launch([sys.executable, "-S", "-c", ""], env={}, unset=[], keys={"trainer.device": "cpu"})
+    write_launch(run, run.add_attempt(), launch, created=1.0, run_created=1.0)
+    RunState("queued", attempt=1, updated=time.time() - IN_TIME - 1).write(run.state)
+    assert current(run).going, "for a while nobody takes the slot"
+    assert detached(["launcher.runs.supervise", str(run.path)], run.supervisor_log, run.path).wait() == 0
+    assert not run.attempt(1).console.exists() and current(run).supervisor is None
+
+
+def test_two_starters_of_which_one_is_killed_give_no_slot_twice() -> None:
+    """A short campaign; `campaigns/queue_rounds.py 200 2` is the long one."""
+    root = Path(__file__).parents[2]
+    words = [sys.executable, str(root / "campaigns" / "queue_rounds.py"), "4", "0"]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ from launcher.runs.act.fork import fork_folder
 from launcher.runs.act.queue_check import Checkers, reason_of
 from launcher.runs.act.start import start
 from launcher.runs.supervise.spawn import wake_queue
-from launcher.runs.watch.turns import Turn, turns
+from launcher.runs.watch.turns import Turn, arrange, look, turns
 from launcher.verl import hydra
 
 POLL = 1.0  # seconds between two looks for what no supervisor tells
@@ -125,16 +125,26 @@ class _Work:
         for id in [id for id, under_way in self.starts.items() if under_way.done()]:
             if error := self.starts.pop(id).exception():
                 traceback.print_exception(error)
-        queue = [turn for turn in turns() if turn.entry.id not in self.starts]
-        for turn in queue:
-            if turn.lost:
-                queued.decide(turn.entry, skipped=turn.waits, now=False)
-            elif turn.due and queued.decide(turn.entry, starter=ProcessId.of(os.getpid()), given=turn.gpus):
-                self.starts[turn.entry.id] = self.starters.submit(_start, turn)
+        seen = look()
+        queue = [turn for turn in arrange(seen) if turn.entry.id not in self.starts]
+        if any(turn.lost or turn.due for turn in queue):
+            with queued.changing():  # another process may have started one since
+                self._decide(queue, arrange(look(seen)))
         checks = self.checkers.look([turn for turn in queue if turn.unchecked])
         if checks or self.starts or any(turn.lost or turn.due for turn in queue):
             return SOON
         return POLL if any(turn.outside for turn in queue) else 0.0
+
+    def _decide(self, before: Sequence[Turn], now: Sequence[Turn]) -> None:
+        """Starts the entries that are due in both looks, and skips those that can never start."""
+        same = [turn.entry for turn in before if turn.lost or turn.due]
+        for turn in now:
+            if turn.entry not in same:
+                continue
+            if turn.lost:
+                queued.decide(turn.entry, skipped=turn.waits, now=False)
+            elif turn.due and queued.decide(turn.entry, starter=ProcessId.of(os.getpid()), given=turn.gpus):
+                self.starts[turn.entry.id] = self.starters.submit(_start, turn)
 
 
 def _start(turn: Turn) -> None:

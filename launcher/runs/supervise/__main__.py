@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from launcher.core import clock
 from launcher.record import control
 from launcher.record.layout import RunDir
 from launcher.record.state import current, stored
-from launcher.runs.supervise.spawn import PATIENCE, orphaned, wake_queue
+from launcher.runs.supervise.spawn import IN_TIME, PATIENCE, orphaned, wake_queue
 from launcher.runs.supervise.supervisor import Supervisor
 
 
@@ -30,7 +31,9 @@ def main() -> None:
     before = stored(run)
     # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
     wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
-    if alone is False or before is None or not wanted:
+    # a run that nobody has supervised for so long has lost its place to the next one of the queue
+    late = not adopting and before and abs(time.time() - (before.updated or 0.0)) > IN_TIME
+    if alone is False or before is None or not wanted or late:
         return
     if before.beat is not None and before.heartbeat is not None and before.supervisor and before.supervisor.here:
         clock.follow(before.heartbeat, before.beat)

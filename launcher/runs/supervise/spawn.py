@@ -23,14 +23,15 @@ from launcher.record.attempt import Followed, JobRef, LaunchRecord
 from launcher.record.events import Action, read_kind
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
-from launcher.record.state import RunState, StateFile, current
+from launcher.record.state import START_PATIENCE, RunState, StateFile, current
 from launcher.runs.watch.checkpoints import latest_checkpoint
 from launcher.runs.watch.run_settings import last_settings
 
 if TYPE_CHECKING:
     from launcher.preset.translate import Launch
 
-PATIENCE = 20.0  # seconds for the supervisor's first sign of life
+PATIENCE = 20.0  # seconds for the first sign of life of a supervisor that takes over
+IN_TIME = START_PATIENCE - PATIENCE  # seconds for that of a new one, which ends if it comes later
 _AT_ONCE = 8  # runs that are taken over at once; each starts a process
 _AGAIN = 60.0  # seconds after which taking over a run is tried again that failed
 _failed: dict[Path, float] = {}
@@ -87,7 +88,7 @@ def write_launch(
 def spawn_supervisor(run: RunDir) -> None:
     """Starts the supervisor of the newest attempt and waits for its first sign of life."""
     process = _spawn(run)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + IN_TIME
     while current(run, checks=False).supervisor is None:
         if process.poll() is not None or time.monotonic() > deadline:
             raise UserError(f"the supervisor of run {run.id} did not start", f"see {run.supervisor_log}")

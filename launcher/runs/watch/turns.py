@@ -6,7 +6,7 @@ import functools
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,35 +55,76 @@ class Turn:
         if entry.skipped is not None:
             return "refused" if self.check.refused else "skipped"
         if entry.paused or entry.starting:
-            return "paused" if entry.paused else "starting"
+            return "starting" if entry.starting else "paused"
         return "checking" if self.check.running else "checked" if self.check.ended else "queued"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the queue reads of a run; `ending`: it has ended, and its supervisor lives or will retry it."""
+
+    state: RunState
+    launch: LaunchRecord = field(default_factory=LaunchRecord)
+    ending: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The records that the turns follow from. `gpus` are those that we may use, each with its user in words; `named`
+    has the GPU of each other word by which an entry or run names one, such as a UUID.
+    """
+
+    entries: Sequence[Queued]
+    checks: Mapping[str, Checked] = field(default_factory=dict)
+    runs: Mapping[str, Ran] = field(default_factory=dict)
+    gpus: Mapping[str, str | None] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    max_cpu_runs: int = 1
+    paused: bool = False
+
+
+def look(before: Seen | None = None) -> Seen:
+    """Reads the queue and its runs; with an earlier look, the use of the GPUs is not measured again."""
+    entries = queued.entries()
+    if not entries:
+        return Seen([])
+    needs = any(each.needs for each in entries)
+    gpus = before.gpus if before else _sampled(visible(os.environ)) if needs else {}
+    runs = dict(_runs(entries, with_gpus=bool(gpus)))
+    going = (run.launch.env for run in runs.values() if needs and (run.state.going or run.ending))
+    words = {word for each in entries for word in each.gpus} | {word for env in going for word in visible(env) or ()}
+    named = before.named if before else {word: _sampled([word]) for word in words - gpus.keys()}
+    checks = {each.id: queued.checked(each.id) for each in entries}
+    return Seen(entries, checks, runs, gpus, named, settings.max_cpu_runs(), queued.paused())
 
 
 def turns() -> list[Turn]:
     """The queue in its order. Without entries nothing else is read."""
-    entries = queued.entries()
-    if not entries:
-        return []
-    stopped, machine = queued.paused(), _Machine(entries)
-    places = []
-    for entry in entries:
-        check = queued.checked(entry.id)
-        if entry.skipped is not None:
-            turn = Turn(entry, entry.skipped)
-        elif entry.paused or stopped:
-            turn = Turn(entry, "paused" if entry.paused else "the queue is paused")
-        elif entry.host != socket.gethostname():
-            turn = Turn(entry, f"waits for host {entry.host}, which added it")
-        elif entry.starting:
-            turn = dataclasses.replace(machine.place(entry), waits="its start")
-        elif check.refused is not None:
-            turn = Turn(entry, check.refused, lost=True)
-        elif not check.ended:  # it reserves nothing: others may be ready
-            turn = Turn(entry, f"its preflight{'' if check.running else ', which has not begun'}", unchecked=True)
-        else:
-            turn = _after(entry, entries) or machine.place(entry)
-        places.append(dataclasses.replace(turn, check=check))
-    return places
+    return arrange(look())
+
+
+def arrange(seen: Seen) -> list[Turn]:
+    """The queue in its order. Entries that are being started keep what they were given, wherever they stand."""
+    machine = _Machine(seen)
+    starting = {each.id: machine.place(each, starting=True) for each in seen.entries if each.starting}
+    places = [starting.get(each.id) or _turn(each, seen, machine) for each in seen.entries]
+    return [dataclasses.replace(turn, check=seen.checks[turn.entry.id]) for turn in places]
+
+
+def _turn(entry: Queued, seen: Seen, machine: "_Machine") -> Turn:
+    """The turn of an entry that is not being started."""
+    check = seen.checks[entry.id]
+    if entry.skipped is not None:
+        return Turn(entry, entry.skipped)
+    if entry.paused or seen.paused:
+        return Turn(entry, "paused" if entry.paused else "the queue is paused")
+    if entry.host != socket.gethostname():
+        return Turn(entry, f"waits for host {entry.host}, which added it")
+    if check.refused is not None:
+        return Turn(entry, check.refused, lost=True)
+    if not check.ended:  # it reserves nothing: others may be ready
+        return Turn(entry, f"its preflight{'' if check.running else ', which has not begun'}", unchecked=True)
+    return _after(entry, seen) or machine.place(entry)
 
 
 def free_gpus(devices: Sequence[str] | None) -> list[str]:
@@ -91,23 +132,36 @@ def free_gpus(devices: Sequence[str] | None) -> list[str]:
     return [gpu for gpu, user in _sampled(devices).items() if user is None]
 
 
-def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
+def _after(entry: Queued, seen: Seen) -> Turn | None:
     """The turn of an entry that waits for another run; None if that has finished."""
     if entry.after is None or entry.now:
         return None
-    if earlier := next((each for each in entries if each.id == entry.after), None):
+    if earlier := next((each for each in seen.entries if each.id == entry.after), None):
         return Turn(entry, f"after {earlier.id}, which {'was skipped' if earlier.skipped else 'has not started'}")
-    run = RunDir(paths.runs_dir() / entry.after)
-    if not run.path.exists():
+    if (run := seen.runs.get(entry.after)) is None:
         return Turn(entry, f"run {entry.after}, which had to finish first, was deleted", lost=True)
-    state = current(run, checks=False)
+    state = run.state
     if state.going:
-        return Turn(entry, f"after {run.id}, which is {state.state}")
-    if state.state == "failed" and _ending(run, state):
-        return Turn(entry, f"waits for {run.id} ({state.state}, may be retried)", outside=True)
+        return Turn(entry, f"after {entry.after}, which is {state.state}")
+    if state.state == "failed" and run.ending:
+        return Turn(entry, f"waits for {entry.after} ({state.state}, may be retried)", outside=True)
     if state.state != "finished":
-        return Turn(entry, f"run {run.id}, which had to finish first, is {state.state}", lost=True)
+        return Turn(entry, f"run {entry.after}, which had to finish first, is {state.state}", lost=True)
     return None
+
+
+def _runs(entries: Sequence[Queued], with_gpus: bool) -> Iterator[tuple[str, Ran]]:
+    """Every run, and those that entries wait for; launches of ended ones only where GPUs are given to entries."""
+    named = (RunDir(paths.runs_dir() / each.after) for each in entries if each.after)
+    for run in {run.id: run for run in (*all_runs(), *(run for run in named if run.path.exists()))}.values():
+        state = current(run, checks=False)
+        ending = not state.going and _ending(run, state)
+        launch = LaunchRecord()
+        if state.attempt is not None and (state.going or ending):
+            launch = run.attempt(state.attempt).read_launch()
+        elif state.attempt is not None and with_gpus:
+            launch = _launch_of(str(run.path), state.attempt)
+        yield run.id, Ran(state, launch, ending)
 
 
 def _ending(run: RunDir, state: RunState) -> bool:
@@ -128,27 +182,24 @@ class _Machine:
     ones do not overtake it forever.
     """
 
-    def __init__(self, entries: Sequence[Queued]) -> None:
-        self.gpus = _sampled(visible(os.environ)) if any(each.needs for each in entries) else {}
-        self.named = {word for each in entries for word in each.gpus}
-        more = self.named - self.gpus.keys()  # UUIDs, and those that are hidden from us
-        self.outside = self.gpus | {word: who for word in more for who in _sampled([word]).values()}
+    def __init__(self, seen: Seen) -> None:
+        self.gpus, self.max_cpu_runs = seen.gpus, seen.max_cpu_runs
+        self.outside = {**seen.gpus, **{word: who for word, gpu in seen.named.items() for who in gpu.values()}}
+        self.numbers = {word: number for word, gpu in seen.named.items() for number in gpu}
+        self.named = {number for each in seen.entries for number in self._numbers(each.gpus)}
         self.held: dict[str, str] = {}  # device -> words about the run that has it
         self.freed: dict[str, float] = {}  # device -> when its last run ended
         self.on_cpu: list[str] = []
-        self.max_cpu_runs = settings.max_cpu_runs()
         self.ending = False  # a run is ending, or is about to be retried
-        for run in all_runs():
-            state = current(run, checks=False)
-            ending = not state.going and _ending(run, state)
-            if state.attempt is None:
+        for id, run in seen.runs.items():
+            if run.state.attempt is None:
                 continue
-            if state.going or ending:
-                self._hold(run.id, run.attempt(state.attempt).read_launch())
-                self.ending |= ending
+            if run.state.going or run.ending:
+                self._hold(id, run.launch)
+                self.ending |= run.ending
             elif self.gpus:
-                for device in self._devices(_launch_of(str(run.path), state.attempt)):
-                    self.freed[device] = max(self.freed.get(device, 0.0), state.updated or 0.0)
+                for device in self._devices(run.launch):
+                    self.freed[device] = max(self.freed.get(device, 0.0), run.state.updated or 0.0)
 
     def _hold(self, run: str, launch: LaunchRecord) -> None:
         if _elsewhere(launch):
@@ -166,30 +217,37 @@ class _Machine:
             count += engine if isinstance(engine, int) else 0
             # Ray takes the first ones of those that it sees
             named = visible(launch.env)
-            return named[:count] if named is not None else [*self.gpus][:count] or [_ALL]
+            return self._numbers(named[:count]) if named is not None else [*self.gpus][:count] or [_ALL]
         return []
 
-    def place(self, entry: Queued) -> Turn:
-        """The turn of an entry; the GPUs that it uses are taken from later ones."""
+    def place(self, entry: Queued, *, starting: bool = False) -> Turn:
+        """The turn of an entry; the GPUs that it uses are taken from later ones, those that it was given if it is being
+        started.
+        """
+        if starting:
+            devices = (entry.gpus or entry.given or (_ALL,)) if entry.needs else ()
+            self.held |= dict.fromkeys(self._numbers(devices), f"is reserved for {entry.id}")
+            self.on_cpu += [] if entry.needs or entry.id in self.on_cpu else [entry.id]
+            return Turn(entry, "its start", tuple(each for each in devices if each != _ALL))
         if not entry.needs:
             others = self.on_cpu[: self.max_cpu_runs]
             if len(others) < self.max_cpu_runs or entry.now:
                 self.on_cpu.append(entry.id)
                 return Turn(entry)
             return Turn(entry, f"CPU: used by {', '.join(others)}", outside=self.ending)
-        wanted = entry.gpus or (entry.given if entry.starting else ()) or (() if self.gpus else (_ALL,))
+        wanted = entry.gpus or (() if self.gpus else (_ALL,))
         if wanted:
             blocked = [(each, self._taken(each)) for each in wanted if self._taken(each)]
             chosen = wanted
         else:
             taken = [each for each in self.gpus if self._taken(each)]
             free = sorted((each for each in self.gpus if each not in taken), key=self._rank)
-            # of more than there are the preflight tells
-            waits = len(free) < entry.needs <= len(self.gpus) and not entry.now
+            # of more than there are the preflight reports
+            waits = len(free) < min(entry.needs, len(self.gpus)) and not entry.now
             chosen = tuple(free[: entry.needs] if waits else [*free, *taken][: entry.needs])
             blocked = [(each, self._taken(each)) for each in taken] if waits else []
         outside = self.ending or any(each not in self.held and self.outside.get(each) for each, _ in blocked)
-        for each in chosen:
+        for each in self._numbers(chosen):
             self.held.setdefault(each, f"is reserved for {entry.id}")
         gpus = tuple(each for each in chosen if each != _ALL)
         if entry.now or not blocked:
@@ -198,13 +256,17 @@ class _Machine:
         words = ", ".join(f"GPU {each} {who}" if each != _ALL else f"the machine {who}" for each, who in blocked)
         return Turn(entry, count + words, gpus, outside=outside)
 
+    def _numbers(self, words: Iterable[str]) -> list[str]:
+        """GPUs by one name each."""
+        return [self.numbers.get(word, word) for word in words]
+
     def _rank(self, device: str) -> tuple[bool, float]:
         """The order of free GPUs: those that no entry names first, then the one that is free for longest."""
         return device in self.named, max(self.freed.get(device, 0.0), _used_at.get(device, 0.0))
 
     def _taken(self, device: str) -> str | None:
         """Who has a GPU, in words; None when it is free."""
-        holder = self.held.get(_ALL) or self.held.get(device)
+        holder = self.held.get(_ALL) or self.held.get(self.numbers.get(device, device))
         if holder is None and device == _ALL:
             holder = next(iter(self.held.values()), None)
         return holder or self.outside.get(device)

@@ -1,0 +1,171 @@
+"""Two queue runners at once, one of which is killed: no slot may be given twice.
+
+`PYTHONPATH=tests/support:. python campaigns/queue_rounds.py 200 2`: so many rounds, and so many busy loops. In each
+round three runs share the CPU, or two GPUs. A run has its slots from its creation to the end of its driver, which
+replaces veRL. In every second round both runners work at the same time, as if the lock that admits one of them did
+not exist. The rest is real: queue, runners, supervisors.
+"""
+
+import contextlib
+import importlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from select import select
+from types import SimpleNamespace
+
+from launcher.preset.files import with_settings
+from launcher.preset.translate import Launch
+from launcher.record import queued
+from launcher.record.info import Preflight, RunInfo
+from launcher.record.layout import RunDir, all_runs, appearing
+from launcher.record.process import ProcessId
+from launcher.record.queued import Checked, Queued
+from launcher.record.state import current
+from launcher.runs.act import queue_check, queue_runner
+from launcher.runs.supervise import spawn, supervisor
+from launcher.runs.watch import turns
+
+PATIENCE = 600.0  # seconds for a round
+WANTED = os.pipe()  # runs that need a supervisor
+DRIVER = """
+import sys, time
+with open("../../started", "a") as file:
+    file.write(sys.argv[1] + "\\n")
+time.sleep(0.3)
+"""
+
+
+def run_queue(home: Path, together: bool, random: Random) -> None:
+    """A queue runner with stand-ins for veRL: the preflight and the driver."""
+
+    def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note):  # type: ignore[no-untyped-def]
+        env = with_settings(loaded, settings).preset.env
+        with appearing(loaded.name, id) as (run, hidden):
+            RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)
+            gpus = env["CUDA_VISIBLE_DEVICES"].split(",") if env else []
+            keys = {"trainer.n_gpus_per_node": len(gpus)} if gpus else {"trainer.device": "cpu"}
+            launch = Launch([sys.executable, "-S", "-c", DRIVER, run.id], env, [], keys)
+            spawn.write_launch(hidden, hidden.add_attempt(), launch, created=time.time(), cwd=run.path)
+        spawn.spawn_supervisor(run)
+
+    def admit(loaded, ahead, *, force):  # type: ignore[no-untyped-def]
+        time.sleep(2 * random.random())  # meanwhile the checks of others end
+        return Preflight()
+
+    def check(words, log, cwd):  # type: ignore[no-untyped-def]
+        passed = home / f"{words[1]}.passed"
+        Checked(ended=1.0).write(passed)
+        move = f"sleep {random.random()}; mv {passed} {home}/queue/checks/{words[1]}.json"
+        return subprocess.Popen(["sh", "-c", move])
+
+    def supervise(words, log, cwd):  # type: ignore[no-untyped-def]
+        os.write(WANTED[1], f"{words[1]}\n".encode())  # the process without threads forks it
+        return SimpleNamespace(poll=lambda: None)
+
+    queue_runner.start, queue_check.detached, spawn.detached = start, check, supervise
+    queue_runner.admit_waiting = admit
+    turns._sampled = lambda devices: dict.fromkeys(devices or ("0", "1"))
+    if together:
+        queued.alone = lambda: contextlib.nullcontext(True)  # type: ignore[assignment]
+    queue_runner.go_on()
+
+
+def supervise_run(run: str) -> None:
+    """The supervisor of a run, whose end wakes no queue: the round does."""
+    spawn.wake_queue, supervisor._ME = lambda **_: None, ProcessId.of(os.getpid())  # type: ignore[assignment]
+    sys.argv = ["supervise", run]
+    importlib.import_module("launcher.runs.supervise.__main__")
+
+
+def fork(log: Path, act: Callable[[], None]) -> int:
+    """The pid of a new process that does this."""
+    if pid := os.fork():
+        return pid
+    try:
+        os.setsid()
+        for stream in (1, 2):
+            os.dup2(os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND), stream)
+        act()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def a_round(home: Path, seed: int) -> Counter[str]:
+    """What happened in a round, with the number of times."""
+    random = Random(seed)
+    os.environ["PPO_TUI_HOME"] = str(home)
+    on_cpu, together = seed % 4 < 2, seed % 2 == 0
+    for n in range(3):
+        named = () if on_cpu or random.random() < 0.7 else (str(random.randrange(2)),)
+        needs, preset = 0 if on_cpu else len(named) or random.choice((1, 1, 2)), {}
+        if named:
+            preset = {"env": {"CUDA_VISIBLE_DEVICES": named[0]}}
+        queued.append(Queued(f"{n}-x", f"{n}-x", preset, socket.gethostname(), needs, 0.0, time.time(), gpus=named))
+    runner = partial(run_queue, home, together, random)
+    runners = {fork(home / "runners.log", runner) for _ in range(2)}
+    begun, kill_at = time.monotonic(), 3 * random.random()
+    while runners or queued.entries() or any(current(run).going for run in all_runs()):
+        if kill_at and time.monotonic() > begun + kill_at:
+            os.kill(random.choice([*runners]), signal.SIGKILL) if runners else None
+            kill_at = 0.0
+        for line in os.read(WANTED[0], 1 << 16).splitlines() if select([WANTED[0]], [], [], 0.05)[0] else ():
+            fork(home / "supervisors.log", partial(supervise_run, line.decode()))
+        with contextlib.suppress(ChildProcessError):
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                runners -= {pid}
+        if not runners and queued.entries():  # the next command wakes the queue
+            runners = {fork(home / "runners.log", runner)}
+        if time.monotonic() - begun > PATIENCE:
+            return Counter(starved=len(queued.entries()))
+    started = Counter((home / "started").read_text().split())
+    cut = sum(run.id not in started for run in all_runs())  # the kill came between its run and its supervisor
+    found = Counter(started=len(started), cut=cut, missing=3 - len(started) - cut)
+    found["started twice"] = started.total() - len(started)
+    found["slot given twice"] = sum(clash(one, other) for one, other in combinations(all_runs(), 2))
+    return found
+
+
+def clash(one: RunDir, other: RunDir) -> bool:
+    """Whether two runs had a slot at the same time."""
+    uses, times = [], []
+    for attempt in (one.attempt(1), other.attempt(1)):
+        launch, exit = attempt.read_launch(), attempt.read_exit()
+        uses.append(set(launch.env.get("CUDA_VISIBLE_DEVICES", "cpu").split(",")))
+        times.append((launch.created or 0.0, exit.t if exit else 0.0))
+    return bool(uses[0] & uses[1]) and max(begun for begun, _ in times) < min(ended for _, ended in times)
+
+
+def main(rounds: int, busy: int) -> int:
+    """Prints what happened; returns the number of faults."""
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(busy)]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            found: Counter[str] = Counter()
+            for seed in range(rounds):
+                (home := Path(folder) / str(seed)).mkdir()
+                found += a_round(home, seed)
+    finally:
+        for loop in loops:
+            loop.kill()
+    print(f"{rounds} rounds: {dict(found)}")
+    return sum(found[name] for name in ("starved", "missing", "started twice", "slot given twice"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])) > 0)
