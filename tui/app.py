@@ -217,6 +217,7 @@ class PpoTui(App[None]):
         run = next(filter(None, (getattr(screen, "live_run", "") for screen in self.screen_stack)), "")
         farewell = f"{run} continues; show it with `ppo-tui attach {run}`, stop it with `ppo-tui stop {run}`"
         if not self.is_headless:
+            terminal.stop_reading()
             terminal.leave_soon(0, farewell if run else "")
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._opened(), _OPENING)
@@ -231,6 +232,7 @@ class PpoTui(App[None]):
     def exit(self, *what: Any, **how: Any) -> None:
         """Exits, and opens no more pages, which would never get their widgets."""
         self._leaving = True
+        terminal.stop_reading()
         super().exit(*what, **how)
 
     def action_command_palette(self) -> None:

@@ -42,11 +42,12 @@ def open_screen(request: ScreenRequest) -> int:
     if remote:  # before Textual is imported, which reads it once
         os.environ.setdefault("TEXTUAL_DISABLE_KITTY_KEY", "1")
     from tui.app import PpoTui
-    from tui.kit.terminal import CutDriver, given_back, title_kept
+    from tui.kit.terminal import CutDriver, ShellDriver, given_back, title_kept
 
-    app = PpoTui(request, CutDriver if remote else None)
+    app = PpoTui(request, CutDriver if remote else ShellDriver)
     with given_back(), title_kept():
         app.run(mouse=request.settings.mouse)
+    gc.freeze()  # Python would look through all objects once more, for as long as a second
     return app.return_code or 0
 
 

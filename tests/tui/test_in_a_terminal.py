@@ -71,6 +71,41 @@ def test_leaving_a_run_that_goes_on_tells_how_to_come_back(
     terminal.wait_for(lambda text: f"continues; show it with `ppo-tui attach {warned.name}`" in text)
 
 
+def test_what_is_typed_after_the_screen_has_left_reaches_the_shell(
+    env: dict[str, str], warned: Path, terminals: list[Terminal]
+) -> None:
+    slow = (  # what Textual does at the end lasts, as on a busy machine
+        "import time; from textual.drivers.linux_driver import LinuxDriver as D; own = D.disable_input; "
+        "D.disable_input = lambda self: (time.sleep(0.5), own(self), time.sleep(0.5)); "
+    )
+    program = [sys.executable, "-c", slow + PPO_TUI[2], "attach", warned.name]
+    terminal = Terminal(["sh", "-c", f"{shlex.join(program)}; echo over; read -r line; echo got:$line:"], env)
+    terminals.append(terminal)
+    terminal.wait_for(lambda text: "q quit" in text)
+    terminal.send("q")
+    while b"\x1b[?1049l" not in terminal.raw:
+        terminal.pump(0.01)
+    typed = ""
+    while b"over" not in terminal.raw:
+        terminal.send(more := f"{len(typed)}.")
+        typed += more
+        terminal.pump(0.01)
+    terminal.send("\n")
+    terminal.wait_for(lambda text: f"got:{typed}:" in text.replace("\n", ""))
+
+
+def test_escape_and_the_key_after_it_are_two_keys(env: dict[str, str], warned: Path, terminals: list[Terminal]) -> None:
+    """Over ssh both come in one read: `alt` and that key, to a terminal."""
+    terminal = attach(terminals, warned, env | {"SSH_TTY": "/dev/pts/1"}, rows=48)
+    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
+    for keys, shows in (("l", "following"), ("\x1b?", "Keys"), ("\x1b", "▲ WARN KL-4"), ("l", "following")):
+        terminal.send(keys)
+        terminal.wait_for(lambda text, shows=shows: shows in text)
+    for keys, shows in (("\x1bm", "metric"), ("\x1b[B\x1b[A\x1b\x1b", "▲ WARN KL-4")):
+        terminal.send(keys)
+        terminal.wait_for(lambda text, shows=shows: shows in text and "following" not in text)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_gives_the_terminal_back(
     env: dict[str, str], warned: Path, terminals: list[Terminal], number: signal.Signals

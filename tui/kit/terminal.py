@@ -8,11 +8,13 @@ on` hands it on) and drops notifications; ppo-tui sends no tmux passthrough.
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +31,10 @@ from launcher.core.paths import cache_dir
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_controls
 
+_PASTE, _REPORT = b"\x1b[200~", re.compile(rb"\x1b\[(?:<|[0-9;:]+u)")
+_ESCAPED = re.compile(rb"(?<=\x1b)(?=[^\x1b\[\]OPX^_\x7fbdf0-9])")  # what follows escape, but no sequence or `alt`
+_NOTHING = b"\x1b[?0;0$y"  # the state of a mode that nobody asked for: it ends the escape before it
+_ANSWERS = 0.1  # seconds in which a terminal reports no more
 _FOCUS, _SIZE_QUERY = "\x1b[?1004h", "\x1b[?2048$p"
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 LONGEST = 120  # characters of a title or notification
@@ -37,7 +43,82 @@ _CLIPBOARD = 74_000  # characters that terminals take in one escape sequence
 _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
 
 
-class CutDriver(LinuxDriver):
+class ShellDriver(LinuxDriver):
+    """Textual's driver behind a pipe: what is typed once the program is left stays in the terminal, for the shell.
+
+    Textual reads on while its widgets are removed, then drops what it finds in the terminal, again after the screen has
+    left. It also takes escape and the next letter of one read for `alt` and that letter, and has no escape then.
+    """
+
+    def __init__(self, *what: Any, **how: Any) -> None:
+        super().__init__(*what, **how)
+        self._terminal, self._left = self.fileno, os.pipe()
+        self._reader = self._passer = threading.Thread()
+        self._reports = False  # the terminal has sent the mouse, or keys as kitty does
+
+    def start_application_mode(self) -> None:
+        global _driver
+        _driver = self
+        if self.exit_event.is_set():  # it comes back
+            if self._reader.is_alive():
+                self._reader.join()
+            os.read(self._left[0], 1)
+            self.exit_event.clear()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def run_input_thread(self) -> None:
+        self.fileno, typed = os.pipe()
+        self._reader = threading.current_thread()
+        self._passer = threading.Thread(target=self._pass_on, args=(typed,), daemon=True)
+        self._passer.start()
+        try:
+            super().run_input_thread()
+        finally:
+            os.close(self.fileno)
+            self.fileno = self._terminal
+
+    def _pass_on(self, typed: int) -> None:
+        before = b""
+        with contextlib.suppress(OSError), open(typed, "wb", buffering=0) as pipe:
+            while self._left[0] not in select.select([self._terminal, self._left[0]], [], [])[0]:
+                if not (data := os.read(self._terminal, 4096)):
+                    break
+                self._reports = self._reports or _REPORT.search(data) is not None
+                split = data if _PASTE in data else _ESCAPED.sub(_NOTHING, before + data)[len(before) :]
+                before = data[-1:] if data[-1:] == b"\x1b" else b""
+                pipe.write(split)
+
+    def stop_reading(self) -> None:
+        """Leaves what is typed from now on in the terminal. Textual then neither reads it nor drops it."""
+        if not self.exit_event.is_set():
+            signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+            self.write(_REPORTS_OFF + ("\x1b[=0u" if self._reports else ""))
+            self.exit_event.set()
+            os.write(self._left[1], b".")
+            if self._passer.is_alive():
+                self._passer.join(_WRITES)
+
+    def stop_application_mode(self) -> None:
+        self.stop_reading()
+        with contextlib.suppress(termios.error):
+            if self._reports:  # those that were under way
+                time.sleep(_ANSWERS)
+                termios.tcflush(self._terminal, termios.TCIFLUSH)
+            if self.attrs_before is not None:
+                termios.tcsetattr(self._terminal, termios.TCSANOW, self.attrs_before)
+        super().stop_application_mode()
+
+
+_driver: ShellDriver | None = None  # the one that has the terminal
+
+
+def stop_reading() -> None:
+    """The keys that follow are for the shell: the program is being left."""
+    if _driver is not None:
+        _driver.stop_reading()
+
+
+class CutDriver(ShellDriver):
     """A driver for links that can be cut, after which nothing switches off the terminal's modes.
 
     It does not switch on reports that the terminal would then type into the shell: of the focus, which is unused, and
@@ -121,10 +202,8 @@ def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
 _modes: list[Any] | None = None  # of the terminal, before the screen took it
 # The end of a sequence that was cut; synchronised output, the mouse, focus, pastes, kitty keys, in-band resize,
 # colours, the other screen and the hidden cursor.
-_GIVE_BACK = (
-    "\x18\x1b\\\x1b[?2026l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[<u\x1b[?2048l"
-    "\x1b[0m\x1b[?1049l\x1b[?25h"
-)
+_REPORTS_OFF = "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l"
+_GIVE_BACK = f"\x18\x1b\\\x1b[?2026l{_REPORTS_OFF}\x1b[?2004l\x1b[<u\x1b[?2048l\x1b[0m\x1b[?1049l\x1b[?25h"
 _WRITES = 2.0  # seconds in which a terminal must take that
 
 
