@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 Entry = TypeVar("Entry")
 _WORD = re.compile(r"[^\W_]+")
 _NAME, _TITLE, _MEANING = (1.0, 0.9, 0.45), (0.7, 0.65, 0.4), (0.6, 0.5, 0.3)  # equal, begins with it, contains it
+_WORTHS = (_NAME, _TITLE, _MEANING)
 _SIMILAR = 0.2
 _LAST = 0.04  # of a word that is the last part of a dotted name: `steps` of trainer.steps
 _PHRASE = 0.15  # of a query whose words follow each other in a name or title
@@ -37,11 +38,15 @@ def ranked(query: str, entries: Iterable[Entry], words: Callable[[Entry], Words]
     return [each for _, each in sorted((row for row in scores if row[0] > least), key=lambda row: -row[0])]
 
 
+def occurs(query: str, entry: Words) -> bool:
+    """Whether each word of a query is in an entry, and not only a similar one."""
+    return all(any(map(partial(_fit, word), map(_words, entry[:3]), _WORTHS)) for word in _words(query))
+
+
 def score(query: str, entry: Words) -> float:
     """How well a query fits; 0 if a word of it fits nowhere."""
     wanted, texts = _words(query), [_words(text) for text in entry[:3]]
-    worths = (_NAME, _TITLE, _MEANING)
-    fits = [max(map(partial(_fit, word), texts, worths)) or _similar(word, texts[:2]) for word in wanted]
+    fits = [max(map(partial(_fit, word), texts, _WORTHS)) or _similar(word, texts[:2]) for word in wanted]
     if not fits or not all(fits):
         return 0
     whole = f" {' '.join(wanted)} "

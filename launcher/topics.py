@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from launcher.core.errors import UserError
 from launcher.core.format import counted
 from launcher.core.tables import read_tables
-from launcher.core.text import near_hint
-from launcher.search import Words, ranked
+from launcher.core.text import nearest
+from launcher.search import Words, occurs, ranked
 
 if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
@@ -56,16 +56,23 @@ def text_of(topic: str) -> str:
         from launcher.metrics.glossary import UNKNOWN, describe
 
         if describe(topic).meaning == UNKNOWN:
-            names = [each.name for each in topics()]
-            raise UserError(f"no topic '{topic}'", near_hint(topic, names, "'ppo-tui help' lists the kinds"))
+            named = nearest(topic, (each.name for each in topics()))
+            near = list(dict.fromkeys(filter(None, (named, *(each.name for each in search(topic))))))[:_LISTED]
+            said = f"near topics: {', '.join(near)}; " if near else ""
+            raise UserError(f"no topic '{topic}'", f"{said}'ppo-tui help' lists the kinds")
         return f"{topic} (metric)\n\n{_metric_text(topic)}"
     return "\n\n".join(f"{each.name} ({each.kind})\n\n{each.text()}" for each in found)
 
 
 def search(query: str) -> list[Topic]:
-    """The topics that fit words, the best first: those of this name, then the others."""
+    """The topics that fit words or similar ones, the best first: those of this name, then the others."""
     found = ranked(query, topics(), lambda each: each.words)
     return sorted(found, key=lambda each: each.name.lower() != query.lower())[:_FOUND]
+
+
+def hits(query: str) -> list[Topic]:
+    """The topics of a search that have the words themselves."""
+    return [each for each in search(query) if occurs(query, each.words)]
 
 
 def listed() -> list[tuple[str, str, str]]:

@@ -110,7 +110,7 @@ def schema(
 
 def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC")] = None) -> None:
     """Print or search the reference: rules, fields, causes."""
-    from launcher.topics import listed, search, text_of
+    from launcher.topics import hits, listed, text_of
 
     words = renamed(topic or [])
     if not words:
@@ -118,7 +118,7 @@ def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(
     elif words[0] in getattr(ctx.parent and ctx.parent.command, "commands", {}):
         app([*words, "--help"], prog_name="ppo-tui", obj=ctx.obj, standalone_mode=False)
     else:
-        found = search(query := " ".join(words))
+        found = hits(query := " ".join(words))
         names = list(dict.fromkeys(each.name for each in found))
         if len(names) > 1 and names[0].lower() != query.lower():
             put_table([("TOPIC", "KIND", "ABOUT"), *((each.name, each.kind, each.about) for each in found)])

@@ -64,6 +64,14 @@ def test_an_unknown_topic_is_refused_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "near"), [("nosuch", ""), ("xyzzy", ""), ("leraning", "learning-rate"), ("KL-44", "KL-4")]
+)
+def test_help_with_an_unknown_word_is_an_error_and_names_near_topics(word: str, near: str) -> None:
+    assert call(["help", word])[2] == 2 and near.encode() in call(["help", word])[1]
+    assert all(topics.occurs("reward", each.words) for each in topics.hits("reward")) and topics.hits("reward")
+
+
+@pytest.mark.parametrize(
     ("words", "wanted"),
     [
         ([""], "run"),
