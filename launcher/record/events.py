@@ -79,6 +79,15 @@ class Action(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Removal(Record):
+    """Checkpoints of the run, by their steps, that were gone from the disk after `step`."""
+
+    kind: ClassVar[str] = "removal"
+    step: int
+    checkpoints: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DriverExit(Record):
     """The driver ended: code, signal and who asked for it, as in exit.json."""
 
@@ -105,9 +114,9 @@ class Note(Record):
 
 
 W = TypeVar("W")
-What: TypeAlias = StateChange | PhaseChange | LevelChange | Action | DriverExit | Alert | Note
+What: TypeAlias = StateChange | PhaseChange | LevelChange | Action | Removal | DriverExit | Alert | Note
 _KINDS: dict[str, type[What]] = {
-    kind.kind: kind for kind in (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note)
+    kind.kind: kind for kind in (StateChange, PhaseChange, LevelChange, Action, Removal, DriverExit, Alert, Note)
 }
 
 

@@ -155,6 +155,17 @@ def test_an_attempt_leaves_a_seam(make: SimpleNamespace) -> None:
     assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), []).marks] == [(16, "┊")]
 
 
+def test_checkpoints_that_are_gone_lose_their_marks(make: SimpleNamespace) -> None:
+    steps = store(make.made_up(4, timing_s__save_checkpoint=1.0, critic__score__mean=0.5))
+
+    def marked(kept: list[int] | None) -> list[int]:
+        drawn = plot(REWARD, steps, make.running(), [], kept=kept)
+        return [mark.step for mark in drawn.marks if mark.what == "checkpoint"]
+
+    assert marked([3, 4]) == [3, 4] and marked([]) == []
+    assert marked(None) == [1, 2, 3, 4], "of a log from elsewhere nobody can tell"
+
+
 def test_one_legend_explains_the_marks_that_occur(make: SimpleNamespace) -> None:
     assert legend([]) == []
     found = plot(

@@ -20,7 +20,7 @@ from launcher.runs.act.fork import fork, fork_folder, fork_step, fork_steps, pla
 from launcher.runs.act.start import origin
 from launcher.runs.supervise import protection
 from launcher.runs.supervise.protection import Keeper, protect
-from launcher.runs.watch.checkpoints import beginning, checkpoint_steps
+from launcher.runs.watch.checkpoints import beginning, checkpoint_steps, kept_steps
 
 
 @pytest.fixture
@@ -149,6 +149,14 @@ def test_a_move_that_fails_leaves_the_best_checkpoint(run: RunDir, request: pyte
     request.getfixturevalue("vanishing")
     keeper.took([StepRecord(20, 0.0, None, {"val-core/gsm8k/acc/mean@4": 0.9})])
     assert [path.name for path in run.best.iterdir()] == ["global_step_10"]
+
+
+def test_checkpoints_that_are_gone_are_told_once(run: RunDir) -> None:
+    keeper = Keeper(run, run.attempt(1), RunInfo("x"))
+    assert keeper.removed() == () and kept_steps(run) == checkpoint_steps(run)
+    assert protect(run, rise(run, 15, "KL-1"), []) == 10  # moved, not removed
+    shutil.rmtree(run.checkpoints / "global_step_20")
+    assert keeper.removed() == (20,) and keeper.removed() == () and 20 not in (kept_steps(run) or [20])
 
 
 def test_a_step_that_is_saved_again_replaces_its_protected_checkpoint(run: RunDir) -> None:

@@ -38,6 +38,7 @@ class Heard:
     def __init__(self) -> None:
         self.records: list[StepRecord] = []
         self.phases: list[str] = []
+        self.of_steps: list[tuple[str, int | None]] = []
         self.changes: list[LevelChange] = []
 
     def steps(self, records: list[StepRecord]) -> None:
@@ -45,6 +46,7 @@ class Heard:
 
     def phase(self, phase: str, step: int | None, t: float) -> None:
         self.phases.append(phase)
+        self.of_steps.append((phase, step))
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes += changes
@@ -79,6 +81,20 @@ def test_live_pieces_and_the_whole_log_give_the_same(cuts: list[int]) -> None:
     assert [r.step for r in pieces.records] == [r.step for r in whole.records] == list(range(81))
     assert [r.data for r in pieces.records] == [r.data for r in whole.records]
     assert [c for c in pieces.changes if c.notable] == [c for c in whole.changes if c.notable]
+
+
+@pytest.mark.parametrize("size", [1 << 12, len(TOY)])
+def test_every_save_and_validation_is_told_once_at_its_own_step(size: int) -> None:
+    sink, log = Heard(), TOY.replace(b"timing_s/testing:", b"timing_s/save_checkpoint:0.3 - timing_s/testing:")
+    monitor = make(sink)
+    for start in range(0, len(log), size):
+        monitor.feed_console(log[start : start + size], 1.0)
+        monitor.collect(1.0)
+    monitor.close(1.0)
+    for phase, timer in (("save", "save_checkpoint"), ("validate", "testing")):
+        own = [each.step for each in sink.records if each.data.get(f"timing_s/{timer}")]
+        assert own and [step for each, step in sink.of_steps if each == phase] == own
+    assert sink.of_steps[-1] == ("final", sink.records[-1].step)
 
 
 def test_the_start_is_told_phase_by_phase() -> None:

@@ -31,7 +31,8 @@ _ERRORS = 1000  # lines before the first step that a checklist made anew is show
 
 _GAP = 1.0  # seconds between two timers that are a phase of their own
 _BY_LINES = TIMED | {"update": tuple(timer for phase in TRAINING for timer in TIMED[phase])}
-_MARKED = ("update", "validate", "save")
+_OF_SOME_STEPS = ("validate", "save")
+_MARKED = ("update", *_OF_SOME_STEPS)
 _TIMING = "timing_s/"
 
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
@@ -106,6 +107,7 @@ class Monitor:
         self._timer_ended = 0.0
         self.stood_still = 0.0  # when a reason was found why nothing happens: the step of that time shows no pace
         self._timed = False  # the trainer's spans show where the run is
+        self._told: deque[tuple[str, int]] = deque(maxlen=RECENT)  # phases with their steps
         self._lines = 0  # step lines since the last timer began: spans end where their folder is full
 
     def history(self, records: list[StepRecord]) -> None:
@@ -149,7 +151,8 @@ class Monitor:
         if running is not None and running != self._timer:
             self._timed, self._lines = True, 0
             phase = PHASE_OF_TIMER.get(running.name, OTHER)
-            self._enter("validate-first" if phase == "validate" and not self._begun else phase, running.start)
+            first = phase == "validate" and not self._begun
+            self._enter("validate-first" if first else phase, running.start, running.step)
         elif running is None and self._timed and self.phase != "final" and now - self._timer_ended >= _GAP:
             self._enter(OTHER, self._timer_ended)
         self._timer = running
@@ -294,6 +297,7 @@ class Monitor:
         if step <= self._printed and (self._restarted or (self._joined and trains(data))):
             self._judge(self._merger.take())
             self._merger = Merger(both=self._file_logger)
+            self._told.clear()
             self._renew_checklist()
         self._printed = step
 
@@ -302,13 +306,24 @@ class Monitor:
         """Whether the last step was printed; it is saved by then, so that killed processes no longer harm the run."""
         return self.total is not None and self._printed >= self.total and not self._restarted
 
-    def _enter(self, phase: str, now: float) -> None:
+    def _enter(self, phase: str, now: float, step: int | None = None) -> None:
+        """Enters a phase of a step: that of its span, or else the one after the last step line."""
         if self._phases and (phase != self.phase or self.phase_since is None):
             if self.phase == "validate-first" and now > (self.phase_since or now):
                 self._taken["validate"].append(now - (self.phase_since or now))
             self.phase, self.phase_since = phase, now
-            if not self._begun or phase in ("save", "validate", "final"):
-                self._sink.phase(phase, self.step, now)
+            if not self._begun:
+                self._sink.phase(phase, step, now)
+            elif phase in _OF_SOME_STEPS:
+                self._report(phase, self._printed + 1 if step is None else step, now)
+            elif phase == "final" and self._printed not in self._merger:  # otherwise with its step
+                self._report(phase, self._printed, now)
+
+    def _report(self, phase: str, step: int, t: float) -> None:
+        """Reports a phase of a step once."""
+        if (phase, step) not in self._told:
+            self._told.append((phase, step))
+            self._sink.phase(phase, step, t)
 
     def _learn(self, keys: Mapping[str, Any]) -> None:
         if self.step is None:
@@ -357,9 +372,14 @@ class Monitor:
     def _measure(self, record: StepRecord) -> None:
         """Notes how long a step took, and its phases as veRL timed them, unless the run hung in it."""
         before, self._last_t, self.step = self._last_t, record.t, record.step
+        spent = {phase: sum(_seconds(record, timer) for timer in timers) for phase, timers in _BY_LINES.items()}
+        for phase in _OF_SOME_STEPS if self._phases else ():
+            if spent[phase] > 0:  # no line marks it, and it was over before anybody looked
+                self._report(phase, record.step, record.t)
+        if self.phase == "final" and record.step == self._printed:
+            self._report(self.phase, record.step, record.t)
         if (before or 0.0) < self.stood_still <= record.t:
             return
-        spent = {phase: sum(_seconds(record, timer) for timer in timers) for phase, timers in _BY_LINES.items()}
         for phase, seconds in spent.items():
             if seconds > 0:
                 self._taken[phase].append(seconds)

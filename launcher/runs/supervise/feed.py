@@ -15,7 +15,7 @@ from launcher.metrics.host import HostLoad
 from launcher.metrics.records import StepRecord
 from launcher.preset.alerting import AlertSettings
 from launcher.record.attempt import LaunchRecord
-from launcher.record.events import Action, EventLog, LevelChange, Note, read_kind
+from launcher.record.events import Action, EventLog, LevelChange, Note, Removal, read_kind
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import HostSample, MachineSample
@@ -186,6 +186,8 @@ class Feed:
                 self._stop(reason, record.step)
         with self._guard("checkpoints"):
             self.keeper.took(records)
+            if records and (gone := self.keeper.removed()):
+                self._of.events.add(Removal(records[-1].step, gone), records[-1].t)
 
     def sample(self) -> None:
         """Judges a new sample of the machine, if there is one."""

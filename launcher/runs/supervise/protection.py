@@ -26,6 +26,7 @@ class Keeper:
         self._run, self._attempt, self._best = run, attempt, best if isinstance(best, int) else 0
         self._asked_by = AlertSettings.read(info.health).checkpoint_on
         self._scores: dict[int, float] = {}  # the mean of the headline scores by step
+        self._kept: set[int] = set()
 
     def rose(self, change: LevelChange, checks: list[Check]) -> str | None:
         """Keeps the checkpoint before a flag that rose, or asks veRL for one; returns what it did. Raises OSError."""
@@ -41,6 +42,11 @@ class Keeper:
             if values:
                 self._scores[record.step] = statistics.fmean(values)
                 self._keep_best()
+
+    def removed(self) -> tuple[int, ...]:
+        """The checkpoints that are gone since the last call."""
+        before, self._kept = self._kept, set(checkpoint_steps(self._run))
+        return tuple(sorted(before - self._kept))
 
     def _keep_best(self) -> None:
         """Moves the checkpoints of the best validations out of veRL's reach, then removes those that they replace: none

@@ -55,6 +55,11 @@ def checkpoint_steps(run: RunDir) -> list[int]:
     return _steps(run, *_folders(run))
 
 
+def kept_steps(run: RunDir) -> list[int] | None:
+    """As `checkpoint_steps`; None where the run's folder never had any, as of a log from elsewhere."""
+    return checkpoint_steps(run) if (run.checkpoints / TRACKER).exists() else None
+
+
 def checkpoint_sizes(run: RunDir) -> dict[int, int]:
     """The bytes of a run's complete checkpoints by their steps, oldest first."""
     return {step: size(checkpoint(run, step)[1]) for step in checkpoint_steps(run)}

@@ -44,7 +44,8 @@ class RunReader:
     the steps of the run from which this one was forked, with the steps that it continued; `machine` has the samples of
     gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the newest ones; `event_count` and
     `log_count` also count those that fell out. `explanation` says why the run failed or what its errors mean, once
-    `explain` was called. `refusals` are the actions that the run refuses now.
+    `explain` was called. `refusals` are the actions that the run refuses now, `kept` the
+    steps of its checkpoints, where that is known.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -65,6 +66,7 @@ class RunReader:
         self.explaining = False  # it is being made
         self._explained: object = None  # the trouble that it is about
         self.refusals: Refusals = {}
+        self.kept: list[int] | None = None
         self._usual: Usual | None = None  # seconds of the stages of a start
         self._before = 0  # the step of the checkpoint that the newest attempt began with
         self._events = LineTail(self.dir.events)
@@ -95,6 +97,9 @@ class RunReader:
         changed = {name for name, read in parts.items() if read()}
         if changed & {"state", "steps", "events"}:
             self.refusals = refusals(self.dir, self.state, self.head, self.events)
+            from launcher.runs.watch.checkpoints import kept_steps  # no frame waits for it
+
+            self.kept = kept_steps(self.dir)
         return changed
 
     def events_since(self, count: int) -> list[Event]:

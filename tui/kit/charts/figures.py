@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -86,6 +86,7 @@ def plot(
     *,
     figures: Sequence[Chart] = charts()[:FEW],
     bounds: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
+    kept: Collection[int] | None = None,
 ) -> Plot:
     """What the chart of one figure shows now.
 
@@ -110,7 +111,7 @@ def plot(
         lambda rule: figure == next((each for each in figures if _concerns(each, rule)), REWARD), store, rises
     )
     if figure == REWARD:
-        chart.marks = [*milestones(store), *chart.marks]
+        chart.marks = [*milestones(store, kept), *chart.marks]
         _add_validation(chart, store, series)
     return chart
 
@@ -199,11 +200,12 @@ def seams(steps: Iterable[int]) -> list[Mark]:
     return [Mark(step, *_MARKS["attempt"], "attempt") for step in steps]
 
 
-def milestones(store: SeriesStore) -> list[Mark]:
-    """Marks where the model was validated and saved."""
-    saved = store.first_of(*SAVING_TIME)
-    steps = {"validation": validation(store), "checkpoint": saved[1] if saved else None}
-    return [Mark(step, *_MARKS[what], what) for what, series in steps.items() if series for step in series.steps]
+def milestones(store: SeriesStore, kept: Collection[int] | None) -> list[Mark]:
+    """Marks where the model was validated, and of the checkpoints: those that are `kept`, where that is known."""
+    validated, saved = validation(store), store.first_of(*SAVING_TIME)
+    there = [step for step in (saved[1].steps if saved else ()) if kept is None or step in kept]
+    steps = {"validation": validated.steps if validated else (), "checkpoint": there}
+    return [Mark(step, *_MARKS[what], what) for what, found in steps.items() for step in found]
 
 
 def legend(marks: Iterable[Mark]) -> Row:

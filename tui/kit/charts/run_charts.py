@@ -74,7 +74,8 @@ class RunCharts:
     def figure(self, figure: Chart, figures: Sequence[Chart]) -> Plot:
         """One of the figures on the screen."""
         reader = self.reader
-        drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds())
+        bounds, kept = self._bounds(), reader.kept
+        drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=bounds, kept=kept)
         return self._look(drawn, *figure.keys)
 
     def metric(self, key: str, *, large: bool) -> Plot:
@@ -87,7 +88,7 @@ class RunCharts:
         drawn.flag = flag(rules.__contains__, reader.state)
         drawn.marks = marks(rules.__contains__, reader.series, self._risen())
         if large:
-            drawn.marks = [*milestones(reader.series), *drawn.marks]
+            drawn.marks = [*milestones(reader.series, reader.kept), *drawn.marks]
         return self._look(drawn, key)
 
     def _look(self, drawn: Plot, *keys: str) -> Plot:

@@ -5,16 +5,27 @@ from datetime import datetime
 
 from launcher.console.phases import PHASES
 from launcher.core.format import counted
-from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
+from launcher.record.events import (
+    Action,
+    Alert,
+    DriverExit,
+    Event,
+    LevelChange,
+    Note,
+    PhaseChange,
+    Removal,
+    StateChange,
+    What,
+)
 from launcher.record.levels import Level
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, put
 from tui.kit.run_words import STATES, by_whom, level_sign
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
-    "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),
+    "all": frozenset({"state", "phase", "health", "alert", "action", "removal", "exit", "note"}),
     "flags": frozenset({"health"}),
-    "run": frozenset({"state", "phase", "exit"}),
+    "run": frozenset({"state", "phase", "removal", "exit"}),
     "actions": frozenset({"action", "alert", "note"}),
 }
 MOST = 500  # events in the list; older ones stay in their file
@@ -67,6 +78,9 @@ def event_words(what: What) -> tuple[str, str, str, str]:
         case PhaseChange():
             phase = PHASES.get(what.phase)
             return glyphs.NONE, "phase", "dim", phase.label if phase else what.phase
+        case Removal():
+            gone = ", ".join(map(str, what.checkpoints))
+            return glyphs.NONE, "removal", "dim", f"{counted(len(what.checkpoints), 'checkpoint')} removed: step {gone}"
         case DriverExit():
             return _exit(what)
         case Action():
