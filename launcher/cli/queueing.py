@@ -40,7 +40,7 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         return
     if queue:
         names = [title(turn.entry.id, asked_words(turn.entry.settings)) for turn in queue]
-        rows = [(n, t.state, t.entry.uses, t.waits or "starts next") for n, t in zip(names, queue, strict=True)]
+        rows = [(n, t.entry.word, t.entry.uses, t.waits or "starts next") for n, t in zip(names, queue, strict=True)]
         put_table([("RUN", "STATE", "USES", "WAITS FOR"), *rows])
     else:
         say("the queue is empty; add a run with 'ppo-tui run PRESET --queue'")

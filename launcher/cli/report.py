@@ -34,7 +34,7 @@ from launcher.record.layout import RunDir
 from launcher.record.note import RunNote, read_note
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
-from launcher.runs.watch.check_words import coverage, sentence, shown, state_word
+from launcher.runs.watch.check_words import coverage, phase_word, sentence, shown, state_word
 
 if TYPE_CHECKING:
     from launcher.compare.proposals import Proposal
@@ -81,7 +81,7 @@ def list_runs(
         rows.append((named[run.id], word, verdict, step, number(best), duration(took)))
     if json:
         return
-    rows[1:1] = [(title(e.id, asked_words(e.settings)), "queued", "–", "–/–", "–", "–") for e in queued.entries()]
+    rows[1:1] = [(title(e.id, asked_words(e.settings)), e.word, "–", "–/–", "–", "–") for e in queued.entries()]
     if len(rows) == 1:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
@@ -107,8 +107,9 @@ def _list_hosts(json: bool) -> None:
             rows.append((host.host, "–", "no runs", "", ""))
         for run in () if json else host.runs:
             step = run.get("step")
-            word, verdict = (str(run.get(name) or "–") for name in ("state", "verdict"))
-            rows.append((host.host, str(run.get("run")), word, verdict, "–" if step is None else str(step)))
+            state, verdict, outcome = (run.get(name) for name in ("state", "verdict", "outcome"))
+            words = state_word(state or "–", outcome), shown(state or "", verdict)
+            rows.append((host.host, str(run.get("run")), *words, "–" if step is None else str(step)))
     if not json and len(rows) == 1:
         say("no hosts: name them under 'hosts:' or 'clusters:' in config.yaml")
     elif not json:
@@ -227,7 +228,7 @@ def _phase(state: RunState) -> str:
     if not state.phase or not state.phase_since or state.state not in ("starting", "running"):
         return ""
     usual = f", usually {duration(state.phase_usual)}" if state.phase_usual else ""
-    return f", {state.phase} for {duration((state.heartbeat or 0) - state.phase_since)}{usual}"
+    return f", {phase_word(state.phase)} for {duration((state.heartbeat or 0) - state.phase_since)}{usual}"
 
 
 def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = False) -> None:

@@ -69,7 +69,11 @@ def roughly(seconds: float | None) -> str:
 
 
 def remaining(seconds: float | None, done: float | None = None) -> str:
-    """`ETA 3h 44m, done 18:12`, by this machine's clock; with the day if it is another one; no time that is over."""
+    """`ETA 3h 44m, done 18:12`, by this machine's clock; with the day if it is another one; no time that is over.
+    `all steps done` where none is left.
+    """
+    if seconds == 0:
+        return "all steps done"
     words, today = f"ETA {roughly(seconds)}", datetime.now()
     if done is None or done < today.timestamp():
         return words

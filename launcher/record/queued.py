@@ -83,6 +83,20 @@ class Queued(Record):
         """Whether it will start as soon as possible."""
         return not self.paused and self.skipped is None
 
+    def state(self, check: "Checked") -> str:
+        """refused (by the preflight), skipped, paused, starting, checking, queued (not checked yet) or checked."""
+        if self.skipped is not None:
+            return "refused" if check.refused else "skipped"
+        if self.paused or self.starting:
+            return "starting" if self.starting else "paused"
+        return "checking" if check.running else "checked" if check.ended else "queued"
+
+    @property
+    def word(self) -> str:
+        """Its state as people see it: what waits is queued, checked or not."""
+        state = self.state(checked(self.id))
+        return "queued" if state == "checked" else state
+
     def save(self) -> None:
         """Adds it at its place. Raises OSError."""
         with changing():

@@ -1,12 +1,14 @@
 """The queue on the screen: its page, and its runs in the list."""
 
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import call
 from pilots import drawn, message, until
 from textual.app import App
 from textual.pilot import Pilot
@@ -16,7 +18,7 @@ from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable, RunTable
-from tui.pages.queue.screen import QueueScreen
+from tui.pages.queue.screen import STATES, QueueScreen
 from tui.pages.runs.screen import RunsScreen
 
 HOME = (80, 24)
@@ -68,6 +70,13 @@ async def opened(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
+def test_a_waiting_run_has_the_same_word_in_the_list_and_in_the_queue(make: SimpleNamespace) -> None:
+    fill(make)
+    any_ = rf"\b(?:{'|'.join(STATES)})\b"
+    words = [list(dict.fromkeys(re.findall(any_, call([name])[0].decode()))) for name in ("list", "queue")]
+    assert words[0] == words[1] == ["starting", "queued", "checking", "refused", "paused"]
+
+
 async def test_the_queue_is_reached_from_the_list_and_changed_there(make: SimpleNamespace) -> None:
     ids = fill(make)
     make.run(hex_id="d0", attempts=[make.recorded(80)], state=make.ended("finished", step=80))
@@ -78,7 +87,11 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make: Simple
         assert [key.removeprefix("queued ") for key in table.keys[1:6]] == ids
         table.move_to(table.keys[2])
         await pilot.pause()
-        assert "queued" in drawn(app, RunTable) and "Q shows the queue" in lines(app, "#about")
+        assert (
+            "queued" in drawn(app, RunTable)
+            and "paused" in drawn(app, RunTable)
+            and "Q shows the queue" in lines(app, "#about")
+        )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, QueueScreen))
         await until(pilot, lambda: bool(app.screen.query_one(LineTable).keys))

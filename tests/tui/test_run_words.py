@@ -98,7 +98,9 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
 def test_a_slow_phase_says_how_long_of_how_long() -> None:
     state = RunState("running", phase="rollout", phase_since=100.0, phase_usual=31.4)
     assert state_words(state, 123.0)[1][0] == " · rollout 20s of ~31s"
+    assert state_words(state, 141.0)[1][0] == " · rollout 40s, usually 31s", "no total that is over"
     assert state_words(state)[1][0] == " · rollout"
+    assert text(state_words(RunState("running", phase="final"))) == "● running · shutdown"
     quick = dataclasses.replace(state, phase_usual=2.0)
     assert state_words(quick, 123.0)[1][0] == " · rollout", "a clock would only flicker"
 

@@ -70,6 +70,7 @@ def test_estimates_are_rounded(seconds: float | None, text: str) -> None:
 
 def test_the_end_has_its_clock_time_and_day() -> None:
     now = time.time()
+    assert remaining(0.0) == "all steps done"
     assert remaining(38.0) == "ETA 38s" == remaining(38.0, now - 60), "a time that is over is not shown"
     assert re.fullmatch(r"ETA 2m 00s, done (\w{3} )?\d\d:\d\d", remaining(120.0, now + 120))
     clock = time.strftime("%H:%M", time.localtime(now + 3 * 86400))

@@ -1,5 +1,6 @@
 """The settings in which a run differs from its preset, or from the other runs of it."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from commands import call
 from launcher.preset.files import load
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
-from launcher.runs.watch.run_settings import asked_words, changes, titles
+from launcher.runs.watch.run_settings import asked_words, changes, differs, titles
 
 
 @pytest.fixture(autouse=True)
@@ -58,4 +59,7 @@ def test_runs_are_named_with_what_differs(home: Path) -> None:
 
 
 def test_settings_are_named_as_what_differs() -> None:
-    assert asked_words(["actor.lr=0.1", "trainer.steps=5", "kl.coef=1"]) == "lr=0.1 steps=5 kl.coef=1"
+    given = ["trainer.steps=5", "actor.lr=0.1", "kl.coef=1"]
+    assert asked_words(given) == "lr=0.1 kl.coef=1 steps=5"
+    for order in itertools.permutations(given):
+        assert asked_words(order) == differs(changes([toy(*order), toy()])[0]), "a label is the same after the start"

@@ -12,11 +12,11 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState
-from launcher.runs.watch.check_words import TOO_SHORT, shown
+from launcher.runs.watch.check_words import TOO_SHORT, phase_word, shown
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, put
 
-STATES = glyphs.signs("state")
+STATES = glyphs.signs("queue") | glyphs.signs("state")
 _ENDS = {name: role for name, (_, role) in STATES.items() if name in ENDED}
 LEVELS = {level.words: (level.sign, "dim" if level < Level.OK else level.name.lower()) for level in Level}
 """Sign and role of a level by its word."""
@@ -37,13 +37,14 @@ def state_words(state: RunState, now: float | None = None) -> Row:
 
 
 def _doing(state: RunState, now: float | None) -> str:
-    phase = (state.phase or "").removesuffix("-first")
+    phase = phase_word(state.phase or "")
     if state.rollout is not None and state.rollout.total and phase in ("", "rollout", "validate"):
         phase = f"{phase or 'rollout'} {state.rollout.finished}/{state.rollout.total}"
     since, usual = state.phase_since, state.phase_usual
     if now is None or since is None or not usual or usual < _SLOW:
         return phase
-    return f"{phase} {duration(max(0, now - since) // 5 * 5)} of ~{duration(usual)}"
+    spent = max(0, now - since) // 5 * 5
+    return f"{phase} {duration(spent)}{' of ~' if spent <= usual else ', usually '}{duration(usual)}"
 
 
 def reference(topic: str, column: int = 0) -> list[Row]:

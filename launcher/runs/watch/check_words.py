@@ -55,6 +55,11 @@ def shown(state: str, verdict: str | None) -> str:
     return verdict or "–"
 
 
+def phase_word(phase: str) -> str:
+    """A phase next to the state of a run; after the last step veRL and Ray end."""
+    return "shutdown" if phase == "final" else phase.removesuffix("-first")
+
+
 def state_word(state: str, outcome: str | None) -> str:
     """`running`; of an imported log also how it ended: `imported (failed)`."""
     return f"{state} ({'unfinished' if outcome == 'running' else outcome})" if outcome else state

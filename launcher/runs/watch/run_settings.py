@@ -127,8 +127,8 @@ def title(name: str, words: str) -> str:
 
 
 def asked_words(settings: Sequence[str]) -> str:
-    """KEY=VALUE settings as `differs` has them: `lr=0.1` for `actor.lr=0.1`."""
-    named = (setting.partition("=") for setting in settings)
+    """KEY=VALUE settings in the words and order of `differs`: `lr=0.1` for `actor.lr=0.1`."""
+    named = sorted(setting.partition("=") for setting in settings)
     return " ".join(f"{_short(key)}{equals}{value}" for key, equals, value in named)
 
 

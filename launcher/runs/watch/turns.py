@@ -50,13 +50,8 @@ class Turn:
 
     @property
     def state(self) -> str:
-        """refused (by the preflight), skipped, paused, starting, checking, queued (not checked yet) or checked."""
-        entry = self.entry
-        if entry.skipped is not None:
-            return "refused" if self.check.refused else "skipped"
-        if entry.paused or entry.starting:
-            return "starting" if entry.starting else "paused"
-        return "checking" if self.check.running else "checked" if self.check.ended else "queued"
+        """As `Queued.state`."""
+        return self.entry.state(self.check)
 
 
 @dataclass(frozen=True)

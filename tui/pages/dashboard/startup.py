@@ -134,7 +134,8 @@ def startup_sentence(found: Startup, phase: str) -> Row:
     taken = f" after {duration(found.seconds)}" if found.seconds is not None else ""
     if at.state == ENDED:
         return [(f" ended while {PHASES[at.stage].label}{taken}, before the first step", "dim")]
-    usual = f" of about {roughly(found.usual)}" if found.usual is not None else ""
+    so_far = "of about" if (found.seconds or 0) <= (found.usual or 0) else "· usually"  # no total that is over
+    usual = f" {so_far} {roughly(found.usual)}" if found.usual is not None else ""
     row: Row = [(f" {PHASES[phase if at is found.stages[-1] and phase in PHASES else at.stage].label}", "text")]
     row += [(f"  {duration(found.seconds)}", "title")] if found.seconds is not None else []
     return [*row, (usual, "dim")]

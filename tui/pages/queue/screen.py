@@ -47,10 +47,10 @@ def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
 def queue_row(turn: Turn, columns: int) -> Row:
     """` ◌ queued toy-cpu · 7f3a 2 GPUs GPU 0 is used by ...`; cell 0 is for the cursor."""
     entry = turn.entry
-    sign, role = STATES[turn.state]
+    sign, role = STATES[entry.word]
     name = shorten(clean(title(entry.name, asked_words(entry.settings))), _NAME - SHORT_ID - 3)
     cells = [
-        fit([(f"{sign} {turn.state}", role)], _STATE),
+        fit([(f"{sign} {entry.word}", role)], _STATE),
         fit([(name, "text"), (f" · {clean(entry.id[:SHORT_ID])}", "dim")], _NAME),
         fit([(clean(entry.uses), "text")], _USES),
         [(clean(_why(turn)).partition("\n")[0], "dim")],
@@ -83,10 +83,10 @@ def check_words(check: Checked) -> tuple[str, str]:
 
 def inspect_turn(turn: Turn, columns: int) -> Inspection:
     """Why it waits, what it uses, the settings of its plan, its note."""
-    entry, sign = turn.entry, STATES[turn.state]
+    entry, sign = turn.entry, STATES[turn.entry.word]
     rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
     facts: list[tuple[str, str, str]] = [
-        ("state", f"{sign[0]} {turn.state}", sign[1]),
+        ("state", f"{sign[0]} {entry.word}", sign[1]),
         ("why", _why(turn), "critical" if entry.skipped is not None else "text"),
         ("check", *check_words(turn.check)),
         ("uses", entry.uses, "text"),

@@ -44,7 +44,7 @@ class RunSummary:
     @property
     def waits(self) -> bool:
         """Whether it is in the queue, and has no files yet."""
-        return self.state.state == "queued" and not self.written
+        return not self.written and self.state.state != "lost"
 
 
 class RunList:
@@ -105,7 +105,7 @@ class RunList:
 
 
 def _queued(entry: queued.Queued) -> RunSummary:
-    state = RunState("queued", created=entry.added)
+    state = RunState(entry.word, created=entry.added)
     return RunSummary(entry.run.path, state, None, 0, Scores(entry.run), RunNote(f"uses {entry.uses}"))
 
 
