@@ -21,7 +21,7 @@ from launcher.preset.settle import shown_name
 from launcher.record.attempt import Exit, LaunchRecord, MachineEnd, OomKills
 from launcher.record.check import Bound, Check
 from launcher.record.control import Request
-from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, StateChange
+from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, PhaseChange, Removal, StateChange
 from launcher.record.info import Origin, RunInfo
 from launcher.record.json import written
 from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample, Saved
@@ -54,7 +54,7 @@ RECORDS = {
     "attempts/N/exit.json": (Exit, MachineEnd, DiskSpace),
     "attempts/N/stall.json": (Standstill,),
     "attempts/N/startup.json": (StartupWork, StageWork),
-    "events.jsonl": (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note),
+    "events.jsonl": (StateChange, PhaseChange, LevelChange, Action, Removal, DriverExit, Alert, Note),
     "gpu.jsonl": (MachineSample, HostSample, Saved, GpuSample),
     "control/*.json": (Request,),
     "queue/ID.json": (Queued,),

@@ -10,6 +10,7 @@ from launcher.record.attempt import Exit
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, ENDED, RunState
+from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row
 from tui.kit.run_words import STATES, lineage, notice, state_words, uptime, verdict_words
 
@@ -19,7 +20,7 @@ def text(row: Row) -> str:
 
 
 def test_every_state_of_the_launcher_has_a_sign() -> None:
-    assert set(STATES) == ALIVE | ENDED
+    assert set(STATES) == ALIVE | ENDED | set(glyphs.signs("queue"))
     assert all(len(sign) == 1 for sign, _ in STATES.values())
 
 

@@ -86,6 +86,8 @@ def test_a_start_says_its_stage_and_its_time(make: SimpleNamespace) -> None:
     widget.state = make.running(state="starting", step=None)
     widget.startup = startup("model", 12.0, usual=9.0)
     assert lines(widget.draw(80, 1)) == [" loading the models  1m 02s of about 1m 40s"]
+    widget.startup = startup("model", 12.0, usual=1.0)
+    assert lines(widget.draw(80, 1))[0].startswith(" loading the models  1m 02s · usually "), "no total that is over"
     widget.startup = startup("model", 12.0, state="failed")
     assert lines(widget.draw(80, 1)) == [" ended while loading the models after 1m 02s, before the first step"]
 
