@@ -34,7 +34,8 @@ from said_numbers import ENTROPY, GRADIENT, KL, LENGTH, LOSS, SCORE, Past, Shown
 
 NUMBER = r"-?\d[\d.]*(?:e-?\d+)?[kMG]?"
 _HARM = r"(?:numbers are not finite|rewards do not differ|(?:the reward|validation) falls|responses are \w+)"
-_ENDING = re.compile(rf"(?:; {_HARM})?(?:, (?:flagged if it persists|not long enough to clear|but {_HARM}))?$")
+_ENDING = re.compile(rf"(?:; {_HARM})?(?:, (?:flagged if it persists|but {_HARM}))?$")
+_OPENING = re.compile("^(?:clearing|held): ")
 COEFFICIENT = ("actor/reward_kl_penalty_coeff", "critic/kl_coeff", "actor/kl_coef")
 MISMATCHES = ("probability difference", "correlation", "rollout KL", "chi² of tokens")
 _V, _W = f"({NUMBER})", r"\((first steps|50 to 100 steps ago)\)"
@@ -330,7 +331,7 @@ def wrong(rule: str, message: str, past: Past) -> Iterator[str]:
     text, _, at = message.partition(", as of step ")
     if at:  # what the rule said when it last judged
         past = Past(past.config, [each for each in past.steps if each[0] <= int(at)])
-    text = _ENDING.sub("", text, count=1)
+    text = _ENDING.sub("", _OPENING.sub("", text), count=1)
     for form, right in _BY_RULE[rule]:
         if found := form.fullmatch(text):
             if not right(past, *found.groups()):
