@@ -164,8 +164,8 @@ def refused(
 def refusals(draft: Draft, error: UserError) -> list[Finding]:
     """Errors in the values of a refused preset, each with its field and nearest name; otherwise the refusal itself."""
     errors = []
-    for where, said in draft.reading.errors.items():
-        name = ".".join(where)
+    for where, wrong_value in draft.reading.errors.items():
+        name, said = ".".join(where), str(wrong_value)
         near = near_name(name) if name not in FIELDS else None
         said = said if name in said else f"{name}: {said}"
         base = draft.reading.base.get(where)

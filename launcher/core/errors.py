@@ -1,7 +1,9 @@
 """Errors that a user causes and reads."""
 
 import errno
+import functools
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 _HINTS = {
@@ -19,14 +21,20 @@ class UserError(Exception):
     """Wrong use: `message` says what is wrong (value and place), `hint` gives one action, or is empty.
 
     The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice. `place` is
-    where the value was given; it begins the message.
+    where the value was given; it begins the message. A hint that takes long to find, such as the nearest of many names,
+    is a function, which is called when somebody reads it: of a thousand errors one is printed.
     """
 
     exit_code = 2
 
-    def __init__(self, what: str, hint: str = "", place: str = "") -> None:
+    def __init__(self, what: str, hint: str | Callable[[], str] = "", place: str = "") -> None:
         super().__init__(what, hint, place)
-        self.what, self.hint, self.place = what, hint, place
+        self.what, self._hint, self.place = what, hint, place
+
+    @functools.cached_property
+    def hint(self) -> str:
+        """One action, or empty."""
+        return self._hint if isinstance(self._hint, str) else self._hint()
 
     @property
     def message(self) -> str:
@@ -43,7 +51,7 @@ class UserError(Exception):
 
     def at(self, place: str) -> "UserError":
         """A copy of the error with `place` in front of its own place."""
-        return UserError(self.message, self.hint, place)
+        return UserError(self.message, self._hint, place)
 
 
 def of_file(doing: str, error: Exception, hint: str = "") -> UserError:

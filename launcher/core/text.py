@@ -104,7 +104,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     ends += [each for each in names if len(word) >= _WORD and each.startswith((f"{name}-", f"{name}_"))]
     meanings = known.items() if isinstance(known, Mapping) and len(word) >= _WORD else ()
     meant = [each for each, meaning in meanings if isinstance(meaning, str) and word in letters(meaning)]
-    near, similar = (difflib.get_close_matches(name, names, n=1, cutoff=cutoff) for cutoff in (0.8, 0.6))
+    similar = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = [each for each in similar if difflib.SequenceMatcher(None, each, name).ratio() >= 0.8]
     return next(iter([*parts, *near, *ends, *meant, *similar]), None)
 
 

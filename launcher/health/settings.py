@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from launcher.core.errors import UserError
@@ -57,9 +58,12 @@ def read(settings: Mapping[str, Any] | None, others: Collection[str] = ()) -> di
         elif head.upper() in rules():
             _set(own[head.upper()], head.upper(), rest, value)
         elif head not in REMOVED:
-            hint = near_hint(head.upper(), rules()) or near_hint(head, ("preset", *others))
-            raise UserError(f"health.{head} is not a rule or an option", hint)
+            raise UserError(f"health.{head} is not a rule or an option", partial(_near, head, ("preset", *others)))
     return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in rules()}
+
+
+def _near(name: str, options: Iterable[str]) -> str:
+    return near_hint(name.upper(), rules()) or near_hint(name, options)
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

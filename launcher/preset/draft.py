@@ -45,7 +45,7 @@ class DraftReading:
     parent: Layer = field(default_factory=dict)
     recipe: Layer = field(default_factory=dict)
     places: Mapping[Where, list[Where]] = field(default_factory=dict)
-    errors: Mapping[Where, str] = field(default_factory=dict)
+    errors: Mapping[Where, str | UserError] = field(default_factory=dict)
     lines: Place = str
     raw: Mapping[str, Any] = field(default_factory=dict)
 
@@ -328,10 +328,10 @@ def _read(path: Path, text: str) -> DraftReading:
     except UserError as error:
         return DraftReading(problem=str(error))
     found = layers.read(raw, place, path.parent)
-    errors = {where: str(error) for where, error in found.refused.items()} | values_errors(found.layer)
+    errors: dict[Where, str | UserError] = {**found.refused, **values_errors(found.layer)}
     if why := unhealthy(raw.get("health")):
         parts = ((str(name), unhealthy({name: value})) for name, value in raw["health"].items())
-        named: dict[Where, str] = {("health", name): said for name, said in parts if said}
+        named: dict[Where, str | UserError] = {("health", name): said for name, said in parts if said}
         errors |= named or {("health",): why}
     parent: Layer = {}
     recipe: Layer = {}

@@ -66,7 +66,8 @@ def check(where: Where, value: Any, folder: Path) -> str | None:
     for name in reversed(where):
         nested = {name: nested}
     if where[0] == "health":
-        return unhealthy(nested["health"])
+        wrong = unhealthy(nested["health"])
+        return wrong and str(wrong)
     reading = layers.read(nested, lambda _: ".".join(where), folder)
     return next((str(error) for error in reading.refused.values()), None) or next(
         iter(errors(reading.layer).values()), None
@@ -96,13 +97,13 @@ def _unsayable(value: Any) -> str | None:
     return None
 
 
-def unhealthy(settings: Any) -> str | None:
-    """Why the `health` of a preset is refused, in one sentence; None when it is not."""
+def unhealthy(settings: Any) -> UserError | None:
+    """Why the `health` of a preset is refused; None when it is not."""
     from launcher.preset.alerting import check_health
 
     try:
         if isinstance(settings, Mapping):
             check_health(settings)
     except UserError as error:
-        return str(error)
+        return error
     return None

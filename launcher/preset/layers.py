@@ -108,7 +108,7 @@ def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: 
     """Stores one value of a file."""
     name, source = path[0], place(path)
     if name not in ORDER:
-        raise UserError(f"unknown name {str(name)!r}", _hint(str(name)), source)
+        raise UserError(f"unknown name {str(name)!r}", lambda: _hint(str(name)), source)
     if len(path) > 1 and name in FREE:
         _put_free(layer, (name,), {path[1]: value}, place)
     elif len(path) > 1 and name == "overrides":
@@ -206,7 +206,7 @@ def nest(layer: Layer) -> dict[str, object]:
 def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path, typed: str = "") -> None:
     spec = FIELDS.get(name)
     if spec is None:
-        raise UserError(f"unknown field {name!r}", _hint(name), source)
+        raise UserError(f"unknown field {name!r}", lambda: _hint(name), source)
     if isinstance(value, str) and str not in spec.types and any(get_origin(kind) is list for kind in spec.types):
         value = [value]  # `loggers: wandb`
     if isinstance(value, float) and value.is_integer() and int in spec.types and float not in spec.types:
@@ -265,7 +265,8 @@ def usual_name(name: str, value: Any, source: str) -> str:
     spec = FIELDS.get(name) or BY_KEY.get(versions.newest(name.lstrip("+")))
     source = "" if source == setting(f"usual.{name}") else source  # the message names it
     if spec is None or spec.name not in declarable():
-        raise UserError(f"usual: {name!r} is not a field with a number", near_hint(name, declarable()), source)
+        hint = functools.partial(near_hint, name, declarable())
+        raise UserError(f"usual: {name!r} is not a field with a number", hint, source)
     ends = value if isinstance(value, list) else []
     wrong = len(ends) != 2 or not all(type(end) in (int, float) and math.isfinite(end) for end in ends)
     if value is not None and (wrong or ends[0] > ends[1]):

@@ -223,7 +223,7 @@ def test_a_broken_file_is_kept_with_its_line_and_reason(mine: Path) -> None:
     draft.replace("actor:\n  lr: fast\n  lrr: 1\n")
     assert draft.reading.problem is None and not draft.changed_fields()  # nobody knows what it was
     errors = draft.reading.errors
-    assert "allowed" in errors[LR] and "line 3" in errors["actor", "lrr"]
+    assert "allowed" in str(errors[LR]) and "line 3" in str(errors["actor", "lrr"])
     draft.unset(("actor", "lrr"))
     draft.set(LR, 1e-6)
     assert not draft.reading.errors and draft.text == "actor:\n  lr: 1e-6\n"

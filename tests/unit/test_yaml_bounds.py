@@ -1,13 +1,18 @@
 """YAML that would keep ppo-tui busy or fill its memory: one sentence, and the rest goes on."""
 
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from commands import call
 from whole_run import whole_run
 
+from launcher.check import checks
+from launcher.core import text as texts
 from launcher.core.errors import UserError
 from launcher.core.yaml_bounds import refusal
+from launcher.preset.drafts import open_draft
 from launcher.preset.files import load, shipped
 from launcher.record.state import current
 
@@ -59,3 +64,40 @@ def test_a_preset_is_copied_among_presets_only(tmp_path: Path, monkeypatch: pyte
     out, err, code = call(["preset", "copy", "toy-cpu", name])
     assert code == 2 and b"is not a valid preset name" in err and not out
     assert not list(tmp_path.rglob("*.yaml"))
+
+
+MANY = 200
+UNKNOWN = {
+    "": ("k{}: 1", 1),
+    "actor:": ("  k{}: 1", 1),
+    "usual:": ("  k{}: [0, 1]", 1),
+    "health:": ("  K{}: off", 1),
+    "overrides:": (
+        "  trainer.k{}: 1",
+        3 * MANY,
+    ),  # each is printed, after a look into its block and two names elsewhere
+}
+"""A group and the lines of unknown names in it, and how often a check looks for the name that was meant."""
+
+
+@pytest.mark.parametrize("group", UNKNOWN)
+def test_only_names_that_are_printed_are_compared_with_the_known_ones(
+    group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[str] = []
+    real = texts.nearest
+
+    def counting(name: str, known: Iterable[str]) -> str | None:
+        compared.append(name)
+        return real(name, known)
+
+    for module in [each for name, each in sys.modules.items() if name.startswith("launcher.")]:
+        if getattr(module, "nearest", None) is real:
+            monkeypatch.setattr(module, "nearest", counting)
+    line, most = UNKNOWN[group]
+    lines = ["extends: toy-cpu", *filter(None, [group]), *(line.format(number) for number in range(MANY))]
+    (path := tmp_path / "many.yaml").write_text("\n".join(lines))
+    assert checks.report(str(path), static=True).findings[0].message
+    assert 1 <= len(compared) <= most
+    compared.clear()
+    assert open_draft(str(path)).reading and not compared

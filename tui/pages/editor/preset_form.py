@@ -140,7 +140,7 @@ class Form:
 
     def _wrong(self, where: Where) -> str:
         """The reason why a value, or the text, is refused; without the name of the file."""
-        said = self.reading.problem or self.reading.errors.get(where, "")
+        said = self.reading.problem or str(self.reading.errors.get(where, ""))
         return said.removeprefix(str(self.draft.path)).lstrip(",: ")
 
     def _state(self, where: Where) -> tuple[str, str, str]:
