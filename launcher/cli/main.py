@@ -22,6 +22,9 @@ def main(
     serve: ServeScreen | None = None,
 ) -> None:
     """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use, 130 for Ctrl-C."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller (`>&-`); no file of ours may get its descriptor
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks

@@ -2,10 +2,14 @@
 
 import io
 import os
+import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from launcher.cli import output
+from launcher.core.paths import own_command
 
 ROWS = [("NAME", "ABOUT"), ("a", "one two three four five six seven eight nine ten"), ("bbbbbb", "short")]
 
@@ -39,3 +43,16 @@ def test_a_reader_that_has_gone_is_noticed_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(taken, encoding="utf-8"))
     output.put_table(ROWS)
     assert taken.getvalue().endswith(b"short\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["list", "list --json", "status nope", "help KL-1", "nonsense", "--version", "queue"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_output_is_closed_ends_as_usual(
+    words: str, closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    line = shlex.join([*own_command("launcher.cli.main"), *words.split()])
+    done = subprocess.run(["sh", "-c", f"{line} {closed}"], capture_output=True, text=True)
+    assert done.returncode == (2 if words in ("status nope", "nonsense") else 0)
+    assert "Traceback" not in done.stdout + done.stderr
