@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from launcher.core.errors import UserError, of_file
-from launcher.core.files import write_atomic
+from launcher.core.files import obeyed, write_atomic
 from launcher.core.old_names import current_name
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
@@ -269,7 +269,7 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = obeyed(path).read_text(encoding="utf-8")
         content = YAML().load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1

@@ -29,6 +29,8 @@ def show(ctx: typer.Context, json: Json = False) -> None:
         return
     queue = turns()
     wake_queue()
+    for refusal in queued.refused()[:1]:
+        say(str(refusal))
     for turn in queue if json else ():
         entry = turn.entry
         asked = {

@@ -86,6 +86,13 @@ def list_runs(
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
         put_table(rows)
+    _say_leftovers(states)
+
+
+def _say_leftovers(states: Sequence[tuple[RunDir, RunState]]) -> None:
+    """Entries of other users that are not used, and processes of ended runs."""
+    for refusal in queued.refused()[:1]:
+        say(str(refusal))
     over = {run.id for run, state in states if state.over}
     if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
         say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")

@@ -2,8 +2,12 @@
 
 import contextlib
 import errno
+import functools
+import grp
 import os
+import pwd
 import shutil
+import stat
 import sys
 import threading
 from collections.abc import Mapping
@@ -60,6 +64,51 @@ def guard() -> None:
     if read_only():
         sys.dont_write_bytecode = True
         sys.addaudithook(look)
+
+
+def foreign(path: Path) -> UserError | None:
+    """Why a file that was found, not named, is not obeyed: another user owns it or its folder, or may write there."""
+    for place in (path, path.parent):
+        try:
+            status = place.stat()
+        except OSError:
+            continue
+        mode = stat.S_IMODE(status.st_mode)
+        ours = mode & 0o020 and _only_ours(status.st_gid)
+        if status.st_uid not in (0, os.getuid()):
+            problem, hint = "", f"sudo chown {os.getuid()} '{place}'"
+        elif mode & (0o002 if ours else 0o022):
+            problem, hint = " that other users may write", f"chmod {'o' if ours else 'go'}-w '{place}'"
+        else:
+            continue
+        owner = f"of {_user(status.st_uid)} with mode {mode:04o}{problem}"
+        kind = "a file" if place == path else f"in {place}, a folder"
+        return UserError(f"{path} is not used: it is {kind} {owner}", f"if you trust it: {hint}")
+    return None
+
+
+def obeyed(path: Path) -> Path:
+    """The path of a found file. Raises UserError for a file of other users."""
+    if wrong := foreign(path):
+        raise wrong
+    return path
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+@functools.cache
+def _only_ours(gid: int) -> bool:
+    """Whether a group is our own private one, without another member."""
+    try:
+        members = {*grp.getgrgid(gid).gr_mem, *(each.pw_name for each in pwd.getpwall() if each.pw_gid == gid)}
+        return gid == pwd.getpwuid(os.getuid()).pw_gid and members <= {_user(os.getuid())}
+    except KeyError:
+        return False
 
 
 def write_atomic(path: Path, content: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import launcher
 from launcher.core import paths
 from launcher.core.errors import UserError, of_file
-from launcher.core.files import require_file
+from launcher.core.files import obeyed, require_file
 from launcher.core.format import counted
 from launcher.core.text import clean, hint_of, near_hint, nearest
 from launcher.core.yaml_bounds import mending, refusal
@@ -101,7 +101,7 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     Relative paths in settings start in the working directory. Raises UserError.
     """
     path, origin = _find(name_or_path, Path.cwd())
-    return _load(path.stem, path, origin, _chain(path), settings)
+    return _load(path.stem, obeyed(path) if origin == "user" else path, origin, _chain(path), settings)
 
 
 def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> LoadedPreset:
@@ -234,7 +234,7 @@ def _recipe(name: Any, source: str) -> Iterator[Layer]:
     if not isinstance(name, str) or name not in known:
         hint = near_hint(str(name), known, f"use {', '.join(known)}")
         raise UserError(f"no recipe named {name!r}", hint, source)
-    for layer in _chain(known[name]):
+    for layer in _chain(known[name] if known[name].is_relative_to(_SHIPPED) else obeyed(known[name])):
         yield {where: entry for where, entry in layer.items() if where not in _ABOUT}
 
 
@@ -246,7 +246,8 @@ def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Pa
     if not isinstance(parent, str):
         raise UserError(f"extends is {parent!r}", "use the name of a preset, or a file", source)
     try:
-        base, _ = _find(parent, path.parent, asking=real)
+        base, origin = _find(parent, path.parent, asking=real)
+        base = obeyed(base) if origin == "user" else base
     except UserError as error:
         raise error.at(source) from None
     yield from _chain(base, below=(*below, real))

@@ -18,7 +18,7 @@ from typing import Any
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import refuse_changes
+from launcher.core.files import foreign, refuse_changes
 from launcher.core.format import counted
 from launcher.core.text import near_hint
 from launcher.record.info import Origin
@@ -141,7 +141,13 @@ class Checked(Record):
 
 def checked(id: str) -> Checked:
     """The preflight of an entry; an empty record without one."""
-    return Checked.read(_checked(id)) or Checked()
+    return (None if foreign(_checked(id)) else Checked.read(_checked(id))) or Checked()
+
+
+def refused() -> list[UserError]:
+    """Why entries that are there are not used: they, or the folder of the queue, are in the hands of other users."""
+    found = (foreign(path) for path in sorted(paths.queue_dir().glob("*.json")))
+    return [each for each in found if each is not None]
 
 
 def entries() -> list[Queued]:
@@ -155,7 +161,7 @@ def entries() -> list[Queued]:
 
 def get(id: str) -> Queued | None:
     """The entry of this id; None if it was started or removed."""
-    entry = Queued.read(_file(id))
+    entry = None if foreign(_file(id)) else Queued.read(_file(id))
     return entry if entry is not None and entry.id == id else None
 
 
@@ -222,7 +228,7 @@ def leave(entry: Queued, patience: float = _PATIENCE) -> None:
 
 def paused() -> bool:
     """Whether the whole queue is paused."""
-    return (paths.queue_dir() / _PAUSED).exists()
+    return (mark := paths.queue_dir() / _PAUSED).exists() and foreign(mark) is None
 
 
 def pause(on: bool) -> None:
@@ -271,7 +277,8 @@ def changing(patience: float = _PATIENCE) -> Iterator[None]:
 def _read() -> list[Queued]:
     """The readable entries in their order, also those that have been started."""
     files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
-    readable = (entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem)
+    ours = (path for path in files if foreign(path) is None)
+    readable = (entry for path in ours if (entry := Queued.read(path)) is not None and entry.id == path.stem)
     return sorted(readable, key=lambda entry: (entry.place, entry.id))
 
 

@@ -43,8 +43,7 @@ class World:
 
     def add(self, needs: int, words: tuple[str, ...], state: str) -> bool:
         """Adds an entry; False if it cannot be starting, since its slot is taken."""
-        id = str(len(self.entries))
-        given: tuple[str, ...] = ()
+        id, given = str(len(self.entries)), ()
         if state == "starting":
             free = [gpu for gpu in map(str, reversed(range(self.count))) if gpu not in self.taken() | {*self.others}]
             given = words or (tuple(free[:needs]) if self.reported else ())
@@ -74,8 +73,8 @@ class World:
 
     def look(self) -> list[Turn]:
         """The turns, after they were checked."""
-        free = dict.fromkeys(map(str, range(self.count if self.reported else 0)))
-        gpus = {gpu: "is in use" if gpu in self.others else None for gpu in free}
+        numbers = map(str, range(self.count if self.reported else 0))
+        gpus = {gpu: "is in use" if gpu in self.others else None for gpu in numbers}
         named = {word: {number: gpus.get(number)} for word, number in UUIDS.items()} if self.reported else {}
         found = arrange(Seen(self.entries, self.checks, self.runs, gpus, named, self.max_cpu_runs, self.paused))
         assert [turn.entry for turn in found] == self.entries
@@ -96,14 +95,12 @@ class World:
         if not entry.needs:
             return self.cpus() < self.max_cpu_runs
         used = self.taken() | {*self.others}
-        if entry.gpus or not self.reported:
-            wanted = numbers(entry.gpus) or {"all"}
+        if wanted := numbers(entry.gpus) or (set() if self.reported else {"all"}):
             return not clash([wanted, *self.held()]) and not wanted & {*self.others}
         return self.count - len(used) >= entry.needs and "all" not in used
 
     def claim(self, turn: Turn) -> None:
-        at = self.entries.index(turn.entry)
-        self.entries[at] = replace(turn.entry, starter=US, given=turn.gpus)
+        self.entries[self.entries.index(turn.entry)] = replace(turn.entry, starter=US, given=turn.gpus)
 
     def become(self, entry: Queued) -> None:
         """Lets a start end: the entry leaves, its run appears."""
@@ -144,8 +141,7 @@ def clash(slots: list[set[str]]) -> bool:
 
 
 def test_every_queue_of_up_to_three_entries() -> None:
-    kinds: tuple[tuple[int, tuple[str, ...]], ...] = ((0, ()), (1, ()), (2, ()), (1, ("GPU-1",)))
-    entries = [(*kind, state) for kind, state in product(kinds, STATES)]
+    entries = [(*kind, state) for kind, state in product(((0, ()), (1, ()), (2, ()), (1, ("GPU-1",))), STATES)]
     cases = 0
     for queue in chain.from_iterable(product(entries, repeat=length) for length in (1, 2, 3)):
         world = World(2)
@@ -159,8 +155,7 @@ def test_every_queue_of_up_to_three_entries() -> None:
 def lived(random: Random) -> World:
     """A queue with a history: entries come, start, are paused or killed, and runs end."""
     world = World(random.randint(1, 4), random.randint(1, 2), reported=random.random() < 0.8)
-    if world.reported and random.random() < 0.3:
-        world.others = (str(random.randrange(world.count)),)
+    world.others = (str(random.randrange(world.count)),) if world.reported and random.random() < 0.3 else ()
     for _ in range(random.randint(2, 6)):
         needs = random.randint(0, min(2, world.count))
         pick = random.sample([*UUIDS][: world.count], needs) if random.random() < 0.3 else []
@@ -189,11 +184,10 @@ def lived(random: Random) -> World:
     return world
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [range(2_000), pytest.param(range(2_000, 20_000), marks=pytest.mark.nightly("launcher/runs/watch/turns.py"))],
-    ids=["some", "many"],
-)
+MANY = pytest.param(range(2_000, 20_000), marks=pytest.mark.nightly("launcher/runs/watch/turns.py"))
+
+
+@pytest.mark.parametrize("seeds", [range(2_000), MANY], ids=["some", "many"])
 def test_random_queues_of_up_to_six_entries(seeds: range) -> None:
     for seed in seeds:
         lived(Random(seed)).to_the_end()

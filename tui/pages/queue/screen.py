@@ -38,10 +38,15 @@ _MARK = 3
 STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
 
-def queue_heading(turns: Sequence[Turn], *, paused: bool) -> Row:
-    """` Queue 3 runs`, and whether it is paused."""
+def queue_heading(turns: Sequence[Turn], *, paused: bool, refused: str = "") -> Row:
+    """` Queue 3 runs`, whether it is paused, and why entries of others are not used."""
     count = f"  {counted(len(turns), 'run')}"
-    return [(" Queue", "title"), (count, "dim"), *([("  paused", "warn")] if paused else [])]
+    return [
+        (" Queue", "title"),
+        (count, "dim"),
+        *([("  paused", "warn")] if paused else []),
+        *([(f"  {clean(refused)}", "warn")] if refused else []),
+    ]
 
 
 def queue_row(turn: Turn, columns: int) -> Row:
@@ -232,8 +237,9 @@ class QueueScreen(ListPage[None]):
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
+        refused = "; ".join(map(str, (await asyncio.to_thread(queued.refused))[:1]))
         self._turns = {turn.entry.id: turn for turn in found}
-        self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused())])
+        self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused(), refused=refused)])
         self.show_list([*self._turns])
         self.update_footer()
 

@@ -1,0 +1,70 @@
+"""Files that are found, not named, are obeyed only if nobody else may write them."""
+
+import os
+import time
+from itertools import product
+from pathlib import Path
+
+import pytest
+from commands import call
+
+from launcher import settings
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.core.files import foreign
+from launcher.preset.files import load, summary
+from launcher.record import queued
+from launcher.record.queued import Queued
+
+OTHER, MODES = 12_345, (0o600, 0o644, 0o664, 0o666)
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to another user")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return tmp_path
+
+
+@needs_root
+@pytest.mark.parametrize("of_file", [True, False], ids=["file", "folder"])
+def test_every_owner_group_and_mode(home: Path, of_file: bool) -> None:
+    folder = home / "x"
+    folder.mkdir(mode=0o700)
+    (file := folder / "a.yaml").touch(mode=0o600)
+    for uid, gid, mode in product((0, OTHER), (os.getgid(), OTHER), MODES):
+        place = file if of_file else folder
+        os.chown(place, uid, gid)
+        place.chmod(mode | (0 if of_file else 0o100))
+        wrong, writers = foreign(file), mode & (0o002 if gid == os.getgid() else 0o022)
+        assert (wrong is None) is (uid == 0 and not writers), (uid, gid, oct(mode))
+        assert wrong is None or (str(place) in str(wrong) and f"{mode | (0 if of_file else 0o100):04o}" in str(wrong))
+
+
+@needs_root
+@pytest.mark.parametrize("folder", [False, True], ids=["file", "folder"])
+def test_an_entry_of_another_user_does_not_start_and_the_commands_name_it(home: Path, folder: bool) -> None:
+    queued.append(Queued("0-x", "0-x", {"python": "/evil"}, os.uname().nodename, 0, 0.0, time.time()))
+    file = paths.queue_dir() / "0-x.json"
+    os.chown(paths.queue_dir() if folder else file, OTHER, OTHER)
+    assert queued.entries() == [] and queued.get("0-x") is None
+    for words in (["list"], ["queue"]):
+        said = "".join(map(str, call(words)))
+        assert f"{file} is not used" in said and "sudo chown 0" in said
+
+
+@needs_root
+def test_settings_and_presets_of_others_are_refused_and_a_named_file_is_not(home: Path) -> None:
+    (home / "presets").mkdir(mode=0o700)
+    for file, text in (
+        (home / "config.yaml", "max_cpu_runs: 2\n"),
+        (home / "presets" / "mine.yaml", "extends: toy-cpu\n"),
+    ):
+        file.write_text(text)
+        os.chown(file, OTHER, OTHER)
+    with pytest.raises(UserError, match=r"config.yaml is not used: it is a file of user 12345 with mode 0644"):
+        settings.max_cpu_runs()
+    with pytest.raises(UserError, match=r"mine.yaml is not used"):
+        load("mine")
+    assert "is not used" in str(summary("mine").error)
+    assert load(str(home / "presets" / "mine.yaml")).preset.extends == "toy-cpu"
