@@ -37,7 +37,6 @@ from launcher.record.state import RunState, current
 from launcher.runs.watch.check_words import coverage, phase_word, sentence, shown, state_word
 
 if TYPE_CHECKING:
-    from launcher.compare.proposals import Proposal
     from launcher.runs.watch.source import LogFile
 
 Config = Annotated[
@@ -156,7 +155,6 @@ def status(
     if text is not None:
         raise UserError("status takes one run", f"to set a note: 'ppo-tui status {run} --note TEXT'")
     from launcher.metrics.frameworks import described
-    from launcher.preset.settle import configuration
     from launcher.runs.supervise.spawn import kept
     from launcher.runs.watch.checkpoints import checkpoint_sizes, checkpoint_words
     from launcher.runs.watch.history import log_end
@@ -171,9 +169,18 @@ def status(
     if json:
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
         starting = {"startup": start.to_json()} if start else {}
+        judged = {"checks": _with_trials(target, state.checks)}
         kept_on_disk = {"checkpoints": [{"step": step, "bytes": taken} for step, taken in saved.items()]}
         put_json(
-            {"schema": SCHEMA, **state.to_json(), **forked, **starting, **kept_on_disk, **_takeover(target, state)}
+            {
+                "schema": SCHEMA,
+                **state.to_json(),
+                **judged,
+                **forked,
+                **starting,
+                **kept_on_disk,
+                **_takeover(target, state),
+            }
         )
         return
     put(f"run      {target.id}")
@@ -207,8 +214,7 @@ def status(
     if (framework := described(info.framework)) is not None:
         put(f"log      {coverage(framework.title, state.checks)}")
     put(f"verdict  {shown(state.state, state.verdict)}")
-    config = None if info.preset is None else configuration(info.preset)
-    put_problems(problems(state, config, state.heartbeat), len("verdict  "))
+    put_problems(problems(target, state, state.heartbeat), len("verdict  "))
     for index, tracked in enumerate(state.trackers):
         put(f"{'' if index else 'tracker':<9}{tracked.words}")
     if saved:
@@ -286,20 +292,15 @@ def health(
     result = judged(origin, config or [], shown_progress())
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     up = [check for check in checks if check.on]
-    trials = _first_trials(origin, up)
     if json:
         for change in changes:
             put_json(change.to_json())
         rules = {check.rule: str(check.level) for check in checks}
-        rows = [
-            check.to_json() | ({"trial": trials[check.rule].to_json()} if check.rule in trials else {})
-            for check in checks
-        ]
-        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": rows})
+        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": _with_trials(origin, checks)})
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(sentence(checklist, state.outcome or state.state if state else None))
-    _put_flags(origin, checks, trials)
+    _put_flags(origin, checks)
     others = [check for check in checks if not check.on]
     if every:
         put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in others])
@@ -310,30 +311,28 @@ def health(
         put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
 
 
-def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check], trials: Mapping[str, "Proposal"]) -> None:
+def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check]) -> None:
     """Prints how much of a log of another framework is judged, then the flags that are up."""
     from launcher.metrics.frameworks import described
-    from launcher.preset.settle import configuration
-    from launcher.runs.watch.problems import flag
-    from launcher.runs.watch.run_settings import last_settings
+    from launcher.runs.watch.problems import first_fixed, flag, settings_of_run
 
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
         put(coverage(framework.title, checks))
-    preset = last_settings(origin)[0].preset if isinstance(origin, RunDir) else None
-    settings = None if preset is None else configuration(preset)
-    for check in checks:
-        if check.on:
-            put_problems([flag(check, settings).first(trials[check.rule].offer if check.rule in trials else None)])
+    settings = settings_of_run(origin) if isinstance(origin, RunDir) else None
+    imported = isinstance(origin, RunDir) and current(origin, checks=False).state == "imported"
+    for found in (flag(check, settings, imported=imported) for check in checks if check.on):
+        put_problems([first_fixed(origin, found) if isinstance(origin, RunDir) else found])
 
 
-def _first_trials(origin: "RunDir | LogFile", up: Sequence[Check]) -> dict[str, "Proposal"]:
-    """The first trial of `try` for each flag that is up, by rule."""
-    from launcher.compare.proposals import first_proposal
+def _with_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> list[Mapping[str, object]]:
+    """The checks as JSON; a flag that is up has the first trial of `try`."""
+    from launcher.runs.watch.proposals import first_proposal
 
-    if not isinstance(origin, RunDir):
-        return {}
-    return {check.rule: found for check in up if (found := first_proposal(origin, check.rule)) is not None}
+    up = [check.rule for check in checks if check.on]
+    found = {rule: first_proposal(origin, rule) for rule in up} if isinstance(origin, RunDir) else {}
+    trials = {rule: each.to_json() for rule, each in found.items() if each is not None}
+    return [check.to_json() | ({"trial": trials[check.rule]} if check.rule in trials else {}) for check in checks]
 
 
 def diagnose(

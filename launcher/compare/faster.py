@@ -18,8 +18,9 @@ from launcher.metrics.intervals import FEWEST, of_blocks
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.runs.act.fork import fork_steps, planned_fork, refuse_parent
+from launcher.runs.act.fork import planned_fork
 from launcher.runs.act.start import Narrate, silent
+from launcher.runs.watch.forking import fork_steps, refuse_parent
 from launcher.runs.watch.steps import steps
 from launcher.timing.advice import Advice
 from launcher.timing.report import Timing

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 
 from launcher import settings
 from launcher.compare.isolation import ISOLATION, failure_of, isolating
-from launcher.compare.last_change import Change
-from launcher.compare.proposals import proposals
-from launcher.compare.trial_verdicts import DIFFERENT, alarms, facts_of, judge, settled, waiting_trials
+from launcher.compare.trial_verdicts import DIFFERENT, facts_of, judge, settled, waiting_trials
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration
 from launcher.core.text import near_hint
@@ -29,12 +27,15 @@ from launcher.record import queued
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.runs.act.fork import fork_step, fork_steps, planned_fork, refuse_parent
+from launcher.runs.act.fork import planned_fork
 from launcher.runs.act.queue_runner import add
 from launcher.runs.act.start import Narrate, silent
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import detached
-from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.forking import fork_step, fork_steps, refuse_parent
+from launcher.runs.watch.history import Onset, alarms, first_onset
+from launcher.runs.watch.last_change import Change
+from launcher.runs.watch.proposals import proposals
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import free_gpus
 from launcher.verl.config import GPUS, NODES

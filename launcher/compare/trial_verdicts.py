@@ -23,7 +23,7 @@ from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.queued import Queued
 from launcher.record.state import RunState, current
-from launcher.runs.watch.history import check_counts
+from launcher.runs.watch.history import alarms, check_counts
 from launcher.runs.watch.steps import Scores
 
 # what every trial sets, the control run too
@@ -138,11 +138,6 @@ def waiting_trials(parent: str | None = None) -> list[Queued]:
     """The trials of a run that wait in the queue, of all runs when none is named."""
     trials = [each for each in queued.entries() if each.origin and each.origin.trial]
     return [each for each in trials if parent is None or (each.origin and each.origin.run == parent)]
-
-
-def alarms(run: RunDir) -> frozenset[str]:
-    """Ids of the rules that flagged a run at WARN or CRITICAL."""
-    return frozenset(change.rule for change in read_kind(run.events, LevelChange) if change.alarming)
 
 
 def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> list[Arm]:

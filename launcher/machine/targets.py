@@ -72,7 +72,8 @@ def _line(event: Mapping[str, Any]) -> str:
     if event["kind"] == "stall":
         return f"{event['stage']}: {event['title']}"
     cause = f" (from {event['cause']})" if event.get("cause") else ""
-    return f"step {event['step']}: {event['rule']} {event['to']}{cause}: {event['message']}"
+    fix = f"; fix: {event['fix']}" if event.get("fix") else ""
+    return f"step {event['step']}: {event['rule']} {event['to']}{cause}: {event['message']}{fix}"
 
 
 def _mail(address: str, title: str, body: str) -> None:

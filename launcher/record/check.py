@@ -1,5 +1,6 @@
 """A row of the checklist: a health rule, its level, and its explanation."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from launcher.record.fix import Fix
@@ -70,3 +71,9 @@ class Check(Record):
     def on(self) -> bool:
         """Whether a flag is up."""
         return self.level > Level.OK
+
+
+def flags_of(checks: Iterable[Check]) -> tuple[str, ...]:
+    """The rules with a flag that counts, the worst first."""
+    on = (check for check in checks if check.on and not check.muted)
+    return tuple(check.rule for check in sorted(on, key=lambda check: -check.level))

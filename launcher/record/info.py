@@ -1,6 +1,8 @@
 """run.yaml: the settings of a run, and the software that it runs on."""
 
+import copy
 import dataclasses
+import functools
 import io
 import re
 from dataclasses import dataclass, field
@@ -180,6 +182,12 @@ def _text(path: Path) -> str:
 
 def mapping_of(text: str) -> dict[str, Any]:
     """The mapping of a YAML text; empty if it is not one, or is too large or too deep to be ours."""
+    return copy.deepcopy(_loaded(text))
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded(text: str) -> dict[str, Any]:
+    """Cached, because a command compares the same runs once per flag."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

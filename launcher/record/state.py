@@ -17,7 +17,7 @@ import orjson
 
 from launcher.core import clock
 from launcher.record.attempt import Exit
-from launcher.record.check import Check
+from launcher.record.check import Check, flags_of
 from launcher.record.damage import Failure, damage, later, schema_of
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
@@ -203,7 +203,8 @@ def _parsed(content: bytes, checks: bool) -> RunState:
     if state is None:
         raise ValueError(fields)
     damaged = tuple(f"state.json: {name}" for name in fields)
-    return dataclasses.replace(state, damaged=damaged, later=later(schema) if schema > SCHEMA else None)
+    flags = flags_of(state.checks) if state.checks else state.flags  # 0.3.0 did not write the worst first
+    return dataclasses.replace(state, flags=flags, damaged=damaged, later=later(schema) if schema > SCHEMA else None)
 
 
 def silence(state: RunState) -> float:

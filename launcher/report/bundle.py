@@ -133,7 +133,7 @@ def _issue(facts: _Facts, raw: dict[str, str], files: list[str]) -> str:
 
 def _course(facts: _Facts) -> str:
     """The state and the worst flag of a run that has not failed."""
-    wrong = [each for each in problems(facts.state, None, None) if each.level >= Level.WARN]
+    wrong = [each for each in problems(facts.run, facts.state, None) if each.level >= Level.WARN]
     state = state_word(facts.state.state, facts.state.outcome)
     return f"{facts.info.name or facts.run.id}, {state}" + (f": {wrong[0].head}" if wrong else "")
 

@@ -122,7 +122,7 @@ def _run(report: RunReport) -> Mapping[str, object]:
         "sentence": sentence(report),
         "charts": charts if reader.series.last_step is not None else [],
         "facts": [row for row in comparison.fact_rows([facts])[1:] if row[1] != "–"],
-        "problems": list(problems(reader.state, reader.config, reader.state.updated, report.explanation)),
+        "problems": list(problems(reader.dir, reader.state, reader.state.updated, report.explanation)),
         "flags": report.flags[:_FLAGS],
         "more_flags": max(len(report.flags) - _FLAGS, 0),
         "seconds": [(name, value, value / whole) for name, value in report.seconds.items() if whole > 0 and value > 0],

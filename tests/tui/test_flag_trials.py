@@ -16,7 +16,6 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from launcher.check.config.plausible import unusual
-from launcher.compare.proposals import first_proposal
 from launcher.compare.trial_runs import TrialPlan, plan
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
@@ -26,6 +25,7 @@ from launcher.record.events import Event
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.proposals import first_proposal
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
 from tui.kit.dialogs.choose import ConfirmScreen

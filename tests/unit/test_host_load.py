@@ -11,7 +11,6 @@ import pytest
 import span_runs
 from rule_levels import BASE, row
 
-from launcher.compare.proposals import proposals
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
 from launcher.machine.host import Usage
@@ -26,6 +25,7 @@ from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.machine import HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.runs.watch.history import Onset
+from launcher.runs.watch.proposals import proposals
 from launcher.timing.report import Timing
 from launcher.timing.words import host_words, problems
 

@@ -16,11 +16,12 @@ from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.runs.act.fork import fork, fork_folder, fork_step, fork_steps, planned_fork, refuse_fixed
+from launcher.runs.act.fork import fork, fork_folder, planned_fork
 from launcher.runs.act.start import origin
 from launcher.runs.supervise import protection
 from launcher.runs.supervise.protection import Keeper, protect
 from launcher.runs.watch.checkpoints import beginning, checkpoint_steps, kept_steps
+from launcher.runs.watch.forking import fork_step, fork_steps, refuse_fixed
 
 
 @pytest.fixture

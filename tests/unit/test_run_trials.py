@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_for, wait_until
 
-from launcher.compare.last_change import last_change
 from launcher.compare.trial_runs import TrialPlan, carry_out, enqueue, plan, start_apart
 from launcher.compare.trial_verdicts import trials_of, waiting_trials
 from launcher.core.errors import UserError
@@ -30,11 +29,13 @@ from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
-from launcher.runs.act.fork import fork_step, planned_fork
+from launcher.runs.act.fork import planned_fork
 from launcher.runs.act.start import origin
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.checkpoints import checkpoint_steps
+from launcher.runs.watch.forking import fork_step
 from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.last_change import last_change
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import earlier_steps, steps
 

@@ -19,6 +19,7 @@ from launcher.metrics.frameworks import Framework
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, parse_record, trains
 from launcher.preset.flow import times
+from launcher.record.check import flags_of
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.spans import Span
@@ -219,7 +220,7 @@ class Monitor:
             stalled=stall is not None,
             stall=stall,
             verdict=str(self.checklist.verdict),
-            flags=tuple(check.rule for check in checks if check.on and not check.muted),
+            flags=flags_of(checks),
             checks=tuple(checks),
             trackers=tuple(({each.tracker: each for each in known.trackers} | self.trackers).values()),
         )

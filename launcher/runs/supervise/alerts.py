@@ -43,6 +43,11 @@ class AlertCommand:
         if self._argv:
             self._thread.start()
 
+    @property
+    def listens(self) -> bool:
+        """Whether there is a command."""
+        return bool(self._argv)
+
     def send(self, event: Mapping[str, object]) -> None:
         """Queues an event; returns at once."""
         if not self._argv:

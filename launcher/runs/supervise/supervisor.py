@@ -37,6 +37,7 @@ from launcher.runs.supervise.follow import FileDriver
 from launcher.runs.supervise.job import JobDriver
 from launcher.runs.supervise.spawn import retry, wait_before_retry
 from launcher.runs.watch.check_words import coverage
+from launcher.runs.watch.problems import first_fix
 from launcher.runs.watch.run_diagnosis import Outcome, outcome
 
 TICK = 0.5  # seconds between two looks
@@ -226,7 +227,10 @@ class Supervisor:
                 if change.rule == STALL:
                     self.feed.stalls.ask()
                 if change.rule != STALL or self.standstill is None:  # else it was reported with its reason
-                    self._tell({"kind": change.kind, "t": t, **change.to_json()})
+                    self._write()  # the fix is that of the recorded flag
+                    heard = self.messages.listens or self.alert_command.listens
+                    fix = first_fix(self.run, change.rule) if heard else None
+                    self._tell({"kind": change.kind, "t": t, **change.to_json(), **({"fix": fix} if fix else {})})
 
     def _tell_standstill(self) -> None:
         """Records that the run hangs for a known reason, or moves again."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from launcher.core.text import clean
 from launcher.health.catalogue import families
 from launcher.record.check import Check
-from launcher.record.events import Action, Event, LevelChange, read_events
+from launcher.record.events import Action, Event, LevelChange, read_events, read_kind
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState, current
@@ -101,6 +101,11 @@ def kept_rises(events: Iterable[Event]) -> list[LevelChange]:
             case LevelChange(rose=True) as change:
                 found.append(change)
     return found
+
+
+def alarms(run: RunDir) -> frozenset[str]:
+    """Ids of the rules that flagged a run at WARN or CRITICAL."""
+    return frozenset(change.rule for change in read_kind(run.events, LevelChange) if change.alarming)
 
 
 def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:

@@ -6,28 +6,59 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from launcher.health.catalogue import texts_of
+from launcher.record.levels import Level
 from launcher.record.problem import Evidence, Problem
+from launcher.record.state import current
 from launcher.runs.watch import stalls
 from launcher.runs.watch.check_words import bound_words, limits_by_metric
+from launcher.runs.watch.run_settings import last_settings
 
 if TYPE_CHECKING:
     from launcher.preset.effective import EffectiveConfig
     from launcher.record.check import Check
+    from launcher.record.layout import RunDir
     from launcher.record.state import RunState
     from launcher.runs.watch.run_diagnosis import Explanation
 
 
 def problems(
-    state: RunState, config: EffectiveConfig | None, now: float | None, explanation: Explanation | None = None
+    run: RunDir, state: RunState, now: float | None, explanation: Explanation | None = None
 ) -> Iterator[Problem]:
     """The failure if it is explained, the hang of a live run, the flags that count; the worst flag first."""
+    config = settings_of_run(run)
     if explanation is not None:
         yield explanation.problem
     if state.standstill is not None and state.live:
         yield stalls.problem_of(state.standstill, now, config)
     for check in state.checks:
         if check.on and not check.muted:
-            yield flag(check, config, imported=state.state == "imported")
+            yield first_fixed(run, flag(check, config, imported=state.state == "imported"))
+
+
+def settings_of_run(run: RunDir) -> EffectiveConfig | None:
+    """The configuration of its newest attempt; None for a log that does not show one."""
+    from launcher.preset.settle import configuration
+
+    preset = last_settings(run)[0].preset
+    return None if preset is None else configuration(preset)
+
+
+def first_fixed(run: RunDir, found: Problem) -> Problem:
+    """A flag of a run with what a trial would change first as its first fix: the one that all pages, commands and
+    alerts show.
+    """
+    from launcher.runs.watch.proposals import first_proposal
+
+    proposal = first_proposal(run, found.id) if found.level > Level.OK else None
+    return found.first(proposal.offer if proposal else None)
+
+
+def first_fix(run: RunDir, rule: str) -> str | None:
+    """The first fix of a flag that is up; None without one."""
+    state = current(run)
+    up = (flag(each, settings_of_run(run), imported=state.state == "imported") for each in state.checks if each.on)
+    found = next((first_fixed(run, each) for each in up if each.id == rule), None)
+    return found.offers[0].text if found is not None and found.offers else None
 
 
 def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False) -> Problem:

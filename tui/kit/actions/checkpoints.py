@@ -114,8 +114,9 @@ async def _isolate(page: Page[Any], run: RunView) -> None:
 
 async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
-    from launcher.runs.act.fork import fork, fork_step
+    from launcher.runs.act.fork import fork
     from launcher.runs.watch.checkpoints import checkpoint_words, fork_sizes
+    from launcher.runs.watch.forking import fork_step
 
     app, kept = page.app, fork_sizes(run)
     there = f"Checkpoints: {checkpoint_words(kept)}; 0 is the start of the run"

@@ -27,7 +27,7 @@ from tui.kit.widgets.inspector import Inspector
 from tui.pages.checks.inspection import find_check, inspect_check
 
 if TYPE_CHECKING:
-    from launcher.compare.proposals import Proposal
+    from launcher.runs.watch.proposals import Proposal
 
 
 class FlagPage(RunPage):
@@ -79,7 +79,7 @@ class FlagPage(RunPage):
         """Finds what a trial would change first, in a thread, once per level of the check."""
         key = check.rule, check.level
         if check.on and key not in self._proposals:
-            from launcher.compare.proposals import first_proposal
+            from launcher.runs.watch.proposals import first_proposal
 
             found = await asyncio.to_thread(first_proposal, self.reader.dir, check.rule)
             self._proposals[key] = found

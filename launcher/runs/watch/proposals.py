@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from launcher.check.config.plausible import Unusual, unusual
-from launcher.compare.last_change import Change, last_change
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.health.catalogue import rules
 from launcher.preset.effective import EffectiveConfig
+from launcher.preset.files import restore
 from launcher.preset.settle import configuration, origin_words, settings_of, settle, value_now
 from launcher.preset.yaml_text import text_of
 from launcher.record.fix import Fix, Offer
@@ -18,8 +18,9 @@ from launcher.record.info import Edit
 from launcher.record.json import Record
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.runs.act.fork import fork_step, planned_fork, refuse_parent
+from launcher.runs.watch.forking import fork_step, refuse_fixed, refuse_parent
 from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.last_change import Change, last_change
 from launcher.verl.config import VerlConfig
 
 _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from step 0: past at a checkpoint
@@ -131,5 +132,9 @@ def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlCo
     change = last_change(run, onset)
     if change is not None:
         with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it
-            return change, configuration(planned_fork(run, settings_of(change.undone), step=step)[0].snapshot())
+            info = refuse_parent(run)
+            loaded = restore(info.name, info.preset or {}, settings_of(change.undone))
+            if step:
+                refuse_fixed(info.preset or {}, loaded)
+            return change, configuration(loaded.snapshot())
     return None, None

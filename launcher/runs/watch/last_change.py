@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.compare.trial_verdicts import alarms
 from launcher.core import paths
 from launcher.record.events import Action, LevelChange, read_events
 from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
-from launcher.runs.watch.history import Onset
+from launcher.runs.watch.history import Onset, alarms
 from launcher.runs.watch.run_settings import differences, last_settings
 
 _APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # where and how long, not what is learned
