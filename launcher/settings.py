@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from launcher.core.errors import UserError, of_file
-from launcher.core.files import obeyed, write_atomic
+from launcher.core.files import make_folder, obeyed, write_atomic
 from launcher.core.old_names import current_name
 from launcher.core.paths import settings_file
 from launcher.core.text import clean, near_hint
@@ -256,7 +256,7 @@ def keep_theme(name: str) -> None:
     text, replaced = _THEME.subn(line, text, count=1)
     if not replaced:
         text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomic(path, text.encode())
 
 

@@ -18,6 +18,7 @@ import orjson
 from launcher import inside
 from launcher.check.subject import Subject
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 from launcher.inside.ppo_tui_inside.probes import cluster as cluster_probe
 from launcher.machine.ray_jobs import Cluster, Trouble, Unreachable, authentication
 from launcher.record.json import Record
@@ -173,7 +174,7 @@ def _refusal(where: str, text: str) -> NotJoined:
 @contextlib.contextmanager
 def shown(folder: Path) -> Any:
     """Makes a file in `folder` during the block; a node that has it under the same path shares the folder."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     mark = folder / f".seen-{os.getpid()}-{secrets.token_hex(4)}"
     mark.touch()
     try:

@@ -111,6 +111,14 @@ def _only_ours(gid: int) -> bool:
         return False
 
 
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it, each for its owner only; one that exists stays as it is. Raises OSError."""
+    for each in reversed(path.parents):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
 def write_atomic(path: Path, content: bytes) -> None:
     """Replaces a file: a temporary one of this thread, fsync, rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
@@ -131,7 +139,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 def cache(path: Path, content: bytes) -> None:
     """Writes a file that can be made again, unless its folder cannot be written."""
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomic(path, content)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 
 
 class Message(TypedDict):
@@ -67,7 +68,7 @@ def write(path: Path, rows: Iterable[Row]) -> int:
             "writing parquet requires pyarrow, which comes with veRL", "run `pip install pyarrow`"
         ) from None
     table = pyarrow.Table.from_pylist(list(rows), schema=_arrow_schema(pyarrow))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         pyarrow.parquet.write_table(table, unfinished)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from launcher import inside
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 from launcher.core.paths import cache_dir
 from launcher.inside.ppo_tui_inside.probes.toy_task import RECIPE
 
@@ -63,7 +64,7 @@ def _recipe(folder: Path) -> str | None:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Waits until no other process holds the lock file `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed, also by a crash
         yield

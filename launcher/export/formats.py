@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from launcher.core.errors import UserError, of_file, of_writing
-from launcher.core.files import write_atomic
+from launcher.core.files import make_folder, write_atomic
 from launcher.core.text import clean, hint_of
 from launcher.export import svg
 from launcher.metrics.glossary import meanings
@@ -147,7 +147,7 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
     content = render(collect(source, keys))
     try:
         if path.name == _IN_FOLDER:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         write_atomic(path, content)
     except OSError as error:
         raise of_writing(path, error, f"--output {to}") from None

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 from launcher.core.paths import settings_file
 from launcher.settings import read_hosts
 
@@ -107,7 +108,7 @@ def _shared() -> list[str]:
     """
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"ppo-tui-{os.getuid()}"
     try:
-        folder.mkdir(exist_ok=True, mode=0o700)
+        make_folder(folder)
         status = folder.lstat()
     except OSError:
         return []

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from launcher.core.files import read_json, write_json
+from launcher.core.files import make_folder, read_json, write_json
 from launcher.core.paths import layout_file
 from launcher.metrics.store import Series, SeriesStore
 
@@ -96,6 +96,6 @@ def toggle(key: str) -> bool:
     now = key not in keys
     keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]
     path = layout_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_json(path, {"schema": 1, "pins": keys})
     return now

@@ -15,7 +15,7 @@ from typing import Any
 
 from launcher.core import paths
 from launcher.core.errors import UserError, of_file, of_writing
-from launcher.core.files import write_atomic
+from launcher.core.files import make_folder, write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import check, typed, unhealthy, where_of
 from launcher.preset.field_values import errors as values_errors
@@ -240,7 +240,7 @@ class Draft:
         if not over and (what := self.stale()):
             raise ChangedOnDisk(f"{self.path} was {what} by another program after it was opened")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             write_atomic(self.path, self.text.encode())
         except OSError as error:
             raise of_writing(self.path, error, hint=paths.home_hint(error)) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import read_json, write_json
+from launcher.core.files import make_folder, read_json, write_json
 from launcher.core.format import SHORT_ID
 from launcher.preset.draft import Draft
 from launcher.preset.files import find, read_text
@@ -53,7 +53,7 @@ def keep_unsaved(draft: Draft) -> None:
         return
     with contextlib.suppress(OSError):
         place = _place(draft.path)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(place.parent)
         write_json(place, {"schema": 1, "on_disk": draft.on_disk, "text": draft.text})
 
 

@@ -28,7 +28,7 @@ from typing import Protocol
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import read_json, require_file
+from launcher.core.files import make_folder, read_json, require_file
 from launcher.core.format import counted
 from launcher.core.text import hint_of, nearest
 from launcher.record.attempt import Exit, LaunchRecord
@@ -135,7 +135,8 @@ class RunDir:
     def add_attempt(self) -> AttemptDir:
         """Makes the folder of the next attempt."""
         attempt = self.attempt(max(self.attempt_numbers(), default=0) + 1)
-        attempt.path.mkdir(parents=True)
+        make_folder(self.attempts)
+        attempt.path.mkdir(mode=0o700)
         return attempt
 
     def read_info(self) -> RunInfo:
@@ -164,7 +165,7 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
     started already.
     """
     root = paths.runs_dir()
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(root)
     for abandoned in root.glob(f"{_HIDDEN}*"):
         with contextlib.suppress(OSError), locked(abandoned) as ours:
             # a run of the queue is made by the one who has the lock of the queue
@@ -237,7 +238,7 @@ def require_writable() -> None:
     """Makes the folders that a start writes to. Raises UserError for one that cannot be made or written."""
     for folder in (paths.runs_dir(), paths.cache_dir()):
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(folder)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}", paths.OTHER_HOME) from None

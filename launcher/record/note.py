@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.core import paths
-from launcher.core.files import read_json, write_json
+from launcher.core.files import make_folder, read_json, write_json
 from launcher.record.json import RARE, SCHEMA, Record
 
 _TAG = re.compile(r"(?:^|\s)#(\w[\w.-]*)")
@@ -49,5 +49,5 @@ def last_look(run_id: str) -> float | None:
 def looked(run_id: str, t: float | None = None) -> None:
     """Records a look at a run at `t`, now by default. Raises OSError."""
     folder = paths.cache_dir() / "seen"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_json(folder / f"{run_id}.json", {"schema": SCHEMA, "t": time.time() if t is None else t})

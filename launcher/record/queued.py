@@ -18,7 +18,7 @@ from typing import Any
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import foreign, refuse_changes
+from launcher.core.files import foreign, make_folder, refuse_changes
 from launcher.core.format import counted
 from launcher.core.text import near_hint
 from launcher.record.info import Origin
@@ -135,7 +135,7 @@ class Checked(Record):
         """Writes its file, unless the entry has left the queue. Raises OSError."""
         with changing():
             if (file := _file(id)).exists():
-                (file := _checked(id)).parent.mkdir(exist_ok=True, mode=0o700)
+                make_folder((file := _checked(id)).parent)
                 self.write(file)
 
 
@@ -265,7 +265,7 @@ def changing(patience: float = _PATIENCE) -> Iterator[None]:
     if getattr(_thread, "changing", False):
         yield
         return
-    paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(paths.queue_dir())
     with locked(paths.queue_dir() / ".lock", patience):
         _thread.changing = True
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from launcher import inside
 from launcher.core.errors import SecretValue, UserError
-from launcher.core.files import write_atomic
+from launcher.core.files import make_folder, write_atomic
 from launcher.core.secrets import redact
 from launcher.preset import environment, layers
 from launcher.preset.draft import target
@@ -332,6 +332,6 @@ def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path,
         raise UserError(f"{path} already exists", "choose another name")
     found = from_script(source, path.stem, lossy=lossy)
     load_text(path, found.text)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomic(path, found.text.encode())
     return path, found

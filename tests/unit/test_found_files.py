@@ -1,5 +1,6 @@
 """Files that are found, not named, are obeyed only if nobody else may write them."""
 
+import ast
 import os
 import time
 from itertools import product
@@ -11,11 +12,12 @@ from commands import call
 from launcher import settings
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import foreign
+from launcher.core.files import foreign, make_folder
 from launcher.preset.files import load, summary
 from launcher.record import queued
 from launcher.record.queued import Queued
 
+ROOT = Path(__file__).parents[2]
 OTHER, MODES = 12_345, (0o600, 0o644, 0o664, 0o666)
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to another user")
 
@@ -68,3 +70,29 @@ def test_settings_and_presets_of_others_are_refused_and_a_named_file_is_not(home
         load("mine")
     assert "is not used" in str(summary("mine").error)
     assert load(str(home / "presets" / "mine.yaml")).preset.extends == "toy-cpu"
+
+
+def test_every_folder_that_we_make_is_for_its_owner_only(home: Path) -> None:
+    before = os.umask(0)
+    try:
+        make_folder(home / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert [(home / each).stat().st_mode & 0o777 for each in ("a", "a/b", "a/b/c")] == [0o700] * 3
+    (home / "a").chmod(0o755)
+    make_folder(home / "a" / "d")
+    assert (home / "a").stat().st_mode & 0o777 == 0o755, "one that exists stays as it is"
+
+
+def test_folders_are_made_in_one_place() -> None:
+    """Those that must be new, in folders that exist, are made with mode 0700; `inside` runs in veRL's interpreter."""
+    files = [path for room in ("launcher", "tui") for path in (ROOT / room).rglob("*.py") if "inside" not in path.parts]
+    calls = [
+        (path.name, {word.arg: ast.unparse(word.value) for word in call.keywords})
+        for path in files
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("mkdir", "makedirs")
+    ]
+    assert calls
+    for name, words in calls:
+        assert words == {"mode": "448"} or (name == "files.py" and words.get("mode") == "448"), (name, words)

@@ -26,7 +26,7 @@ from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 
-from launcher.core.files import write_atomic
+from launcher.core.files import make_folder, write_atomic
 from launcher.core.paths import cache_dir
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_controls
@@ -181,7 +181,7 @@ def copy(app: App[Any], name: str, text: str) -> Path:
     if len(text) <= _CLIPBOARD:
         app.copy_to_clipboard(text)
     folder = cache_dir() / "copied"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     path = folder / f"{name}.txt"
     write_atomic(path, text.encode(errors="replace"))
     return path

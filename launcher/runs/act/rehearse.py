@@ -14,6 +14,7 @@ from launcher.check.subject import subject
 from launcher.console.phases import PHASES
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 from launcher.data import toy
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset
@@ -62,7 +63,7 @@ def rehearse(
     Returns an error in veRL's own words, a note that veRL finished, or a warning why the preset cannot be rehearsed;
     None if it was cancelled. The rehearsal is a run of its own, which is removed unless it fails.
     """
-    paths.cache_dir().mkdir(parents=True, exist_ok=True)
+    make_folder(paths.cache_dir())
     with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=paths.cache_dir()) as folder:
         try:
             smaller = _smaller(loaded, Path(folder), narrate)

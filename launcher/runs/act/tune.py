@@ -16,7 +16,7 @@ import orjson
 from launcher.check.finding import Settings
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
-from launcher.core.files import write_atomic
+from launcher.core.files import make_folder, write_atomic
 from launcher.core.format import gib
 from launcher.estimate.tuning import Measured, Point, Space, best_of
 from launcher.metrics.names import THROUGHPUT
@@ -85,7 +85,7 @@ def tune(
     if best is None:
         raise UserError(f"no probe ({len(probes)}) fits this machine", "use a smaller model, LoRA or more GPUs")
     change = space.change(best.point)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomic(path, preset_text(loaded, change, probes, best, space).encode())
     return Tuned(tuple(probes), best, change, path)
 

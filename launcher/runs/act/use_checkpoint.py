@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from launcher.core.errors import UserError, of_writing
+from launcher.core.files import make_folder
 from launcher.core.text import clean
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
@@ -47,7 +48,7 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        partial.mkdir(parents=True)
+        make_folder(partial)
     except OSError as error:
         raise of_writing(target, error) from None
     narrate(f"merging the checkpoint of step {step} of run {run.id}; a large model takes minutes")

@@ -4,7 +4,7 @@ import contextlib
 import statistics
 from collections.abc import Mapping, Sequence
 
-from launcher.core.files import discard, move_in
+from launcher.core.files import discard, make_folder, move_in
 from launcher.health import keys
 from launcher.metrics.records import StepRecord
 from launcher.preset.alerting import AlertSettings
@@ -54,7 +54,7 @@ class Keeper:
         """
         saved = [step for step in checkpoint_steps(self._run) if step in self._scores]
         best = sorted(saved, key=lambda step: (self._scores[step], step))[-self._best :]
-        self._run.best.mkdir(exist_ok=True)
+        make_folder(self._run.best)
         folders = {step: checkpoint(self._run, step)[1] for step in saved}
         reachable = [folders[step] for step in best if folders[step].parent == self._run.checkpoints]
         if all(move_in(folder, self._run.best) for folder in reachable):
@@ -84,7 +84,7 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     step, folder = checkpoint(run, before[-1])
     if folder.parent == run.protected:
         return None
-    run.protected.mkdir(exist_ok=True)
+    make_folder(run.protected)
     # veRL may remove it at this moment (`utils/checkpoint/checkpoint_manager.py`), and skips a folder that is missing
     if not move_in(folder, run.protected):
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from launcher import settings
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import read_only, refuse_changes
+from launcher.core.files import make_folder, read_only, refuse_changes
 from launcher.core.paths import own_command
 from launcher.inside.ppo_tui_inside import SPANS
 from launcher.machine.host import oom_kills
@@ -65,7 +65,7 @@ def write_launch(
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
     if job is None and follow is None and settings.trace():
-        attempt.spans.mkdir(mode=0o700, exist_ok=True)
+        make_folder(attempt.spans)
         ours[SPANS] = str(RunDir(cwd or run.path).attempt(attempt.number).spans.absolute())
     LaunchRecord(
         argv=tuple(launch.argv),

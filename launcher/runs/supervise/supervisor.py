@@ -13,6 +13,7 @@ from pathlib import Path
 
 from launcher.core import clock
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 from launcher.core.format import duration
 from launcher.machine import targets
 from launcher.machine.host import disks, oom_kills
@@ -349,7 +350,7 @@ class Supervisor:
         return MachineEnd(before, after, self.feed.fullest, disks(folders))
 
     def _record(self, record: Exit) -> None:
-        self.attempt.path.mkdir(parents=True, exist_ok=True)  # it may have been removed, with the console
+        make_folder(self.attempt.path)  # it may have been removed, with the console
         record.write(self.attempt.exit)
 
     def _enter(self, state: str) -> None:
