@@ -23,6 +23,7 @@ from mcp.server.stdio import stdio_server
 
 from launcher.agents.tools import Job, Tool, run, tools
 from launcher.core.errors import UserError
+from launcher.core.secrets import redact
 
 _ASKS_AGAIN = "2026-07-28"  # protocol from which a call that needs the user is answered, asked and sent again
 _ABOUT = (
@@ -178,4 +179,4 @@ def _described(name: str, tool: Tool) -> types.Tool:
 
 
 def _answer(text: str, ok: bool) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=not ok)
+    return types.CallToolResult(content=[types.TextContent(text=redact(text))], is_error=not ok)

@@ -150,8 +150,9 @@ def logs(
         for line in pager.forward(at):
             if going and pager.read(line.end - 1, 1) != b"\n":
                 break  # it is not complete yet
-            put(shown(line).shown)
+            put(shown(line, redacted=False).shown, flush=False)
             at = line.end
+        sys.stdout.flush()
         time.sleep(_POLL if going else 0)
 
 

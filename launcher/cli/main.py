@@ -11,7 +11,8 @@ from launcher.cli.screen import CheckTheme, ListKeys, OpenScreen, Screen, ServeS
 from launcher.core.errors import UserError, hint_for
 from launcher.core.files import guard
 from launcher.core.paths import home_hint
-from launcher.core.text import TWINS, Inert
+from launcher.core.secrets import Redacted
+from launcher.core.text import TWINS
 from launcher.record.layout import find
 
 
@@ -29,7 +30,7 @@ def main(
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
     # the one way to the terminal for what commands print; the screen paints on sys.__stderr__, through its own filter
-    sys.stdout, sys.stderr = cast(TextIO, Inert(sys.stdout)), cast(TextIO, Inert(sys.stderr))
+    sys.stdout, sys.stderr = cast(TextIO, Redacted(sys.stdout)), cast(TextIO, Redacted(sys.stderr))
     guard()
     screen = Screen(open_screen, list_keys, check_theme, serve)
     code: int | str | None

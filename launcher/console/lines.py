@@ -6,10 +6,11 @@ as bytes: the rest of a line is decoded and cleaned only when it is needed.
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from launcher.core.secrets import redact
+from launcher.core.secrets import Redactor, redact
 from launcher.core.text import clean
 
 _PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
@@ -187,23 +188,23 @@ class LineSplitter:
     """Splits a log into clean lines: `feed` returns complete lines, `close` the last one without a newline."""
 
     def __init__(self) -> None:
-        self._pieces = PieceSplitter()
+        self._pieces, self._redact = PieceSplitter(), Redactor()
 
     def feed(self, data: bytes) -> list[Line]:
-        return [clean_line(piece) for piece in self._pieces.feed(data)]
+        return [clean_line(piece, self._redact) for piece in self._pieces.feed(data)]
 
     def close(self) -> list[Line]:
         piece = self._pieces.close()
-        return [clean_line(piece)] if piece else []
+        return [clean_line(piece, self._redact)] if piece else []
 
 
-def clean_line(piece: Piece) -> Line:
-    """The line of a piece, without escapes and secrets."""
+def clean_line(piece: Piece, hide: Callable[[str], str] = redact) -> Line:
+    """The line of a piece, without escapes and what `hide` hides: secrets."""
     number, offset, raw, lead = piece
     prefix = PREFIX.match(raw)
     assert prefix is not None  # it also matches the empty text
     source, pid = writer_of(prefix[0], lead)
-    return Line(number, offset, source, redact(clean_text(raw, prefix.end())), pid)
+    return Line(number, offset, source, hide(clean_text(raw, prefix.end())), pid)
 
 
 def _prefix(raw: bytes) -> bytes:

@@ -5,6 +5,7 @@ shown at once. Line numbers come from the counts, which another thread may still
 """
 
 import os
+import string
 import threading
 import weakref
 from array import array
@@ -15,10 +16,14 @@ from typing import NamedTuple
 
 from launcher.console.lines import LONGEST, PieceSplitter, clean_line
 from launcher.core import gap
+from launcher.core.secrets import Redactor, redact
 
 BLOCK = 1 << 16
 _BLOCKS_AT_ONCE = 16
 _HALF = LONGEST // 2
+_KEY = 1 << 14  # bytes of the longest private key
+_WORD = 12  # letters at the end of a line of one
+_BODY = string.ascii_letters.encode() + b"0123456789+/="
 
 
 class RawLine(NamedTuple):
@@ -31,6 +36,8 @@ class RawLine(NamedTuple):
     offset: int
     end: int
     raw: bytes
+    in_key: bool = False
+    """Whether the line may be one of a private key that began before it."""
 
 
 class LogEntry(NamedTuple):
@@ -68,6 +75,7 @@ class LogPager:
         self._counting = threading.Lock()
         self.size = 0
         self.gap = range(0)  # bytes without a newline, which are slow to read
+        self._keyless = range(0)  # bytes in which no private key begins
         self.look()
 
     def look(self) -> bool:
@@ -172,7 +180,20 @@ class LogPager:
             _, redrawn, last = self.read(end - _HALF, _HALF).removesuffix(b"\n").partition(b"\r")
             if redrawn:
                 begin = begin[:_HALF] + redrawn + last
-        return RawLine(start, end, begin[:LONGEST])
+        body = len(begin) >= _WORD and not begin[-_WORD:].translate(None, _BODY)
+        return RawLine(start, end, begin[:LONGEST], body and self._in_key(start))
+
+    def _in_key(self, start: int) -> bool:
+        """Whether a private key began before a line and has not ended."""
+        if start - _KEY in self._keyless and start in self._keyless:
+            return False
+        first = max(start - _KEY, 0)
+        data = self.read(first, _KEY + (BLOCK << 4))
+        if b"PRIVATE KEY" not in data:
+            self._keyless = range(first if first else -_KEY, first + len(data) - BLOCK)
+            return False
+        before = data[: start - first]
+        return before.rfind(b"-----BEGIN ", 0, max(before.rfind(b"PRIVATE KEY"), 0)) > before.rfind(b"-----END ")
 
     def page(self, start: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
         """Up to `rows` entries after `start`, from about `budget` bytes; only lines that `keep` accepts."""
@@ -184,13 +205,17 @@ class LogPager:
         return Page(page.entries[::-1], page.reached)
 
 
-def shown(line: RawLine) -> LogEntry:
-    r"""A line as a terminal shows it: without escapes and without text that `\r` overwrites."""
+def shown(line: RawLine, *, redacted: bool = True) -> LogEntry:
+    r"""A line as a terminal shows it: without escapes and without text that `\r` overwrites.
+
+    Not `redacted`, it is for an output that hides secrets itself and has got all lines of a key that began in view.
+    """
+    hide = Redactor(in_key=True) if line.in_key else redact if redacted else str
     if b"\r" not in line.raw:
-        source, text = clean_line((0, 0, line.raw, b""))[2:4]
+        source, text = clean_line((0, 0, line.raw, b""), hide)[2:4]
         return LogEntry(line.offset, line.end, source, text)
     pieces = PieceSplitter().feed(line.raw + b"\n")
-    source, text = clean_line(pieces[-1])[2:4] if pieces else ("", "")
+    source, text = clean_line(pieces[-1], hide)[2:4] if pieces else ("", "")
     return LogEntry(line.offset, line.end, source, text)
 
 

@@ -4,9 +4,6 @@ import codecs
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
-
-from launcher.core.secrets import redact
 
 # CSI, OSC/DCS/APC/PM/SOS strings (ended by BEL or ST, cut off by the end of the line), two-character escapes.
 _ESCAPE = re.compile(
@@ -67,24 +64,6 @@ def escaped(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-class Inert:
-    """A text stream that passes on inert text without secrets: everything that a command prints."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        self.stream.write(redact(inert(text)))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
 
 
 def without_login(text: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
+from launcher.core.secrets import redact
 from launcher.core.text import clean
 from launcher.record.levels import Level
 from launcher.settings import read_alerts
@@ -56,7 +57,7 @@ def message(events: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     kind = worst["kind"]
     headline = worst["state"] if kind == "exit" else "hang" if kind == "stall" else f"{worst['to']} {worst['rule']}"
     title = f"{headline} · {first['name']}"
-    return clean(title)[:_TITLE], "\n".join(map(clean, lines))[:_BODY] + f"\n{where}"
+    return redact(clean(title))[:_TITLE], redact("\n".join(map(clean, lines)))[:_BODY] + f"\n{where}"
 
 
 def _weight(event: Mapping[str, Any]) -> tuple[bool, bool, int]:

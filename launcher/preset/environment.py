@@ -9,7 +9,8 @@ from typing import Any
 
 from launcher import inside
 from launcher.core.errors import SecretValue, UserError
-from launcher.core.secrets import in_setting, is_secret, looks_secret
+from launcher.core.secret_forms import is_secret, looks_secret
+from launcher.core.secrets import in_setting
 from launcher.preset.schema import Preset
 
 LOGGER = "VERL_FILE_LOGGER_PATH"

@@ -56,7 +56,7 @@ class Anonymous:
 
     def text(self, text: str) -> str:
         """The text without names and control characters, for strangers."""
-        text = "\n".join(clean(redact(line)) for line in text.split("\n"))
+        text = clean(redact(text))
         for home in self._homes:
             text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
         text = _EMAIL.sub("<email>", _ROOT.sub("~", _HOME.sub("~", text)))

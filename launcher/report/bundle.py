@@ -19,6 +19,7 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError, of_writing
 from launcher.core.files import write_atomic
 from launcher.core.format import counted, gib
+from launcher.core.secrets import Redactor
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.levels import Level
@@ -171,7 +172,8 @@ def _config(facts: _Facts) -> str:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    return (line.decode(errors="replace") for line in records(path))
+    keys = Redactor()  # a part of the lines may begin within a private key
+    return (keys.without_keys(line.decode(errors="replace")) for line in records(path))
 
 
 def _around(facts: _Facts, reach: int, longest: int) -> Iterable[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launcher.core.errors import UserError
-from launcher.core.secrets import is_secret
+from launcher.core.secret_forms import is_secret
 from launcher.inside import FOLDER
 from launcher.preset.files import load
 from launcher.preset.translate import Launch, RunFolders, build, command_line

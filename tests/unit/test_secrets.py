@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from whole_run import whole_run
 
 from launcher.core.errors import UserError
-from launcher.core.secrets import in_setting, is_secret, redact, redact_tree
+from launcher.core.secret_forms import is_secret
+from launcher.core.secrets import in_setting, redact, redact_tree
 from launcher.preset import environment
 from launcher.preset.files import load
 

@@ -29,7 +29,7 @@ from textual.filter import LineFilter
 from launcher.core.files import make_folder, write_atomic
 from launcher.core.paths import cache_dir
 from launcher.core.secrets import redact
-from launcher.core.text import clean, without_controls
+from launcher.core.text import inert, without_controls
 
 _PASTE, _REPORT = b"\x1b[200~", re.compile(rb"\x1b\[(?:<|[0-9;:]+u)")
 _ESCAPED = re.compile(rb"(?<=\x1b)(?=[^\x1b\[\]OPX^_\x7fbdf0-9])")  # what follows escape, but no sequence or `alt`
@@ -136,13 +136,19 @@ class InertFilter(LineFilter):
     """Filters all text of the screen: none controls the terminal or has a secret. Each text keeps its width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        return [segment if segment.control else segment._replace(text=_inert(segment.text)) for segment in segments]
+        shown = [segment if segment.control else segment._replace(text=_inert(segment.text)) for segment in segments]
+        whole = "".join(segment.text for segment in segments if not segment.control)
+        if len(shown) > 1 and redact(whole) != inert(whole):  # a name and its value differ in color
+            width = sum(segment.cell_length for segment in shown)
+            return [Segment(set_cell_size(_inert(whole), width), shown[0].style)]
+        return shown
 
 
 def _inert(text: str) -> str:
     found = redact(text)
-    if not (found.isascii() and found.isprintable()):
-        found = without_controls(found).replace("\t", "").replace("\n", "")
+    if found == inert(text):
+        found = without_controls(text)
+    found = found.replace("\t", "").replace("\n", "")
     return text if found == text else set_cell_size(found, cell_len(text))
 
 
@@ -178,6 +184,7 @@ def copy(app: App[Any], name: str, text: str) -> Path:
 
     Returns the file, `<cache>/copied/<name>.txt`; each copy replaces the one before. Raises OSError.
     """
+    text = redact(text)
     if len(text) <= _CLIPBOARD:
         app.copy_to_clipboard(text)
     folder = cache_dir() / "copied"
@@ -244,7 +251,7 @@ def _leave(code: int, farewell: str = "") -> NoReturn:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(clean(text).split())[:LONGEST]
+    return " ".join(redact(text).split())[:LONGEST]
 
 
 @contextlib.contextmanager

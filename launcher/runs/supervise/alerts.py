@@ -12,7 +12,7 @@ from subprocess import DEVNULL, PIPE
 import orjson
 
 from launcher.core.errors import UserError
-from launcher.core.text import clean
+from launcher.core.secrets import redact, redact_tree
 from launcher.machine import targets
 from launcher.preset.alerting import AlertSettings
 from launcher.record.events import LevelChange
@@ -97,11 +97,11 @@ class AlertCommand:
 def _call(argv: Sequence[str], told: object, folder: str | None = None) -> str:
     """Calls a command with JSON on its stdin; returns why it failed."""
     try:
-        given = orjson.dumps(told)
+        given = orjson.dumps(redact_tree(told))
         done = subprocess.run(
             argv, input=given, timeout=TIME_LIMIT, check=False, stdout=DEVNULL, stderr=PIPE, cwd=folder
         )
-        errors = clean(done.stderr.decode(errors="replace")).strip().splitlines()
+        errors = redact(done.stderr.decode(errors="replace")).strip().splitlines()
         failed = f"{argv[0]} failed with exit code {done.returncode}" + (f": {errors[-1]}" if errors else "")
         return failed if done.returncode else ""
     except subprocess.TimeoutExpired:
