@@ -200,7 +200,17 @@ async def test_errors_of_a_live_run_are_explained_on_the_page_of_their_check(mak
         assert isinstance(app.screen, DiagnosisScreen) and OOM in drawn(app, DiagnosisList)
 
 
-@pytest.mark.parametrize("state", ["finished", "stopped", "running"])
+async def test_a_stopped_run_has_who_stopped_it(make: SimpleNamespace) -> None:
+    log = "step:3 - actor/entropy:0.4\n*** SIGTERM received at time=1 on cpu 4 ***\n"
+    app = make.app(make.run(attempts=[make.recorded(30)], state=make.ended("stopped"), log=log))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert not panel(app).size
+        await opened(pilot, "d")
+        await until(pilot, lambda: isinstance(app.screen, DiagnosisScreen) and "Stopped " in drawn(app, DiagnosisList))
+
+
+@pytest.mark.parametrize("state", ["finished", "running"])
 async def test_a_run_that_did_not_fail_has_no_diagnosis(make: SimpleNamespace, state: str) -> None:
     made = make.running() if state == "running" else make.ended(state)
     app = make.app(make.run(attempts=[make.recorded(30)], state=made, log=make.log))
