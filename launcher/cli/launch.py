@@ -23,7 +23,6 @@ from launcher.cli.output import (
     Settings,
     left_within,
     pasted_text,
-    put,
     put_result,
     put_run,
     put_table,
@@ -150,7 +149,7 @@ def logs(
         for line in pager.forward(at):
             if going and pager.read(line.end - 1, 1) != b"\n":
                 break  # it is not complete yet
-            put(shown(line, redacted=False).shown, flush=False)
+            sys.stdout.write(f"{shown(line, redacted=False).shown}\n")
             at = line.end
         sys.stdout.flush()
         time.sleep(_POLL if going else 0)

@@ -78,9 +78,9 @@ def fail(message: str, hint: str = "") -> None:
         say(f"hint: {hint}")
 
 
-def put(text: str, *, flush: bool = True) -> None:
-    """Prints a line of data. Text from logs and presets loses its terminal escapes. Of very many, `flush` the last."""
-    print(clean(text), flush=flush)
+def put(text: str) -> None:
+    """Prints one line of data. Text from logs and presets loses its terminal escapes."""
+    print(clean(text), flush=True)
 
 
 def put_text(text: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from launcher.core.secret_forms import HIDDEN, hide, looks_secret, names_secret
+from launcher.core.secret_values import mask
 from launcher.core.text import inert
 
 _NUMBERS = frozenset((float, int))
@@ -27,7 +28,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text without control characters, and with `***` for its secrets. JSON stays JSON."""
-        return hide(self.without_keys(inert(text)))
+        return hide(self.without_keys(mask(inert(text))))
 
     def without_keys(self, text: str) -> str:
         """The text with `***` for private keys alone, which is fast."""

@@ -15,6 +15,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import make_folder, read_only, refuse_changes
 from launcher.core.paths import own_command
+from launcher.core.secret_values import keep
 from launcher.inside.ppo_tui_inside import SPANS
 from launcher.machine.host import oom_kills
 from launcher.machine.sampler import VISIBLE
@@ -87,6 +88,7 @@ def write_launch(
 
 def spawn_supervisor(run: RunDir) -> None:
     """Starts the supervisor of the newest attempt and waits for its first sign of life."""
+    keep(os.environ)  # which the driver inherits
     process = _spawn(run)
     deadline = time.monotonic() + IN_TIME
     while current(run, checks=False).supervisor is None:

@@ -1,0 +1,105 @@
+"""Secrets by value: the values of secret variables at the start of a run, as keyed hashes, and equal words in text.
+
+Key and hashes are two files next to the folder of the runs, readable by their owner only. No run folder has them.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+from launcher.core import paths
+from launcher.core.secret_forms import HIDDEN, is_secret
+
+_VALUE = re.compile(r"(?![/~])[^\s'\"]{16,}")  # that is kept; a path is not a secret
+_SIGN = re.compile(r"\W")
+_ALNUM = "A-Za-z0-9"
+_KEY = 32  # bytes
+_PAUSE = 2.0  # seconds until the files are looked at again: another process may have started a run
+
+
+def keep(env: Mapping[str, str]) -> None:
+    """Keeps the hashes of the secret values of an environment, with their lengths and signs. Raises OSError."""
+    _known.read()
+    values = {value for name, value in env.items() if is_secret(name) and _VALUE.fullmatch(value)}
+    fresh = sorted(value for value in values if not _known.has(value))
+    if fresh and (key := _key(make=True)):
+        rows = [f"{len(each)} {_hash(each, key)} {''.join(sorted(set(_SIGN.findall(each))))}\n" for each in fresh]
+        descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("".join(rows))
+        _known.read()
+
+
+def mask(text: str) -> str:
+    """The text with `***` for each word, or part of one between signs, that equals a kept value."""
+    for pattern in _known.patterns():
+        for match in reversed([match for match in pattern.finditer(text) if _known.has(match[1])]):
+            text = text[: match.start()] + HIDDEN + text[match.end(1) :]
+    return text
+
+
+class _Known:
+    """The hashes of this user, read again when their file changes. `has` asks whether a value is kept."""
+
+    def __init__(self) -> None:
+        self._looked = -_PAUSE
+        self._seen: tuple[Path, int, float] | None = None
+        self._patterns: tuple[re.Pattern[str], ...] = ()
+        self.has = lru_cache(maxsize=1 << 15)(self._has)
+        self._key, self._hashes = b"", frozenset[str]()
+
+    def patterns(self) -> tuple[re.Pattern[str], ...]:
+        """Words of the lengths and signs of the values; most lines of a log have none."""
+        if (now := time.monotonic()) - self._looked > _PAUSE:
+            self._looked = now
+            self.read()
+        return self._patterns
+
+    def read(self) -> None:
+        """Reads the files if they have changed."""
+        seen, rows = None, list[list[str]]()
+        with contextlib.suppress(OSError, ValueError):
+            status = _file().stat()
+            seen = (_file(), status.st_size, status.st_mtime)
+            if seen == self._seen:
+                return
+            self._key = _key()
+            rows = [line.split(" ") for line in _file().read_text("utf-8").splitlines()]
+        rows = [row for row in rows if len(row) == 3 and row[0].isdecimal() and self._key]
+        self._seen, self._hashes = seen, frozenset(row[1] for row in rows)
+        kinds = sorted({(row[0], re.escape(row[2])) for row in rows})
+        starts = [rf"(?<![{_ALNUM}])(?=([\w{signs}]{{{length}}})(?![{_ALNUM}]))" for length, signs in kinds]
+        self._patterns = tuple(map(re.compile, starts))
+        self.has.cache_clear()
+
+    def _has(self, value: str) -> bool:
+        return bool(self._hashes) and _hash(value, self._key) in self._hashes
+
+
+_known = _Known()
+
+
+def _hash(value: str, key: bytes) -> str:
+    return blake2b(value.encode(errors="replace"), key=key, digest_size=12).hexdigest()
+
+
+def _file() -> Path:
+    return paths.runs_dir().parent / "secret-hashes"
+
+
+def _key(*, make: bool = False) -> bytes:
+    """The key of the hashes, which the first start makes; empty while another one writes it."""
+    file = _file().with_name("secret-key")
+    if make:
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            os.write(descriptor, secrets.token_bytes(_KEY))
+            os.close(descriptor)
+    key = file.read_bytes()
+    return key if len(key) == _KEY else b""
