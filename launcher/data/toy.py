@@ -1,5 +1,6 @@
 """The toy task of the preset toy-cpu: `ppo_tui_inside.probes.toy_task` builds it in veRL's interpreter."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -10,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from launcher import inside
-from launcher.core.errors import UserError
+from launcher.core.errors import UserError, of_writing
 from launcher.core.files import make_folder
 from launcher.core.paths import cache_dir
-from launcher.inside.ppo_tui_inside.probes.toy_task import RECIPE
+from launcher.inside.ppo_tui_inside.probes.toy_task import FULL, RECIPE
 
 _DOCTOR = "check its packages with 'ppo-tui doctor'"
 
@@ -43,6 +44,8 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
                 assert process.stdout is not None
                 for line in map(str.strip, process.stdout):
                     progress(line)
+            if process.returncode == FULL:
+                raise of_writing(folder, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             if process.returncode != 0:
                 raise UserError(f"the toy model could not be built with {python}: {line}", _DOCTOR)
     return folder

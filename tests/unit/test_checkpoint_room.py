@@ -7,6 +7,7 @@ import pytest
 from launcher.core.format import GIB
 from launcher.record.layout import RunDir
 from launcher.record.machine import DiskSpace, MachineSample, Saved
+from launcher.runs.supervise.disk import LowDisk
 from launcher.runs.watch.checkpoints import CheckpointDisk, checkpoint_sizes, checkpoint_words, disk_metrics, to_come
 
 
@@ -34,6 +35,13 @@ def test_the_disk_and_the_checkpoints_of_an_attempt_are_measured(tmp_path: Path)
     assert MachineSample.from_json({"t": 1.0}).room is None, "a sample of an older ppo-tui"
     assert checkpoint_words(checkpoint_sizes(run)) == "10 (8 KiB), 20 (4 KiB)"
     assert checkpoint_words({10: GIB, 20: GIB}) == "10, 20 (1.0 GiB each)" and checkpoint_words({}) == "none"
+
+
+def test_a_disk_with_little_room_is_noted_once() -> None:
+    low = LowDisk()
+    noted = [low.note(DiskSpace("/d", int(free * GIB), 99 * GIB)) for free in (3, 0.9, 0.5, 1.5, 0.9, 2.1, 0.8)]
+    assert [bool(each) for each in noted] == [False, True, False, False, False, False, True]
+    assert noted[1] and noted[1].startswith("922 MiB free in /d: a full disk ends the driver")
 
 
 def test_room_counts_whole_checkpoints() -> None:

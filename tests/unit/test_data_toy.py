@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,6 +89,28 @@ def test_a_failed_build_says_why_and_leaves_nothing(cache: Path, tmp_path: Path)
         toy.ensure(python=str(broken), progress=told.append)
     assert told[0] == "toy: rows"
     assert not (cache / "toy").exists()
+
+
+def test_a_full_disk_is_named_with_the_folder(cache: Path, tmp_path: Path) -> None:
+    full = tmp_path / "python"
+    full.write_text(f"#!/bin/sh\nexit {toy_task.FULL}\n")
+    full.chmod(0o755)
+    with pytest.raises(UserError, match=r"cannot write .*toy: No space left on device; free disk space"):
+        toy.ensure(python=str(full))
+
+
+def test_the_builder_knows_a_full_disk_from_other_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path) -> None:
+        raise RuntimeError("file write failed")  # as PyTorch and safetensors do
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(manual_seed=int, set_num_threads=int))
+    monkeypatch.setattr(toy_task, "_write_rows", fail)
+    with pytest.raises(RuntimeError):
+        toy_task.build(tmp_path / "toy", progress=str)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=toy_task.ROOM - 1))
+    with pytest.raises(SystemExit) as ended:
+        toy_task.build(tmp_path / "toy", progress=str)
+    assert ended.value.code == toy_task.FULL and not list(tmp_path.iterdir())
 
 
 def test_an_interpreter_that_is_not_there_is_a_users_mistake(cache: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -128,8 +129,29 @@ def test_closing_ends_although_the_command_takes_no_more_alerts(monkeypatch: pyt
     for _ in range(60):
         command.send({})
     command.close()
-    assert reports[-1] == "on_alert: notify did not take all alerts within 0 s"
+    assert reports == ["on_alert: notify did not take all alerts within 0 s"]
     asleep.set()
+    wait_until(lambda: any(each.endswith("alerts dropped, since 50 were waiting") for each in reports), lambda: reports)
+
+
+def test_nothing_waits_for_a_full_queue_of_alerts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a pause the worker itself puts the end back, while the supervisor sends more than fit."""
+    begun, go, reports = Event(), Event(), list[str]()
+
+    def call(*_: object, **__: object) -> SimpleNamespace:
+        begun.set()
+        go.wait()
+        return SimpleNamespace(returncode=0, stderr=b"")
+
+    monkeypatch.setattr("launcher.runs.supervise.alerts.subprocess.run", call)
+    command = AlertCommand(("notify",), reports.append, pause=0.01)
+    command.send({})
+    begun.wait(60)
+    for _ in range(70):
+        command.send({})
+    go.set()
+    command.close()
+    assert not command._thread.is_alive() and reports == ["on_alert: 20 alerts dropped, since 50 were waiting"]
 
 
 def steps(rule: StopRule, levels: list[Level], name: str, first: int = 1) -> list[int]:

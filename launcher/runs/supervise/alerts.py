@@ -12,6 +12,7 @@ from subprocess import DEVNULL, PIPE
 import orjson
 
 from launcher.core.errors import UserError
+from launcher.core.format import counted
 from launcher.core.secrets import redact, redact_tree
 from launcher.machine import targets
 from launcher.preset.alerting import AlertSettings
@@ -22,7 +23,7 @@ from launcher.settings import read_alerts
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
 PAUSE = 300.0  # seconds between two messages about a run; what happens meanwhile is in the next one
-_WAITING = 50  # alerts that may wait for the command; more are dropped, with a note
+_WAITING = 50  # alerts that may wait for the command; more are dropped, and counted in a note
 
 
 class AlertCommand:
@@ -38,7 +39,8 @@ class AlertCommand:
         """`report` is called with a sentence when a command failed, from another thread; `name` begins it."""
         self._argv, self._report, self._name = list(argv), report, name
         self._pause, self._due = pause, 0.0
-        self._queue: queue.Queue[Mapping[str, object] | None] = queue.Queue(_WAITING)
+        self._queue: queue.SimpleQueue[Mapping[str, object] | None] = queue.SimpleQueue()  # a put never waits
+        self._dropped = 0
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         if self._argv:
             self._thread.start()
@@ -52,27 +54,28 @@ class AlertCommand:
         """Queues an event; returns at once."""
         if not self._argv:
             return
-        try:
-            self._queue.put_nowait(event)
-        except queue.Full:
-            self._report(f"{self._name}: dropped an alert; {_WAITING} are waiting")
+        if self._queue.qsize() < _WAITING:
+            self._queue.put(event)
+        else:
+            self._dropped += 1
 
     def close(self) -> None:
         """Sends the waiting alerts a last time, for at most `TIME_LIMIT` seconds."""
         if not self._argv:
             return
-        end = time.monotonic() + TIME_LIMIT
-        with contextlib.suppress(queue.Full):
-            self._queue.put(None, timeout=TIME_LIMIT)
-        self._thread.join(max(0.0, end - time.monotonic()))
+        self._queue.put(None)
+        self._thread.join(TIME_LIMIT)
         if self._thread.is_alive():
             self._report(f"{self._name}: {self._argv[0]} did not take all alerts within {TIME_LIMIT:.0f} s")
 
     def _work(self) -> None:
         while events := self._next():
-            if failure := _call(self._argv, events if self._pause else events[0]):
+            failure = _call(self._argv, events if self._pause else events[0])
+            dropped, self._dropped = self._dropped, 0
+            lost = f"{counted(dropped, 'alert')} dropped, since {_WAITING} were waiting" if dropped else ""
+            for said in filter(None, (failure, lost)):
                 with contextlib.suppress(Exception):  # the disk may be full
-                    self._report(f"{self._name}: {failure}")
+                    self._report(f"{self._name}: {said}")
 
     def _next(self) -> list[Mapping[str, object]]:
         """The alerts for one call of the command; empty at the end."""

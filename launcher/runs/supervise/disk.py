@@ -19,15 +19,17 @@ from launcher import settings
 from launcher.core import gap
 from launcher.core.errors import UserError
 from launcher.core.files import Appender, append_lines, write_atomic
+from launcher.core.format import GIB, amount
 from launcher.metrics.records import StepRecord
 from launcher.record.events import EventLog, LevelChange, PhaseChange
 from launcher.record.layout import AttemptDir
-from launcher.record.machine import MachineSample
+from launcher.record.machine import DiskSpace, MachineSample
 from launcher.runs.judge.monitor import Sink
 
 _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
 _ROOM = 1 << 17  # bytes; exit.json and state.json take a tenth of it
+_LITTLE = GIB  # bytes of free disk space
 _PAUSE = 1.0  # seconds between two tries
 _GONE = 6  # looks in a row without the run's folder, after which it was removed
 
@@ -92,6 +94,21 @@ class ConsoleLimit:
         except OSError as error:
             self._most = None
             self._tell(f"console.log grows without limit: parts of it cannot be removed ({error.strerror or error})")
+
+
+class LowDisk:
+    """Finds a disk that will soon be full, once until it had room for twice as much again."""
+
+    def __init__(self) -> None:
+        self._low = False
+
+    def note(self, disk: DiskSpace) -> str | None:
+        """A sentence for the events when little room is left."""
+        was, self._low = self._low, disk.free < (2 * _LITTLE if self._low else _LITTLE)
+        if was or not self._low:
+            return None
+        ends = "a full disk ends the driver, whose console is a file; 'ppo-tui resume' continues the run"
+        return f"{amount(disk.free)} free in {disk.path}: {ends}"
 
 
 class Reserve:

@@ -26,7 +26,7 @@ from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.run_checklist import checklist_maker
 from launcher.runs.supervise.adoption import CatchingUp
 from launcher.runs.supervise.alerts import StopRule
-from launcher.runs.supervise.disk import ConsoleLimit, DiskSink
+from launcher.runs.supervise.disk import ConsoleLimit, DiskSink, LowDisk
 from launcher.runs.supervise.failures import Guard
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.sampling import Sampling, sampling
@@ -112,7 +112,7 @@ class Feed:
         self._timers = TimerTail(attempt)
         self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
         self.behind = False
-        self._hung = False  # that sampling hangs was told
+        self._hung, self._low_disk = False, LowDisk()  # that sampling hangs was told; a disk with little room
 
     @property
     def catching_up(self) -> bool:
@@ -206,7 +206,10 @@ class Feed:
                 self._host.append(sample.host)
             if (load := sample.host_load) is not None and not self._of.info.replay_of:
                 self._loads.append(load)
-            self._disk = sample if sample.disk and not self._of.info.replay_of else self._disk
+            if sample.disk and not self._of.info.replay_of:
+                self._disk = sample
+                if text := self._low_disk.note(sample.disk):
+                    self._of.events.add(Note(text), now)
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
 

@@ -7,6 +7,7 @@ favorite mistake for each question. PPO has to unlearn those: the reward rises f
 nearly nothing.
 """
 
+import errno
 import itertools
 import shutil
 import sys
@@ -15,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+FULL = errno.ENOSPC  # exit code for a disk without room
+ROOM = 1 << 20  # bytes; the finished folder takes less
 RECIPE = "1"  # raise it when what is built changes: folders of another recipe are built anew
 OPERANDS = range(2, 7)  # 25 questions, sums of one and of two digits
 COPIES = 64  # of each question in train.parquet, so that a batch of any usual size fits an epoch
@@ -55,6 +58,10 @@ def build(folder: Path, *, progress: Callable[[str], None]) -> None:
         (unfinished / "recipe").write_text(RECIPE)
         unfinished.chmod(0o755)  # mkdtemp keeps it to the owner
         unfinished.rename(folder)
+    except Exception:  # each writer has errors of its own
+        if shutil.disk_usage(unfinished).free < ROOM:
+            sys.exit(FULL)
+        raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     progress("toy: done")
